@@ -21,7 +21,7 @@ use reference_core::{
 };
 use reference_wire::{Api, Response};
 
-/// What the ids of transactions begin with.
+/// The start of the ids of transactions.
 const ZEROS: &str = "000000000000000000000000000000000000000000000000";
 
 /// A service with one account, in mode test.

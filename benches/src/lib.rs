@@ -1,4 +1,4 @@
-//! What the benchmarks share: a world that answers requests without a socket.
+//! The common part of the benchmarks: a world that answers requests without a socket.
 
 mod driver;
 
@@ -69,7 +69,7 @@ impl World {
     }
 }
 
-/// What a socket would have brought. `path`: with its query.
+/// Returns the request that a socket would have brought. `path`: with its query.
 fn request<'a>(method: &'a str, path: &'a str, authorization: &'a str, body: &'a str) -> Request<'a> {
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     Request {

@@ -18,9 +18,9 @@ use crate::tamper::{PostFate, Tamper};
 /// A fault with a name.
 #[derive(Clone, Copy, Debug)]
 pub struct DemoFault {
-    /// What the user calls it.
+    /// The name for users.
     pub name: &'static str,
-    /// What is wrong then, in a few words.
+    /// The fault in a few words.
     pub what: &'static str,
     /// Makes the one who spoils a world. Every world has its own.
     pub make: fn() -> Box<dyn Tamper>,

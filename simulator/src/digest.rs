@@ -16,12 +16,12 @@ pub struct Hashed<W> {
 }
 
 impl<W: io::Write> Hashed<W> {
-    /// Nothing yet.
+    /// Returns an empty hash over the writer.
     pub fn new(out: W) -> Hashed<W> {
         Hashed { out, hash: Sha256::new() }
     }
 
-    /// Where they went, and the SHA-256 of all of them.
+    /// Returns the writer and the SHA-256 of everything written.
     pub fn finish(self) -> (W, [u8; 32]) {
         (self.out, self.hash.finalize().into())
     }

@@ -23,14 +23,14 @@ use reference_wire::AttemptRequest;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// How long a post and its answer take together.
+/// The time that a post and its answer take together.
 const ROUND_TRIP: Span = Span::millis(40);
 /// After this the service gives up waiting (`open.delivery.time_out`).
 const TIME_OUT: Span = Span::secs(15);
-/// How long a lagging receiver takes: long enough for posts to overtake each other, short of a time-out.
+/// The time that a lagging receiver takes: long enough for posts to overtake each other, short of a time-out.
 const LAG: Span = Span::secs(12);
 
-/// How a merchant's receiver is doing.
+/// The behaviour of a merchant's receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReceiverBehavior {
     /// Answers 200 to what it can verify, 401 to the rest.
@@ -54,7 +54,7 @@ pub enum ReceiverBehavior {
 }
 
 impl ReceiverBehavior {
-    /// What [`ReceiverBehavior::parse`] reads, for those who are refused.
+    /// The words that [`ReceiverBehavior::parse`] reads, for error messages.
     pub(crate) const WORDS: [&str; 9] =
         ["up", "down", "slow", "lost", "twice", "lagging", "redirect", "private", "a status from 100 to 599"];
 
@@ -83,7 +83,7 @@ impl ReceiverBehavior {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Merchant {
     behavior: ReceiverBehavior,
-    /// How the next posts are answered, before its usual behavior counts again.
+    /// The answers to the next posts, before its usual behavior applies again.
     script: VecDeque<ReceiverBehavior>,
     /// The secret of each of its endpoints: the newest, so that nothing signed with an older one passes.
     secrets: BTreeMap<(AccountNo, Mode, EndpointNo), Secret>,
@@ -98,29 +98,29 @@ impl Default for Merchant {
 /// A post on its way, or its answer on the way back.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InFlight {
-    /// Whose delivery it is.
+    /// The account of the delivery.
     pub account: AccountNo,
     /// In which mode.
     pub mode: Mode,
-    /// What was posted, without its body.
+    /// The post, without its body.
     pub post: AttemptRequest,
-    /// How it ends, and the headers that were sent if they are kept.
+    /// The result, and the sent headers if they are kept.
     pub result: AttemptReport,
 }
 
-/// What a merchant got of a post.
+/// The arrival of a post at a merchant.
 #[derive(Clone, Debug, Default)]
 pub struct Arrival {
-    /// When it came, if it came.
+    /// The time of arrival, if it arrived.
     pub arrived: Option<Timestamp>,
-    /// How often.
+    /// The number of copies.
     pub copies: u32,
 }
 
-/// What the delivery log keeps of an attempt inside the network.
+/// The part of an attempt inside the network that the delivery log keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogDetail {
-    /// How it ended.
+    /// The result alone.
     Result,
     /// Its headers too.
     Headers,
@@ -136,7 +136,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// How a merchant answers from now on, and how it answers the next posts before that.
+    /// Sets the behaviour of a merchant from now on, and its answers to the next posts before that.
     pub(crate) fn set_behavior(
         &mut self,
         host: &str,
@@ -163,7 +163,7 @@ impl Network {
         self.merchants.entry(host.to_owned()).or_default().secrets.insert(endpoint, secret);
     }
 
-    /// What a name resolves to now.
+    /// Returns the addresses that a name resolves to now.
     pub fn resolve(&self, host: &str) -> Vec<IpAddr> {
         let behavior = self.merchants.get(host).map_or(ReceiverBehavior::Up, |merchant| merchant.behavior);
         let address = match behavior {
@@ -231,7 +231,7 @@ impl Network {
         (delay, outcome, Arrival { arrived: Some(now.plus(delay)), copies })
     }
 
-    /// When the next answer comes.
+    /// Returns the time of the next answer.
     pub fn next_due(&self) -> Option<Timestamp> {
         self.flights.first_key_value().map(|((at, _), _)| *at)
     }

@@ -22,7 +22,7 @@ use crate::{
 /// So many worlds are played to make one smaller.
 const ATTEMPTS_MAX: u32 = 1_500;
 
-/// What was made of a failure.
+/// The result of shrinking a failure.
 #[derive(Clone, Debug)]
 pub struct Shrunk {
     /// The smallest script found. It says what is refused, so it can be played.
@@ -60,7 +60,7 @@ struct Search<'a> {
     best: Script,
 }
 
-/// What simplifying makes smaller while the number of steps stays.
+/// Returns the weight that shrinking reduces while the number of steps stays.
 fn weight(script: &Script) -> usize {
     script.to_yaml().len()
 }
@@ -293,7 +293,7 @@ fn plainer(step: &Step) -> Vec<Step> {
     plainer
 }
 
-/// Whether a step has a word for being refused.
+/// Returns `true` if a step can state that it is refused.
 fn says_refused(step: &Step) -> bool {
     say_refused(&mut step.clone(), 409)
 }

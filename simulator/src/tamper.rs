@@ -1,7 +1,7 @@
-//! How a test makes a wrong service out of the right one: by spoiling what goes in or what comes out.
+//! Tampering: a test makes a faulty service by changing its input or output.
 //!
-//! The service itself has no switch to be wrong: only code can hand a [`Tamper`] to a world. The few that a user of
-//! `sweep` and `play` can switch on in simulated worlds are in [`crate::demo`].
+//! The service itself has no switch to be wrong: only code can hand a [`Tamper`] to a world. The few faults that a
+//! user of `sweep` and `play` can enable in simulated worlds are in [`crate::demo`].
 
 use reference_core::{mode::Mode, outbox::AttemptResult, sighting::Sighting, time::Timestamp};
 use reference_wire::{AttemptRequest, Request, Response};
@@ -51,7 +51,7 @@ impl OwnedRequest {
     }
 }
 
-/// What becomes of a post on its way out.
+/// The fate of an outgoing post.
 pub enum PostFate {
     /// It goes as it is.
     AsItIs,
@@ -61,7 +61,7 @@ pub enum PostFate {
     WithAnother(Box<AttemptRequest>),
 }
 
-/// Somebody between the service and the world. As it stands it changes nothing.
+/// A change between the service and the world. By default it changes nothing.
 pub trait Tamper: Send {
     /// A request on its way in; another one may take its place.
     fn request(&mut self, _now: Timestamp, _request: &Request<'_>) -> Option<OwnedRequest> {
@@ -71,8 +71,8 @@ pub trait Tamper: Send {
     /// An answer on its way out.
     fn response(&mut self, _now: Timestamp, _request: &Request<'_>, _response: &mut Response) {}
 
-    /// What the watchers tell the service, after it was written down. Says when the service hears of it: never
-    /// before an earlier input.
+    /// Changes the watchers' sightings after they were recorded. Returns the time at which the service gets them:
+    /// never before an earlier input.
     fn sightings(&mut self, now: Timestamp, _sightings: &mut Vec<Sighting>) -> Timestamp {
         now
     }
@@ -82,11 +82,11 @@ pub trait Tamper: Send {
         PostFate::AsItIs
     }
 
-    /// How a post ended, on its way in.
+    /// Changes the result of a post on its way in.
     fn outcome(&mut self, _now: Timestamp, _post: &AttemptRequest, _outcome: &mut AttemptResult) {}
 
-    /// Whether the service is woken now, when it asked to be. Asked by who drives a service step by step: a world goes on
-    /// only when all that is due is done, so there the service is always woken.
+    /// Returns `true` if the service is woken now, as it asked. Only a driver that steps a service asks: a world
+    /// goes on when all that is due is done, so there the service is always woken.
     fn wakes(&mut self, _now: Timestamp) -> bool {
         true
     }

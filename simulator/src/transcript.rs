@@ -1,6 +1,6 @@
-//! What an outsider could see, one line per thing, under names that stay, with virtual time.
+//! The transcript of a run: one line per observable event, under stable names, with virtual time.
 //!
-//! The columns have fixed widths, so that one line more changes no other line.
+//! The columns have fixed widths, so that an added line changes no other line.
 
 use std::fmt::Write as _;
 
@@ -24,13 +24,13 @@ pub struct Transcript {
 /// One line: when, what, about whom, and how it came out.
 #[derive(Clone, Debug)]
 pub struct Line<'a> {
-    /// When it happened.
+    /// The time of the event.
     pub at: Timestamp,
-    /// What: `pay`, `event`, `POST shop`.
+    /// The verb: `pay`, `event`, `POST shop`.
     pub verb: &'a str,
     /// About whom.
     pub body: &'a str,
-    /// How it came out, if that says more.
+    /// The outcome, if the line shows one.
     pub outcome: Option<&'a str>,
 }
 

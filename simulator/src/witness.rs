@@ -1,7 +1,7 @@
-//! What somebody who stands around a world could write down: every request with its answer, every notice of a
-//! watcher, every post and how it ended, in order.
+//! The record of everything observable around a world: every request with its answer, every notice of a watcher,
+//! every post and its result, in order.
 //!
-//! Owns no opinion: judges read it. Looks at nothing inside the service.
+//! Holds no judgement: the invariants read it. Reads nothing inside the service.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,24 @@ use reference_core::{
 use reference_wire::AttemptRequest;
 use uuid::Uuid;
 
-/// Whose something is: the number of the account, in order of opening from 0, and the mode.
+/// A book: the number of the account, in order of opening from 0, and the mode.
 pub type BookId = (usize, Mode);
 
 /// One thing that was written down.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// What.
+    /// The observation.
     pub what: Observation,
 }
 
-/// What was written down.
+/// An observation.
 #[derive(Clone, Debug)]
 pub enum Observation {
     /// A request and its answer.
     Call(Box<RecordedCall>),
-    /// What watchers told the service, in one breath.
+    /// The watchers' sightings of one moment.
     Told(Vec<Sighting>),
     /// A post left the service.
     Post(Box<RecordedPost>),
@@ -37,7 +37,7 @@ pub enum Observation {
     Landed {
         /// The delivery.
         delivery: Uuid,
-        /// How.
+        /// The result.
         outcome: AttemptResult,
     },
     /// The service stopped and started again.
@@ -82,17 +82,17 @@ pub struct RecordedPost {
     pub delivery: Uuid,
     /// The header that names the event's type.
     pub kind: &'static str,
-    /// What signs it.
+    /// The signature.
     pub signature: Signature,
     /// The body.
     pub body: Bytes,
-    /// When it came to the merchant, if it did.
+    /// The time of arrival at the merchant, if it arrived.
     pub arrived: Option<Timestamp>,
-    /// How often the merchant got it.
+    /// The number of copies that the merchant got.
     pub copies: u32,
 }
 
-/// What signs a post.
+/// The signature of a post.
 #[derive(Clone, Debug)]
 pub enum Signature {
     /// The header, of a record of bytes.
@@ -101,7 +101,7 @@ pub enum Signature {
     Secret(Secret),
 }
 
-/// How closely posts are written down.
+/// The detail in which posts are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// Byte for byte: the body of each attempt, and the header that signs it.
@@ -128,7 +128,7 @@ impl Record {
         Record { detail, ..Record::default() }
     }
 
-    /// What a record of bytes would hold.
+    /// Returns the record of these entries.
     pub(crate) fn of(seen: Vec<Entry>) -> Record {
         Record { seen, ..Record::default() }
     }
@@ -138,7 +138,7 @@ impl Record {
         self.bodies.get(&delivery).cloned()
     }
 
-    /// What is written down of a post that leaves now.
+    /// Returns the entry for a post that leaves now.
     pub(crate) fn seal(
         &mut self,
         now: Timestamp,

@@ -11,7 +11,7 @@ use crate::{attack, commits, crash, deny, direction, tidy};
 
 /// One named check.
 pub(crate) struct Step {
-    /// What `--only` takes.
+    /// The name for `--only`.
     pub(crate) name: &'static str,
     /// One line for `--help`.
     pub(crate) what: &'static str,

@@ -1,4 +1,4 @@
-//! Which package of the workspace may depend on which.
+//! The allowed dependencies between the packages of the workspace.
 
 use std::collections::BTreeSet;
 use std::path::Path;

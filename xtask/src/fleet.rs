@@ -34,7 +34,7 @@ const SHARDS: u32 = 8;
 const SEEDS: u32 = 160;
 /// For all tasks; nothing else takes long.
 const PATIENCE: Duration = Duration::from_secs(1_800);
-/// What one process and many must agree on.
+/// The figures in which one process and many must agree.
 const SAME: [&str; 8] = ["seeds", "events", "posts", "checks", "digests", "failures", "matrix", "gaps"];
 
 /// Tries all. Whether the files are valid, and the merged result is that of one process.
@@ -45,7 +45,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     Ok(slurm(root)? && is_valid)
 }
 
-/// Whether the files are what their schemas say.
+/// Checks the files against their schemas.
 fn validate(root: &Path) -> Result<bool, String> {
     let programs = tools::python(&root.join("target/validators"), &VALIDATORS)?;
     let file = |name| root.join("simulator/fleet").join(name);
@@ -228,7 +228,7 @@ impl Cluster {
         command
     }
 
-    /// What a program says. A controller that is being started is asked again.
+    /// Returns a program's output. A controller that is starting is asked again.
     fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
         let output = self.command(program).args(arguments).output();
         let output = output.map_err(|error| format!("cannot start {program}: {error}"))?;

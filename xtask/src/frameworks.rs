@@ -14,9 +14,9 @@ use crate::target::{Keys, Listening, check, free_ports, output};
 /// The keys that every server is started with, and asked with.
 const LIVE_KEY: &str = "svc_live_aZ3kP9vQ7rT2mX5cB8nL";
 const TEST_KEY: &str = "svc_test_wE6yU1iO4pS9dF2gH7jK";
-/// What none of the servers has.
+/// The parts that none of the servers has.
 const WITHOUT: [&str; 5] = ["webhooks", "inserts", "revoked", "second", "other"];
-/// What is installed from PyPI, exactly.
+/// The exact packages from PyPI.
 const PYTHON: [&str; 4] =
     ["fastapi==0.165.0", "uvicorn==0.54.0", "Django==5.2.19", "djangorestframework==3.18.3"];
 

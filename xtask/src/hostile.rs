@@ -39,7 +39,7 @@ const FLAGS: &str = "\
 const SECONDS_MAX: u32 = 10;
 const MEGABYTES_MAX: u32 = 2048;
 
-/// What to do.
+/// The parsed task.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Name the targets.
@@ -89,7 +89,7 @@ fn span(text: &str) -> Option<u64> {
     (1..=48 * 3600).contains(&seconds).then_some(seconds)
 }
 
-/// Whether nothing was found.
+/// Runs the task. Returns `true` if no fault was found.
 pub(crate) fn run(root: &Path, task: &Task) -> Result<bool, String> {
     let targets = targets(root)?;
     let Task::Hunt { target, seconds, jobs } = task else {
@@ -143,7 +143,7 @@ fn targets(root: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// What a target begins with, beside what it learned.
+/// Returns the initial inputs of a target, beside those that it learned.
 fn seeds(root: &Path, target: &str) -> Result<Vec<PathBuf>, String> {
     let mut seeds = vec![root.join("conformance/hostile/corpus").join(target)];
     if target == "scenario" {

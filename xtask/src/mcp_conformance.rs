@@ -6,7 +6,8 @@ use std::process::Command;
 use crate::served::Served;
 use crate::tools::{self, succeeds};
 
-/// What is installed, exactly: the suite, the next one, which knows the present revision, and the Node.js that both need.
+/// The exact packages: the suite, its next version, which knows the present revision, and the Node.js that both
+/// need.
 const TOOLS: [&str; 3] = [
     "@modelcontextprotocol/conformance@0.1.16",
     "next@npm:@modelcontextprotocol/conformance@0.2.0-alpha.12",

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::served::Served;
 use crate::tools::{self, succeeds};
 
-/// What is installed, exactly.
+/// The exact packages.
 const NODE: [&str; 4] = [
     "@stoplight/spectral-cli@6.16.3",
     "openapi-typescript@7.13.0",

@@ -11,7 +11,7 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 pub(crate) struct Workspace {
     packages: Vec<Member>,
-    /// Where cargo builds: `target`, or what CARGO_TARGET_DIR or a configuration names.
+    /// The directory in which cargo builds: `target`, or the one that CARGO_TARGET_DIR or a configuration names.
     #[serde(default)]
     pub(crate) target_directory: PathBuf,
 }
@@ -41,11 +41,11 @@ struct Dependency {
 /// A dependency of one member of the workspace on another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Inside {
-    /// Who depends.
+    /// The dependent package.
     pub(crate) from: String,
     /// On whom.
     pub(crate) on: String,
-    /// Whether only tests, benches and examples do.
+    /// `true` if only tests, benches and examples depend on it.
     pub(crate) dev_only: bool,
 }
 
@@ -78,7 +78,7 @@ impl Workspace {
             .collect()
     }
 
-    /// Who depends on whom.
+    /// Returns the dependencies inside the workspace.
     pub(crate) fn inside(&self) -> BTreeSet<Inside> {
         let members = self.members();
         let of = |member: &Member| -> Vec<Inside> {

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::served::Served;
 use crate::tools::{self, succeeds};
 
-/// What is installed, exactly.
+/// The exact packages.
 const TOOLS: [&str; 2] = ["schemathesis==4.32.5", "openapi-spec-validator==0.9.0"];
 
 /// The passes over the document. Each has a server of its own, because `/sandbox` can break anything.
@@ -18,7 +18,7 @@ const PASSES: [(&str, &[&str]); 2] =
         ("the sandbox", &["--include-tag", "Sandbox"]),
     ];
 
-/// What counts unless the caller says otherwise: cases per operation, and the luck of their making.
+/// The defaults: cases per operation, and the seed of their generation.
 const USUAL: [(&str, &str); 2] = [("--max-examples", "50"), ("--seed", "1")];
 
 /// Runs the tools. `extra` goes to Schemathesis. Whether nothing was found.

@@ -14,7 +14,7 @@ pub(crate) struct Served {
     pub(crate) ready: Ready,
 }
 
-/// What `serve --format json` prints once it is ready.
+/// The line that `serve --format json` prints once it is ready.
 #[derive(Deserialize)]
 pub(crate) struct Ready {
     pub(crate) url: String,
@@ -71,7 +71,7 @@ impl Served {
         self.process.id()
     }
 
-    /// Whether it still runs.
+    /// Returns `true` if it still runs.
     pub(crate) fn is_alive(&mut self) -> bool {
         matches!(self.process.try_wait(), Ok(None))
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where a virtual environment of Python keeps its programs.
+/// The directory of a Python virtual environment's programs.
 pub(crate) const PROGRAMS: &str = if cfg!(windows) { "Scripts" } else { "bin" };
 /// On Windows npm and what it installs are scripts.
 const SCRIPT: &str = if cfg!(windows) { ".cmd" } else { "" };
@@ -19,7 +19,7 @@ pub(crate) fn node_program(home: &Path, name: &str) -> PathBuf {
     home.join("node_modules/.bin").join(format!("{name}{SCRIPT}"))
 }
 
-/// Whether a program can be started here.
+/// Returns `true` if a program can be started here.
 pub(crate) fn is_there(program: &str) -> bool {
     starts(program, "--version")
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::served::Served;
 use crate::tools::{self, succeeds};
 
-/// What is installed, exactly.
+/// The exact packages.
 const PYTEST: [&str; 2] = ["pytest==8.4.2", "pytest-xdist==3.8.0"];
 const VITEST: [&str; 1] = ["vitest@3.2.4"];
 

@@ -1,4 +1,4 @@
-//! How long to measure.
+//! The durations of the benchmarks.
 
 use std::time::Duration;
 

@@ -1,14 +1,15 @@
-//! How a book of many events answers, and how much memory it takes.
+//! The response times of a book with many events, and its memory.
 //!
-//! `large EVENTS`: fills a book with paid charges, three events each, half of them from a payment link, then asks for lists of every kind, near and
-//! deep. Prints JSON: microseconds a request by what was asked, and bytes a charge with its three events.
+//! `large EVENTS`: fills a book with paid charges, three events each, half of them from a payment link, then asks
+//! for lists of every kind, near and deep. Prints JSON: microseconds per request by kind, and bytes per charge
+//! with its three events.
 
 use std::{collections::BTreeMap, env, fs, hint::black_box, process::ExitCode, time::Instant};
 
 use benches::BenchDriver;
 use reference_core::asset::Asset;
 
-/// How often each page is asked for; the fastest tenth decides, because others use this machine too.
+/// The number of requests for each page; the fastest tenth decides, because the machine is shared.
 const ROUNDS: usize = 400;
 
 fn main() -> ExitCode {

@@ -1,6 +1,7 @@
-//! How many charges live from opened to paid in a second of one core, with their deliveries written and signed.
+//! The number of charges that one core takes from opened to paid in a second, with their deliveries written and
+//! signed.
 //!
-//! `lives [COUNT]`: counted in processor time, so that others who use the machine change little. Prints JSON.
+//! `lives [COUNT]`: counted in processor time, so that other load changes little. Prints JSON.
 
 use std::{collections::BTreeMap, env, fs, process::ExitCode};
 

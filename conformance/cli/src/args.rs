@@ -35,7 +35,7 @@ pub(crate) use serve::{Clock, Log, Serve};
 pub(crate) use sweep::{Merge, Sweep, SweepTask};
 pub(crate) use trigger::Trigger;
 
-/// What stands below the list of commands.
+/// The text below the list of commands.
 const TOP_HELP: &str = "\
 Examples:
   chargeproof check                                 test the built-in reference server
@@ -71,7 +71,7 @@ pub(crate) struct Common {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// How a result is printed.
+/// The format of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Text for people

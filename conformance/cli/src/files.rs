@@ -53,7 +53,7 @@ pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     Failure::usage(format!("`{shown}` can't be read: {why}"))
 }
 
-/// What is not there: the file, or the first directory on the way to it.
+/// Returns the missing path: the file, or the first directory on the way to it.
 fn missing(path: &Path) -> String {
     let absent =
         path.ancestors().filter(|it| !it.as_os_str().is_empty() && !it.exists()).last().unwrap_or(path);

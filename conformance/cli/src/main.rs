@@ -28,7 +28,7 @@ const USAGE: u8 = 2;
 /// This machine or this program failed.
 const MACHINE: u8 = 5;
 
-/// Why a command could not do its work, and the exit code for it.
+/// The failure of a command, with its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,

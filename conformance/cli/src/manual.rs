@@ -1,4 +1,4 @@
-//! What describes the command line: shell completions, man pages and the reference in `REFERENCE.md`.
+//! The descriptions of the command line: shell completions, man pages and the reference in `REFERENCE.md`.
 
 use std::{fs, path::Path};
 
@@ -99,7 +99,7 @@ mod tests {
 
     const SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/chargeproof.schema.json");
 
-    /// What a setting takes, by the option of the same name.
+    /// Returns the schema of a setting, by the option of the same name.
     fn setting(arg: &Arg) -> Value {
         let words: Vec<_> = arg.get_possible_values().iter().map(|it| it.get_name().to_owned()).collect();
         let one = match (arg.get_action(), words.is_empty()) {
@@ -206,7 +206,7 @@ mod tests {
         "webhooks",
         "500",
     ];
-    /// What an option may need beside it; the first with which it is taken will do.
+    /// The options that another option may need; the first that is accepted is taken.
     const BESIDE: [&str; 13] = [
         "http://127.0.0.1:9 --receiver=127.0.0.1:0",
         "http://127.0.0.1:9",

@@ -1,4 +1,4 @@
-//! What a wrong command line meant, probably: a sentence below clap's error that says what to type instead.
+//! Suggestions for wrong command lines: a sentence below clap's error with the right input.
 
 use std::{error::Error as _, ffi::OsString};
 
@@ -57,7 +57,7 @@ fn example(command: &Command, part: &str) -> Option<String> {
     lines.find(|line| line.contains(part)).and_then(|line| Some(line.trim().split("  ").next()?.to_owned()))
 }
 
-/// What to use in place of an option that a command does not have.
+/// Returns the replacement of an option that a command does not have.
 fn instead(error: &Error, command: &Command) -> Option<String> {
     let option = told(error, ContextKind::InvalidArg)?;
     let found = INSTEAD.iter().find(|(of, unknown, _)| *of == command.get_name() && option == *unknown);
@@ -80,7 +80,7 @@ fn longer_value(error: &Error) -> Option<String> {
     (!meant.is_empty()).then(|| format!("did you mean {}?", meant.join(" or ")))
 }
 
-/// What an option takes that has no value: its help, and what its parser says to a value that is none.
+/// Returns the values of an option that was given none: its help, and its parser's message.
 fn missing_value(error: &Error, command: &Command, argv: &[OsString]) -> Option<String> {
     let long = told(error, ContextKind::InvalidArg)?.strip_prefix("--")?.split([' ', '=']).next()?;
     let arg = leaf_of(command, argv).get_arguments().find(|arg| arg.get_long() == Some(long))?;

@@ -1,4 +1,4 @@
-//! Where reports go: one to stdout, any number to files.
+//! The destinations of reports: one to stdout, any number to files.
 
 use conformance::{
     Outcome,

@@ -25,7 +25,7 @@ pub(crate) const PLACE: Style = AnsiColor::Cyan.on_default();
 /// So long a line may take to be printed on the way out.
 const NOTE_TIME: Duration = Duration::from_millis(200);
 
-/// Why stdout could not be written, if it could not.
+/// The error of writing to stdout, if there was one.
 static LOST: Mutex<Option<io::ErrorKind>> = Mutex::new(None);
 
 /// Prints a line on stdout. Colours are removed where nobody sees them. A failure is kept for [`finish`].
@@ -98,7 +98,7 @@ pub(crate) fn columns() -> Option<usize> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
 }
 
-/// Whether stdout takes nothing more.
+/// Returns `true` if stdout failed.
 pub(crate) fn is_lost() -> bool {
     lost().is_some()
 }

@@ -40,7 +40,7 @@ const NEEDED: [(&str, &str); 7] = [
     ("register", "receiver"),
 ];
 
-/// Why there is no command to run.
+/// The reason why there is no command to run.
 pub(crate) enum Refusal {
     /// The command line is wrong, or asks for help.
     Usage(Box<clap::Error>),
@@ -120,7 +120,7 @@ pub(crate) fn key_of(arg: &Arg) -> Option<String> {
     }
 }
 
-/// What the file says and the command line does not contradict.
+/// Returns the settings of the file that the command line does not override.
 fn additions(
     command: &Command,
     given: &ArgMatches,
@@ -182,7 +182,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Whether every section is a command and every key an option; otherwise says which is not.
+/// Checks that every section is a command and every key an option.
 fn check_names(command: &Command, table: &Table, section: &str) -> Result<(), String> {
     let sections: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
     let keys: Vec<String> = command.get_arguments().filter_map(key_of).collect();
@@ -225,7 +225,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
         .map(|(_, nearest)| nearest)
 }
 
-/// What is wrong, in the file's words, if the file said it.
+/// Returns the error in terms of the file, if the file caused it.
 fn explain(error: &clap::Error, added: &[Addition]) -> Option<String> {
     let told = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! Which seeds of a sweep this machine runs. Pure: variables of CI systems are passed in.
+//! The seeds of a sweep that this machine runs. Pure: variables of CI systems are passed in.
 
 use std::str::FromStr;
 
@@ -83,7 +83,7 @@ impl Shard {
         (1..=of).contains(&index).then_some(Shard { index, of })
     }
 
-    /// What the variables of a CI system say.
+    /// Returns the shard named by the variables of a CI system.
     pub(crate) fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, String> {
         let engine = ENGINES.iter().find(|engine| variable(engine.index).is_some()).ok_or_else(|| {
             let names: Vec<&str> = ENGINES.iter().map(|engine| engine.index).collect();
@@ -112,7 +112,7 @@ impl Shard {
         })
     }
 
-    /// Where its seeds begin, counted from the first of the sweep, and how many there are.
+    /// Returns the first of its seeds, counted from the first of the sweep, and their number.
     pub(crate) fn range(self, seeds: u64) -> (u64, u64) {
         let at = |n: u64| {
             u64::try_from(u128::from(seeds) * u128::from(n) / u128::from(self.of)).unwrap_or(u64::MAX)

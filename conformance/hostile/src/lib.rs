@@ -1,8 +1,8 @@
-//! What hostile bytes must never do to anything here that reads bytes.
+//! Robustness targets: every reader of bytes must survive hostile ones.
 //!
-//! A [`Target`] takes any bytes and panics if what read them broke a promise. `cargo xtask hostile` lets libFuzzer
+//! A [`Target`] takes any bytes and panics if their reader broke a promise. `cargo xtask hostile` lets libFuzzer
 //! choose the bytes, guided by the code that they reach; a plain build of this package replays files, and its test
-//! replays what is kept under `corpus/`: seeds, and every input that once found something.
+//! replays the files under `corpus/`: seeds, and every input that once found a fault.
 
 mod edit;
 mod judge;
@@ -13,9 +13,9 @@ mod scenario;
 /// One reader of bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// What it is called on the command line and under `corpus/`.
+    /// The name on the command line and under `corpus/`.
     pub name: &'static str,
-    /// What reads the bytes, and what it must not do.
+    /// The reader of the bytes, and its promise.
     pub what: &'static str,
     /// Panics if a promise is broken.
     pub feed: fn(&[u8]),

@@ -24,7 +24,7 @@ fn must_come_back(outcome: &Outcome) {
     assert_eq!(again.exit_code(), outcome.exit_code());
 }
 
-/// What was said of each statement, findings included.
+/// Returns the verdict on each statement, findings included.
 pub(crate) fn verdicts(rows: &[Row]) -> Vec<String> {
     rows.iter().map(|row| format!("{}: {:?}", row.id, row.verdict)).collect()
 }

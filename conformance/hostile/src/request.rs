@@ -62,7 +62,7 @@ pub(crate) fn feed(bytes: &[u8]) {
     }
 }
 
-/// What every answer must be, whatever was asked.
+/// Checks the form that every answer must have.
 fn proper(answer: &Response) -> Result<(), String> {
     let Response { status, headers, body } = answer;
     if !STATUSES.contains(status) {
@@ -104,7 +104,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// Nothing if the head is not as a host would hand it over: it is text, and a line has no line break.
+    /// Reads a request; `None` if a host would not pass on its head: it must be text without line breaks.
     fn read(part: &[u8], service: &FilledService) -> Option<Asked> {
         let (head, body) = match find(part, b"\n\n") {
             Some(at) => (&part[..at], &part[at + 2..]),
@@ -290,7 +290,7 @@ impl FilledService {
         self.api.respond(self.now, &request)
     }
 
-    /// What a refused request and a read must leave alone.
+    /// Returns the state that a refused request and a read must not change.
     fn everything(&self) -> String {
         let mut all = String::new();
         for mode in Mode::ALL {

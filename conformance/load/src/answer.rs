@@ -7,7 +7,7 @@ pub(crate) const HEAD_MAX: usize = 64 * 1024;
 /// A chunk's size has at most so many digits: 4 GiB.
 const CHUNK_DIGITS_MAX: usize = 8;
 
-/// What an answer's head says.
+/// The head of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) status: u16,
@@ -18,7 +18,7 @@ pub(crate) struct Head {
     pub(crate) retry_after: Option<u64>,
 }
 
-/// Where a body ends.
+/// The end of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
     Known(u64),

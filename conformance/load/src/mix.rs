@@ -1,4 +1,4 @@
-//! What is asked for: requests as bytes, written before the run, in turns.
+//! The requests of a run as bytes, written before it, in turns.
 
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ impl Mix {
     }
 }
 
-/// Nothing that would end the request line early.
+/// Returns `true` if a path has nothing that would end the request line early.
 fn is_plain(path: &str) -> bool {
     path.starts_with('/') && path.bytes().all(|b| (b'!'..=b'~').contains(&b))
 }

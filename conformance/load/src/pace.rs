@@ -1,4 +1,4 @@
-//! When requests are due, and when the server wants to be left alone.
+//! The times at which requests are due, and the pauses that the server asks for.
 
 use std::{
     num::NonZeroU32,
@@ -14,7 +14,7 @@ const STEP_MIN: Duration = Duration::from_micros(50);
 /// It looks at least so often, so that a run that ends early is noticed.
 const STEP_MAX: Duration = Duration::from_millis(100);
 
-/// How long the last requests of a run may wait for a connection.
+/// The time that the last requests of a run may wait for a connection.
 const GRACE: Duration = Duration::from_millis(20);
 
 /// The requests of a run at a rate: each is due at its own time, and whoever is free takes the next one.
@@ -23,7 +23,7 @@ pub(crate) struct Tickets {
     total: u64,
     due: Semaphore,
     taken: AtomicU64,
-    /// How many have been let out so far.
+    /// The number of tickets handed out.
     out: AtomicU64,
     stopped: AtomicBool,
 }
@@ -42,13 +42,13 @@ impl Tickets {
         }
     }
 
-    /// When a ticket is due, counted from the start.
+    /// Returns the time of a ticket, counted from the start.
     pub(crate) fn at(&self, nth: u64) -> Duration {
         let nanos = u128::from(nth) * 1_000_000_000 / u128::from(self.rate);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// How many are due so long after the start.
+    /// Returns the number of tickets due by a time after the start.
     fn due_by(&self, since: Duration) -> u64 {
         let due = since.as_nanos() * u128::from(self.rate) / 1_000_000_000 + 1;
         u64::try_from(due).unwrap_or(u64::MAX).min(self.total)
@@ -125,7 +125,7 @@ impl Gate {
         Duration::from_micros(until.saturating_sub(before))
     }
 
-    /// When it is open again; nothing if it is.
+    /// Returns the time at which it is open again; `None` if it is.
     pub(crate) fn opens(&self, now: Instant) -> Option<Instant> {
         let opens = self.start + Duration::from_micros(self.opens.load(Relaxed));
         (opens > now).then_some(opens)

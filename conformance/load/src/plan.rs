@@ -1,4 +1,4 @@
-//! What a run is to do.
+//! The plan of a run.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -9,9 +9,9 @@ use url::Url;
 pub struct Plan {
     /// The service's base address; for [`Work::Webhook`] the whole address of the handler.
     pub url: Url,
-    /// How fast.
+    /// The pace.
     pub pace: Pace,
-    /// How long.
+    /// The duration.
     pub span: Duration,
     /// Connections, all of them kept open.
     pub connections: usize,
@@ -19,11 +19,11 @@ pub struct Plan {
     pub threads: Option<usize>,
     /// Certificates to trust beside the usual ones.
     pub ca_pem: Option<String>,
-    /// What to ask for.
+    /// The requests.
     pub work: Work,
 }
 
-/// How fast to ask.
+/// The pace of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// Every connection asks as soon as it was answered.
@@ -32,7 +32,7 @@ pub enum Pace {
     PerSecond(NonZeroU32),
 }
 
-/// What to ask for. Keys and secrets are never printed.
+/// The requests of a run. Keys and secrets are never printed.
 #[derive(Clone)]
 pub enum Work {
     /// A client's reads: lists, single objects, the account.
@@ -58,7 +58,7 @@ pub enum Work {
     Webhook {
         /// The endpoint's secret.
         secret: String,
-        /// What the headers begin with: `X-Service`.
+        /// The prefix of the headers: `X-Service`.
         header_prefix: String,
         /// The user agent.
         user_agent: String,
@@ -83,11 +83,11 @@ impl Work {
     }
 }
 
-/// Why a run did not begin.
+/// The reason why a run did not begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The plan can't be carried out as it is.
     Usage(String),
-    /// Nobody answers there.
+    /// The target does not answer.
     Unreachable(String),
 }

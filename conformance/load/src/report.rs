@@ -9,18 +9,18 @@ use crate::{
     tally::Tally,
 };
 
-/// What a run came to.
+/// The report of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// The address.
     pub url: String,
-    /// What was asked for: `read`, `paths`, `write`, `webhook`.
+    /// The mix: `read`, `paths`, `write`, `webhook`.
     pub mix: String,
     /// Connections.
     pub connections: usize,
     /// Threads.
     pub threads: usize,
-    /// How long it took, until the last answer.
+    /// The duration until the last response.
     pub millis: u64,
     /// Requests a second that were asked for; nothing for as many as possible.
     pub rate_asked: Option<u32>,
@@ -36,19 +36,19 @@ pub struct Report {
     pub errors: BTreeMap<String, u64>,
     /// Latencies in nanoseconds.
     pub latency_ns: Latency,
-    /// Whether latencies are counted from the time a request was due: at a rate they are.
+    /// `true` if latencies are counted from the time a request was due: at a rate they are.
     pub corrected: bool,
     /// Requests that were due and never sent, because every connection still waited. They count in the latencies
     /// with the time they had waited.
     pub never_sent: u64,
     /// Requests that were not sent because the server had answered 429. They count nowhere.
     pub held_back: u64,
-    /// How long the server wanted to be left alone.
+    /// The time that the server asked to pause.
     pub paused_millis: u64,
-    /// Whether the caller ended the run before its time.
+    /// `true` if the caller ended the run early.
     #[serde(default)]
     pub interrupted: bool,
-    /// What people should know.
+    /// The notes for people.
     pub notes: Vec<String>,
 }
 

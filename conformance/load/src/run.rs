@@ -31,16 +31,16 @@ use crate::{
 /// More are of use only against a server on another machine.
 const THREADS_MAX: usize = 2;
 const THREADS_CAP: usize = 64;
-/// How often the caller hears how far a run is.
+/// The interval of progress reports.
 const NEWS: Duration = Duration::from_millis(100);
 /// After a connection failed, and twice as long each time, up to the second.
 const RETRY: Duration = Duration::from_millis(10);
 const RETRY_MAX: Duration = Duration::from_secs(1);
-/// Where 429 comes without a `Retry-After`.
+/// The pause after a 429 without a `Retry-After`.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct SoFar {
     /// Since the start.
@@ -53,18 +53,18 @@ pub struct SoFar {
     pub paused: Option<Duration>,
 }
 
-/// What all threads share.
+/// The state that all threads share.
 struct Shared {
     target: Target,
     mix: Mix,
-    /// Nothing if every connection asks as fast as it can.
+    /// The tickets; `None` if every connection asks as fast as it can.
     tickets: Option<Tickets>,
     gate: Gate,
     start: Instant,
     end: Instant,
     answers: AtomicU64,
     errors: AtomicU64,
-    /// Whether the caller has had enough.
+    /// `true` once the caller has stopped the run.
     stopped: watch::Sender<bool>,
 }
 

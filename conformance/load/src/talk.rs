@@ -18,7 +18,7 @@ use crate::{
     stream::Stream,
 };
 
-/// Nobody waits longer than this for an answer.
+/// The longest wait for a response.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An answer whose body went by.
@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     pub(crate) retry_after: Option<u64>,
 }
 
-/// Why there is no answer.
+/// The reason why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
     Refused,

@@ -1,4 +1,4 @@
-//! What one thread counts.
+//! The counts of one thread.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -19,11 +19,11 @@ pub(crate) struct Tally {
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) faults: BTreeMap<&'static str, u64>,
     pub(crate) bytes: u64,
-    /// When the last request was over.
+    /// The time at which the last request ended.
     pub(crate) last: Option<Instant>,
     /// Requests that were not sent because the server wanted to be left alone.
     pub(crate) held_back: u64,
-    /// How long the server wanted to be left alone.
+    /// The time that the server asked to pause.
     pub(crate) paused: Duration,
 }
 

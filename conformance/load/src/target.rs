@@ -1,4 +1,4 @@
-//! Where to: addresses, names, and requests as bytes.
+//! The target: addresses, names, and requests as bytes.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -22,7 +22,7 @@ pub(crate) struct Target {
     tls: Option<Tls>,
     /// The `Host` header.
     authority: String,
-    /// What every path begins with, without a slash at the end.
+    /// The start of every path, without a slash at the end.
     prefix: String,
 }
 

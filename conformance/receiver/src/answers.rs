@@ -1,4 +1,4 @@
-//! What the receiver answers with: a script, or 200.
+//! The answers of the receiver: a script, or 200.
 
 use std::{collections::VecDeque, str::FromStr};
 

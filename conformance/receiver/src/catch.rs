@@ -28,7 +28,7 @@ pub struct Catch {
     routes: Routes,
     endpoints: Mutex<Vec<Endpoint>>,
     heap: Arc<Mutex<Heap>>,
-    /// How many have come, and how many of them have been gathered.
+    /// The number of requests that arrived, and the number gathered.
     come: Arc<AtomicUsize>,
     gathered: watch::Receiver<usize>,
     gathering: JoinHandle<()>,
@@ -42,14 +42,14 @@ struct Heap {
     strays: u32,
 }
 
-/// What has come so far.
+/// The requests received so far.
 #[derive(Clone, Debug, Default)]
 pub struct CaughtRequests {
     /// Each request, and the status that it was answered with; 0 if it got no answer.
     pub kept: Vec<(Caught, Option<u16>)>,
     /// Requests that came when there was no more room.
     pub lost: u32,
-    /// What came and was no complete HTTP request.
+    /// The number of connections that brought no complete HTTP request.
     pub strays: u32,
 }
 
@@ -80,12 +80,12 @@ impl Catch {
         Ok(Catch { address, began, routes, endpoints: Mutex::default(), heap, come, gathered, gathering })
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// When it began to listen.
+    /// Returns the time at which it began to listen.
     pub fn began(&self) -> OffsetDateTime {
         self.began
     }
@@ -100,7 +100,7 @@ impl Catch {
         lock(&self.endpoints).clone()
     }
 
-    /// What requests to a path are answered with from now on, in order; the last answer is repeated.
+    /// Sets the answers to requests for a path, in order; the last answer is repeated.
     pub fn answer(&self, path: &str, answers: Answers) {
         self.routes.set(path, answers);
     }

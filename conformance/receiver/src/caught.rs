@@ -12,7 +12,7 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 /// A request that was caught.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caught {
-    /// When its last byte was read.
+    /// The time at which its last byte was read.
     #[serde(serialize_with = "write_time", deserialize_with = "read_time")]
     pub at: OffsetDateTime,
     /// The method as it was written.
@@ -25,10 +25,10 @@ pub struct Caught {
     pub body: Octets,
 }
 
-/// What the names of the webhook's headers are made of, and the sender's user agent.
+/// The names of the webhook's headers, and the sender's user agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
-    /// What the webhook headers begin with: `X-Service` in `X-Service-Signature`.
+    /// The prefix of the webhook headers: `X-Service` in `X-Service-Signature`.
     pub header_prefix: String,
     /// The `User-Agent` of deliveries.
     pub user_agent: String,
@@ -67,7 +67,7 @@ impl Caught {
         self.at.unix_timestamp()
     }
 
-    /// What a delivery is called at first sight.
+    /// Returns a summary of a delivery: its event, id and type as far as they can be read.
     pub fn summary(&self, names: &Names) -> DeliverySummary {
         let body: Value = serde_json::from_slice(&self.body.0).unwrap_or_default();
         let field = |name: &str| body[name].as_str().map(str::to_owned);

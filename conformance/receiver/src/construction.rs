@@ -1,4 +1,4 @@
-//! How a signature was made, as far as the secrets at hand can tell. Says nothing about whether that is right.
+//! The construction of a signature, as far as the known secrets reveal it. No judgement of whether it is right.
 
 use hmac::digest::Update;
 use sha2::{Digest, Sha256};
@@ -10,8 +10,8 @@ use super::diagnose::examined;
 use super::keyring::Keyring;
 use super::reason::Reason;
 
-/// What the keyring says of a request's signature. Its `secrets` are those of the endpoint that it came to,
-/// `other_mode` holds those of the others.
+/// Returns the construction of a request's signature. The `secrets` of the keyring are those of the endpoint that
+/// received it, `other_mode` holds the others.
 pub fn construction(caught: &Caught, keyring: &Keyring) -> Signed {
     let Ok((header, fit)) = examined(caught, keyring) else { return Signed::Nothing };
     if header.claims.is_empty() {
@@ -35,7 +35,7 @@ pub fn construction(caught: &Caught, keyring: &Keyring) -> Signed {
     }
 }
 
-/// What anybody can work out without a secret.
+/// Returns the hashes that can be computed without a secret.
 fn open_hashes(time: Option<&str>, body: &[u8]) -> [[u8; 32]; 2] {
     let alone = Sha256::digest(body).into();
     let mut timed = Sha256::new();

@@ -1,4 +1,4 @@
-//! Whether a delivery is signed rightly, and if not, why.
+//! The diagnosis of a delivery's signature.
 
 use super::{
     caught::{Caught, Names},
@@ -8,7 +8,7 @@ use super::{
     reason::{Reason, TOLERANCE_SECS},
 };
 
-/// What is to be said of a delivery's signature.
+/// The diagnosis of a delivery's signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Diagnosis {
     /// It is right.
@@ -18,7 +18,7 @@ pub enum Diagnosis {
     },
     /// It is not right.
     NotVerified {
-        /// Why: at least one, in the order in which they are best put right.
+        /// The reasons: at least one, in the order in which they are best fixed.
         reasons: Vec<Reason>,
     },
     /// Its form and time are right, but no secret is known to verify it with.
@@ -26,7 +26,7 @@ pub enum Diagnosis {
 }
 
 impl Diagnosis {
-    /// Why it is not right; nothing otherwise.
+    /// Returns the reasons why it is invalid; empty otherwise.
     pub fn reasons(&self) -> &[Reason] {
         match self {
             Diagnosis::NotVerified { reasons } => reasons,

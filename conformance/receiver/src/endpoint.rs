@@ -1,4 +1,4 @@
-//! What is known of an endpoint of the service that sends to us.
+//! The known facts about one of the service's endpoints.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,18 @@ use conformance_model::words::Mode;
 /// An endpoint of the service that sends to us.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// What the path of its address ends in, such as `/live`.
+    /// The end of its path, such as `/live`.
     pub path: String,
     /// The mode in which it was added, if it is known.
     pub mode: Option<Mode>,
     /// The types that it wants, if they are known.
     pub events: Option<BTreeSet<String>>,
-    /// What its deliveries are signed with, if it is known.
+    /// The secret of its deliveries, if it is known.
     pub secret: Option<Secret>,
 }
 
 impl Endpoint {
-    /// What may be shown of it.
+    /// Returns the facts that may be shown.
     pub fn place(&self) -> Place {
         Place { path: self.path.clone(), mode: self.mode, events: self.events.clone() }
     }

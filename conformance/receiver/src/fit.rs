@@ -107,7 +107,8 @@ impl Search<'_> {
     }
 }
 
-/// What may have been signed; first what should have been, then what has one fault, then what has two.
+/// Returns the candidates for the signed message: first the right one, then those with one fault, then those with
+/// two.
 fn messages<'a>(header: &Header<'a>, delivery: Option<&'a str>, body: &'a [u8]) -> Vec<Message<'a>> {
     let mut messages = Vec::new();
     let mut add = |parts: &[&'a [u8]], faults: &[Reason]| {
@@ -159,7 +160,7 @@ fn messages<'a>(header: &Header<'a>, delivery: Option<&'a str>, body: &'a [u8]) 
     messages
 }
 
-/// What may have been the key: each secret as it is, and as it is often misread.
+/// Returns the candidates for the key: each secret as it is, and as it is often misread.
 fn keys(keyring: &Keyring) -> Vec<Key<'_>> {
     let mut keys = Vec::new();
     let own = keyring.secrets.iter().map(|named| (named, false));

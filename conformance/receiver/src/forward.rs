@@ -21,7 +21,7 @@ const CONNECT_TIME: Duration = Duration::from_secs(5);
 const ANSWER_TIME: Duration = Duration::from_secs(15);
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-/// What belongs to a connection and not to the request it carries.
+/// The headers of the connection, which do not belong to the request.
 const OF_THE_CONNECTION: [HeaderName; 10] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -73,7 +73,7 @@ impl FromStr for ForwardTo {
 }
 
 impl ForwardTo {
-    /// Whether the handler is who listens on this address: deliveries would go round in circles.
+    /// Returns `true` if the handler listens on this address, so that deliveries would loop.
     pub fn leads_to(&self, address: SocketAddr) -> bool {
         let here = match self.host.parse::<IpAddr>() {
             Ok(ip) => ip.is_loopback() || ip.is_unspecified() || ip == address.ip(),

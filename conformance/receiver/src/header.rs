@@ -12,13 +12,13 @@ const DIGEST: usize = 32;
 /// A header, read as far as it can be.
 #[derive(Debug, Default)]
 pub(super) struct Header<'a> {
-    /// What is wrong with its form as a whole.
+    /// The faults of the header as a whole.
     pub(super) faults: Vec<Reason>,
     /// `t` as it was written.
     pub(super) time: Option<&'a str>,
     /// `t` in seconds, whatever unit it was in.
     pub(super) unix_secs: Option<i64>,
-    /// What may be signatures.
+    /// The candidate signatures.
     pub(super) claims: Vec<Claim>,
     /// Something is called a signature, whether it can be read or not.
     pub(super) has_signature: bool,

@@ -7,7 +7,7 @@ use super::caught::Names;
 /// The secrets that deliveries may be signed with, each with the name it is spoken of.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
-    /// What the headers are called.
+    /// The names of the headers.
     pub names: Names,
     /// The secrets of the endpoints that are received for.
     pub secrets: Vec<(String, Secret)>,
@@ -16,7 +16,7 @@ pub struct Keyring {
 }
 
 impl Keyring {
-    /// Whether no secret is known at all.
+    /// Returns `true` if no secret is known.
     pub(super) fn is_empty(&self) -> bool {
         self.secrets.is_empty() && self.other_mode.is_empty()
     }

@@ -34,7 +34,7 @@ use super::{
     tap::{Head, Tap},
 };
 
-/// Where a scripted redirect leads: whoever asks for it has followed.
+/// The target of scripted redirects: a request for it shows that the sender follows redirects.
 pub const REDIRECTED: &str = "/chargeproof-redirected";
 /// Arrivals that wait for the one who reads them. Senders wait when it is full.
 const ARRIVALS_MAX: usize = 256;
@@ -43,20 +43,20 @@ const REQUEST_TIME_MIN: Duration = Duration::from_millis(250);
 /// A body that is too large is read on this far, so that the sender reads its answer.
 const DRAINED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// How a receiver is set up.
+/// The settings of a receiver.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where it listens; port 0 takes a free one.
+    /// The address to listen on; port 0 takes a free one.
     pub address: SocketAddr,
-    /// What it answers when it passes nothing on.
+    /// The answers, when nothing is forwarded.
     pub answers: Answers,
-    /// What it answers instead to requests to some paths.
+    /// The answers for particular paths.
     pub routes: Routes,
-    /// Which requests it catches.
+    /// The methods that are recorded.
     pub methods: Methods,
-    /// Who answers in its place.
+    /// The handler that answers in its place.
     pub forward_to: Option<ForwardTo>,
-    /// What senders may take up.
+    /// The bounds on senders.
     pub bounds: Bounds,
 }
 
@@ -73,7 +73,7 @@ impl Default for Settings {
     }
 }
 
-/// Which requests are caught.
+/// The methods that are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Methods {
     /// POST; others are turned away.
@@ -82,7 +82,7 @@ pub enum Methods {
     Any,
 }
 
-/// What senders may take up.
+/// The bounds on the resources that senders may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Bytes of a body.
@@ -91,11 +91,11 @@ pub struct Bounds {
     pub head_bytes: usize,
     /// Connections at once. A new one evicts the oldest whose request is still incomplete; if all are complete, it waits.
     pub connections: usize,
-    /// How long a head and a body may each take to come.
+    /// The time that a head and a body may each take to arrive.
     pub read_time: Duration,
-    /// How long a sender is kept waiting by the answer `timeout`.
+    /// The time that the answer `timeout` keeps a sender waiting.
     pub hold_time: Duration,
-    /// How long a connection may last at all.
+    /// The longest time that a connection may last.
     pub connection_time: Duration,
 }
 
@@ -124,9 +124,9 @@ pub enum Arrival {
 /// The answer that a caught request was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Given {
-    /// What the script says.
+    /// The answer of the script.
     Scripted(Reply),
-    /// What the handler says: its status.
+    /// The status from the handler.
     Forwarded(u16),
     /// 502, because the handler could not be asked.
     NotForwarded(String),
@@ -143,7 +143,7 @@ impl fmt::Display for Given {
     }
 }
 
-/// Why something was turned away.
+/// The reason why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turned {
     /// Not a POST; answered with 405.
@@ -160,14 +160,14 @@ pub enum Turned {
     },
     /// The body did not come to its end.
     BodyCut {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A TLS handshake, which this receiver does not speak.
     Tls,
     /// Something that is not HTTP, or no complete request.
     NotHttp {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -220,7 +220,7 @@ impl Receiver {
         Ok(Receiver { address, arrivals: received, count, listening })
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -230,7 +230,7 @@ impl Receiver {
         self.arrivals.recv().await
     }
 
-    /// How many arrivals there have been. Whoever has got an answer has been counted.
+    /// Returns the count of arrivals. A request is counted before it is answered.
     pub(super) fn count(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.count)
     }

@@ -1,4 +1,4 @@
-//! What is worth a word about a delivery beside its signature.
+//! The notes about a delivery beside its signature.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -35,31 +35,31 @@ pub enum Note {
     HeaderDiffers {
         /// The header's name.
         name: String,
-        /// What it says.
+        /// The value of the header.
         header: String,
         /// The member's name.
         member: &'static str,
-        /// What that says.
+        /// The value in the body.
         body: String,
     },
     /// The `Content-Type` is another.
     ContentType {
-        /// What it is.
+        /// The actual value.
         got: String,
     },
     /// The `User-Agent` is another.
     UserAgent {
-        /// What it is.
+        /// The actual value.
         got: String,
     },
     /// No such event type is specified.
     UnknownEvent {
-        /// What it is.
+        /// The actual value.
         got: String,
     },
     /// The mode is neither `live` nor `test`.
     UnknownMode {
-        /// What it is.
+        /// The actual value.
         got: String,
     },
     /// `data` does not hold what the event is about.
@@ -77,7 +77,7 @@ pub enum Note {
     RedirectFollowed,
     /// A delivery with this id has come before.
     Retry {
-        /// How often it has come by now.
+        /// The number of arrivals so far.
         try_number: u32,
     },
 }
@@ -131,7 +131,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// What is worth a word about one request by itself.
+/// Returns the notes about one request by itself.
 pub fn notes(caught: &Caught, names: &Names) -> Vec<Note> {
     let mut notes = Vec::new();
     if caught.path == REDIRECTED {

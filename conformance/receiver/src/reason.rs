@@ -1,10 +1,10 @@
-//! Why a signature is not right. Closed: each reason has a name, a sentence and a way on.
+//! The reasons why a signature is invalid. Each has a name, a sentence and a remedy.
 
 use std::fmt;
 
 use super::rewriting::Rewriting;
 
-/// How far a delivery's time may be from the receiver's clock, in seconds.
+/// The largest difference between a delivery's time and the receiver's clock, in seconds.
 pub const TOLERANCE_SECS: u64 = 300;
 
 /// One way in which a signature is wrong.
@@ -12,14 +12,14 @@ pub const TOLERANCE_SECS: u64 = 300;
 pub enum Reason {
     /// There is no signature header.
     HeaderMissing {
-        /// What it is called.
+        /// The name.
         name: String,
         /// A header of another prefix that also ends in `-Signature`.
         similar: Option<String>,
     },
     /// The signature header comes more than once.
     HeaderRepeated {
-        /// How often.
+        /// The number of occurrences.
         times: usize,
     },
     /// The header's value is not ASCII text.
@@ -35,7 +35,7 @@ pub enum Reason {
     TimeRepeated,
     /// `t` is not a whole number.
     TimeForm {
-        /// What it is, shortened.
+        /// The actual value, shortened.
         got: String,
     },
     /// `t` is in a smaller unit than seconds.
@@ -47,12 +47,12 @@ pub enum Reason {
     SignatureMissing,
     /// `v1` is not hexadecimal.
     SignatureForm {
-        /// What it is, shortened.
+        /// The actual value, shortened.
         got: String,
     },
     /// `v1` holds the right number of bytes in another writing.
     SignatureEncoding {
-        /// Which.
+        /// The encoding.
         encoding: Encoding,
     },
     /// `v1` has another length than SHA-256 gives.
@@ -62,14 +62,14 @@ pub enum Reason {
     },
     /// The signature fits another writing of the body.
     BodyRewritten {
-        /// Which.
+        /// The rewriting.
         how: Rewriting,
     },
     /// Only the body was signed, without the time.
     BodyOnly,
     /// Time and body were signed, but not joined with a full stop.
     TimeJoined {
-        /// How they were joined.
+        /// The way in which they were joined.
         how: Joined,
     },
     /// The header's time is not the one that was signed: that one is in seconds.
@@ -134,7 +134,7 @@ pub enum Encoding {
     UpperCaseHex,
 }
 
-/// How time and body were joined, other than with a full stop.
+/// The way in which time and body were joined, other than with a full stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joined {
     /// With nothing between.
@@ -147,7 +147,7 @@ pub enum Joined {
     BodyFirst,
 }
 
-/// Whose secret ends in white space.
+/// The side of the comparison whose secret ends in white space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
     /// The one that the receiver was given.
@@ -188,7 +188,7 @@ impl Reason {
         }
     }
 
-    /// What to do about it.
+    /// Returns the remedy.
     pub fn remedy(&self) -> &'static str {
         match self {
             Reason::HeaderMissing { similar: Some(_), .. } => "name the sender's prefix with --header-prefix",

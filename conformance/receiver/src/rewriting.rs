@@ -271,7 +271,7 @@ impl<'de> Visitor<'de> for AnyNode {
     }
 }
 
-/// How other languages write on one line.
+/// The way in which another language writes JSON on one line.
 struct Style {
     /// A blank after each comma and colon.
     spaced: bool,

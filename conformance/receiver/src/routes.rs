@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::answers::{Answers, Reply};
 
-/// What is answered where. Can be changed while the receiver listens.
+/// The answers by path. They can change while the receiver listens.
 #[derive(Clone, Debug, Default)]
 pub struct Routes(Arc<Mutex<BTreeMap<String, Answers>>>);
 
 impl Routes {
-    /// What requests to a path, or to one that ends so, are answered with from now on.
+    /// Sets the answers to requests for a path, or for paths that end in it.
     pub fn set(&self, path: &str, answers: Answers) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), answers);
     }

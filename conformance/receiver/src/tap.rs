@@ -18,7 +18,7 @@ pub(super) struct Tap<S> {
     room: usize,
 }
 
-/// What the tap has kept, shared with the one who reads the request.
+/// The head that the tap kept, shared with the reader of the request.
 #[derive(Clone, Default)]
 pub(super) struct Head(Arc<Mutex<Vec<u8>>>);
 
@@ -38,12 +38,12 @@ impl Head {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the first byte is that of a TLS handshake.
+    /// Returns `true` if the first byte is that of a TLS handshake.
     pub(super) fn is_tls(&self) -> bool {
         self.bytes().first() == Some(&0x16)
     }
 
-    /// Whether nothing came at all, as when somebody only looks whether the port is open.
+    /// Returns `true` if no byte arrived, as when a client only checks that the port is open.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes().is_empty()
     }

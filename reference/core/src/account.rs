@@ -9,7 +9,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Whether an account is a person's or an organization's.
+/// The kind of an account: a person's or an organization's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AccountKind {
     /// One person's.
@@ -28,18 +28,18 @@ impl AccountKind {
     }
 }
 
-/// What the owner may set, the same in both modes.
+/// The settings of an account, the same in both modes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// The account's name.
     pub name: String,
-    /// What customers read.
+    /// The name that customers see.
     pub display_name: String,
     /// A picture.
     pub logo_url: Option<String>,
     /// The merchant's site.
     pub website_url: Option<String>,
-    /// Where customers get help.
+    /// The address to which customers write for help.
     pub support_email: Option<String>,
     /// Whom customers may call.
     pub support_phone: Option<String>,
@@ -58,7 +58,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What a new account starts with.
+    /// Returns the settings of a new account.
     pub fn new(name: &str) -> Settings {
         Settings {
             name: name.to_owned(),
@@ -106,11 +106,11 @@ pub struct Account {
     pub id: Arc<str>,
     /// Person or organization.
     pub kind: AccountKind,
-    /// What the owner set.
+    /// The owner's settings.
     pub settings: Settings,
-    /// When it was opened.
+    /// The time of opening.
     pub created_at: Timestamp,
-    /// How often the settings were changed.
+    /// The number of changes to the settings.
     changes: u64,
     books: [Book; 2],
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Span;
 
-/// How deposit addresses of a coin look, and what a wallet for it consists of.
+/// The form of a coin's deposit addresses, and so of a wallet for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AddressForm {
     /// Bitcoin, native segwit (BIP-84): `bc1q…`, `tb1q…`.
@@ -28,8 +28,8 @@ pub enum AddressForm {
 }
 
 impl AddressForm {
-    /// Whether a text has the form of a transaction id on the networks of this form: 64 hexadecimal digits, behind
-    /// `0x` for [`AddressForm::Evm`], or for [`AddressForm::Solana`] the base58 of 64 bytes.
+    /// Returns `true` if a text has the form of a transaction id on the networks of this form: 64 hexadecimal
+    /// digits, after `0x` for [`AddressForm::Evm`], or for [`AddressForm::Solana`] the base58 of 64 bytes.
     pub fn is_txid(self, text: &str) -> bool {
         let is_hex = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
         match self {
@@ -74,13 +74,13 @@ macro_rules! assets {
     };
 }
 
-/// What is known of a coin.
+/// The constants of a coin.
 pub struct AssetFacts {
     /// The code in requests and answers: `USDT_TRON`.
     pub code: &'static str,
     /// The network it moves on, as used in explorer links: `tron`.
     pub network: &'static str,
-    /// What its deposit addresses look like.
+    /// The form of its deposit addresses.
     pub form: AddressForm,
     /// Decimal places of its smallest unit, at most 18.
     pub decimals: u32,
@@ -121,7 +121,7 @@ impl Asset {
         Asset::ALL.into_iter().find(|asset| asset.code() == code)
     }
 
-    /// How many confirmations make a transfer count (`open.charge.confirmations`).
+    /// The number of confirmations that make a transfer count (`open.charge.confirmations`).
     pub const fn required_confirmations(self, mode: crate::mode::Mode) -> u32 {
         match mode {
             crate::mode::Mode::Live => self.facts().confirmations_live,
@@ -152,7 +152,7 @@ macro_rules! currencies {
                 match self { $(Currency::$variant => $code),* }
             }
 
-            /// How many units 100 US dollars typically buy, in hundredths of a unit.
+            /// The number of units that 100 US dollars typically buy, in hundredths of a unit.
             pub const fn typical_per_hundred_usd(self) -> u64 {
                 match self { $(Currency::$variant => $per_hundred_usd),* }
             }

@@ -11,21 +11,21 @@ pub struct Business {
     pub legal_name: Option<String>,
     /// The number in the register.
     pub registration_number: Option<String>,
-    /// What the tax office calls it.
+    /// The number by which the tax office knows it.
     pub tax_id: Option<String>,
-    /// Where it sits.
+    /// The postal address.
     pub address: Option<PostalAddress>,
-    /// What it does, in a word.
+    /// The industry, in a word.
     pub industry: Option<String>,
-    /// What it sells.
+    /// The products it sells.
     pub product_description: Option<String>,
-    /// What it expects to take in a month, in the owner's words.
+    /// The expected monthly turnover, in the owner's words.
     pub monthly_volume: Option<String>,
     /// Whom the service may call.
     pub phone: Option<String>,
 }
 
-/// Where a business sits. Every part may be missing.
+/// The postal address of a business. Every part may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PostalAddress {
     /// Street and number.

@@ -1,4 +1,4 @@
-//! What can be asked of the service through its API, and what it answers, free of any wire format.
+//! The calls of the service's API and their answers, free of any wire format.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -22,9 +22,9 @@ pub enum Call {
     Account,
     /// `GET /v1/charges`, `/v1/invoices`, `/v1/payment-links`, `/v1/events`
     List {
-        /// Which records.
+        /// The list.
         list: List,
-        /// Which page.
+        /// The page.
         page: PageRequest,
         /// The newest record of this reading, as the links carry it.
         anchor: Option<String>,
@@ -91,7 +91,7 @@ pub enum List {
 /// A list, its filters and its page size: what a reader's place is remembered for.
 pub type ListKey = (List, u32);
 
-/// What the service answers. Names objects; the wire looks them up in the caller's book.
+/// The service's answer to a call. Names objects; the wire reads them from the caller's book.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// The account.
@@ -126,7 +126,7 @@ pub struct ChargeDraft {
     pub currency: Option<Currency>,
     /// The payment link it comes from.
     pub link: Option<String>,
-    /// Who pays.
+    /// The payer.
     pub customer: Customer,
     /// Free text.
     pub description: Option<String>,
@@ -139,15 +139,15 @@ pub struct ChargeDraft {
 /// A refund to be recorded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RefundDraft {
-    /// How much, as written: its decimals depend on the charge's coin.
+    /// The amount as written: its decimals depend on the charge's coin.
     pub amount: String,
     /// The transaction.
     pub txid: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
 }
 
-/// What to set on a payment link. Nothing means: leave as it is, or take the default.
+/// The values to set on a payment link. `None` leaves a value as it is, or takes the default.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of LinkTerms")]
 pub struct LinkDraft {
@@ -170,7 +170,7 @@ pub struct LinkDraft {
     pub max_payments: Option<Option<u32>>,
 }
 
-/// Whether a link's price is fixed.
+/// The pricing of a link: fixed or open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PricingType {
     /// One price.
@@ -207,7 +207,7 @@ pub struct Choice {
     pub asset: Asset,
     /// The amount, where the price is open.
     pub amount: Option<Fiat>,
-    /// Who pays.
+    /// The payer.
     pub customer: Customer,
     /// Answers to the link's questions.
     pub custom_fields: Vec<CustomField>,

@@ -57,7 +57,7 @@ pub enum BookCommand {
     },
     /// Changes a webhook endpoint.
     ChangeEndpoint {
-        /// Which one.
+        /// The code of the object.
         id: Code,
         /// Another address.
         url: Option<String>,
@@ -91,14 +91,14 @@ pub enum BookCommand {
     VoidInvoice(Code),
 }
 
-/// Where a coin's money goes.
+/// The destination of a coin's payments.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Payout {
     /// An extended public key.
     Key {
         /// The key as typed.
         text: String,
-        /// Which addresses it stands for, if its owner says so.
+        /// The script of its addresses, if the owner stated one.
         script: Option<Script>,
     },
     /// A list of addresses, for coins that can't be derived.
@@ -106,7 +106,7 @@ pub enum Payout {
 }
 
 impl Payout {
-    /// What a complaint about it names.
+    /// Returns the name of the field in error messages about it.
     pub(crate) const fn field(&self) -> &'static str {
         match self {
             Payout::Key { .. } => "key",
@@ -115,7 +115,7 @@ impl Payout {
     }
 }
 
-/// What to change of an account's settings; nothing means: leave as it is.
+/// Changes to an account's settings; `None` leaves a value as it is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of Settings")]
 pub struct SettingsDraft {
@@ -133,10 +133,10 @@ pub struct SettingsDraft {
     pub members: Option<Vec<String>>,
 }
 
-/// What a command returns.
+/// The result of a command.
 #[derive(Clone, Debug)]
 pub enum CommandResult {
-    /// Nothing to show.
+    /// No result.
     Nothing,
     /// A key, to be shown once.
     Key(KeyNo, KeyText),
@@ -144,11 +144,11 @@ pub enum CommandResult {
     Endpoint(EndpointNo),
     /// A delivery that is on its way.
     Delivery(Uuid),
-    /// What the API answers to the call.
+    /// The API's answer to the same call.
     Answer(Answer),
 }
 
-/// What a customer does on a hosted page.
+/// An action of a customer on a hosted page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Visit {
     /// Opens an invoice.
@@ -171,7 +171,7 @@ pub enum Visit {
     },
 }
 
-/// What a customer sees next.
+/// The page that a customer sees next.
 #[derive(Clone, Copy, Debug)]
 pub enum VisitResult {
     /// The page they opened.

@@ -7,9 +7,9 @@ use crate::mode::Mode;
 /// Brand names in keys and headers. Read from the configuration, never from a literal elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dialect {
-    /// What keys begin with, before `_live_` and `_test_`.
+    /// The prefix of keys, before `_live_` and `_test_`.
     pub key_prefix: String,
-    /// What webhook headers begin with, before `-Event`, `-Delivery`, `-Signature`.
+    /// The prefix of webhook headers, before `-Event`, `-Delivery`, `-Signature`.
     pub header_prefix: String,
     /// The user agent of webhook posts.
     pub user_agent: String,
@@ -26,7 +26,7 @@ impl Default for Dialect {
 }
 
 impl Dialect {
-    /// What keys of a mode begin with (`auth.prefix`): `svc_live_`.
+    /// Returns the start of a mode's keys (`auth.prefix`): `svc_live_`.
     pub fn key_start(&self, mode: Mode) -> String {
         format!("{}_{mode}_", self.key_prefix)
     }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
-/// Why a call is refused.
+/// The reason why a call is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiError {
     /// The body is not JSON, or a header cannot be read.
@@ -13,7 +13,7 @@ pub enum ApiError {
     NotFound,
     /// The path takes other methods only.
     WrongMethod {
-        /// What it takes, for the `Allow` header.
+        /// The allowed methods, for the `Allow` header.
         allow: Cow<'static, str>,
     },
     /// The object's state does not allow it.
@@ -86,7 +86,7 @@ impl fmt::Display for ApiError {
 
 impl std::error::Error for ApiError {}
 
-/// What is wrong with which fields, in the order in which they were looked at.
+/// The errors of each field, in the order in which the fields were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldErrors(Vec<(String, Vec<String>)>);
 
@@ -100,7 +100,7 @@ impl FieldErrors {
         }
     }
 
-    /// Nothing is wrong.
+    /// Returns `true` if there is no error.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -14,7 +14,7 @@ use crate::{
 
 macro_rules! event_types {
     ($($variant:ident $name:literal;)*) => {
-        /// What can happen to a charge or an invoice (`events.types`).
+        /// The type of an event of a charge or an invoice (`events.types`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[allow(missing_docs, reason = "the names are the specification's")]
         pub enum EventType { $($variant),* }
@@ -54,7 +54,7 @@ impl EventType {
     }
 }
 
-/// What an event is about.
+/// The object that an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Subject {
     /// A charge.
@@ -63,10 +63,10 @@ pub enum Subject {
     Invoice(InvoiceNo),
 }
 
-/// What changed, beyond the type.
+/// The details of a change, beyond the event's type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Details {
-    /// Nothing more to say: `{}`.
+    /// No details: `{}`.
     None,
     /// A transfer: `{txid, amount}`.
     Transfer {
@@ -76,7 +76,7 @@ pub enum Details {
         /// Its amount.
         amount: Coin,
     },
-    /// What was received in total: `{amount, txid}`.
+    /// The total received amount: `{amount, txid}`.
     Received {
         /// The sum.
         amount: Coin,
@@ -86,14 +86,14 @@ pub enum Details {
     },
     /// Money sent back: `{amount, txid?, reason?}`.
     Refund {
-        /// How much.
+        /// The amount.
         amount: Coin,
         /// The transaction, if named.
         txid: Option<String>,
-        /// Why, if said.
+        /// The reason, if one was given.
         reason: Option<String>,
     },
-    /// Why: `{reason}`.
+    /// The reason: `{reason}`.
     Reason(Cow<'static, str>),
 }
 
@@ -102,13 +102,13 @@ pub enum Details {
 pub struct Event {
     /// Its name through the API, and `event_id` in webhooks.
     pub id: Uuid,
-    /// What happened.
+    /// The type.
     pub kind: EventType,
     /// To what.
     pub subject: Subject,
-    /// What changed.
+    /// The details of the change.
     pub details: Details,
-    /// When.
+    /// The time of the event.
     pub created_at: Timestamp,
 }
 
@@ -161,7 +161,7 @@ impl EventLog {
         &self.events[no.index()]
     }
 
-    /// How many there are.
+    /// Returns the number of events.
     pub fn count(&self) -> usize {
         self.events.len()
     }

@@ -16,7 +16,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// What one coin costs, if that is known.
+    /// Returns the price of one coin, if it is known.
     pub fn rate(&self, asset: Asset, currency: Currency) -> Option<Rate> {
         self.rates.get(&(asset, currency)).copied()
     }

@@ -15,7 +15,7 @@ use crate::{
 /// The same invoice is not e-mailed again within this time (`open.invoice.email`).
 pub const MAIL_PAUSE: Span = Span::mins(10);
 
-/// Where an invoice is in its life (`open.invoice.status`).
+/// The status of an invoice (`open.invoice.status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum InvoiceStatus {
     /// Waits to be paid.
@@ -43,9 +43,9 @@ impl InvoiceStatus {
 /// One line of an invoice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
-    /// What.
+    /// The text of the item.
     pub description: String,
-    /// How many.
+    /// The number of units.
     pub quantity: Quantity,
     /// The price of one.
     pub unit_amount: Fiat,
@@ -53,14 +53,14 @@ pub struct Item {
     pub total: Fiat,
 }
 
-/// What an invoice asks for.
+/// The terms of an invoice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InvoiceTerms {
     /// The customer's name.
     pub customer_name: Option<String>,
-    /// Where it is e-mailed to.
+    /// The address that receives its e-mails.
     pub customer_email: Option<String>,
-    /// What is owed in total.
+    /// The total amount owed.
     pub amount: Fiat,
     /// The currency.
     pub currency: Currency,
@@ -79,20 +79,20 @@ pub struct Invoice {
     pub code: Code,
     /// `INV-0001`, counting per account and mode.
     pub number: String,
-    /// What it asks for; never changes.
+    /// The terms; they never change.
     #[serde(with = "crate::shared")]
     pub terms: Arc<InvoiceTerms>,
     /// Every charge that was opened for it, in order.
     pub charges: Vec<ChargeNo>,
-    /// When it was issued.
+    /// The time of issue.
     pub created_at: Timestamp,
-    /// When it, or a reminder, was last e-mailed.
+    /// The time of the latest e-mail or reminder.
     pub sent_at: Option<Timestamp>,
-    /// When the customer first opened it.
+    /// The time at which the customer first opened it.
     pub viewed_at: Option<Timestamp>,
-    /// When it was settled.
+    /// The time of settlement.
     pub paid_at: Option<Timestamp>,
-    /// When it was withdrawn.
+    /// The time at which it was voided.
     pub voided_at: Option<Timestamp>,
     status: InvoiceStatus,
 }
@@ -114,7 +114,7 @@ impl Invoice {
         }
     }
 
-    /// Where it is in its life.
+    /// Returns the status.
     pub fn status(&self) -> InvoiceStatus {
         self.status
     }

@@ -20,7 +20,7 @@ const SECRET_LEN: usize = 40;
 pub const KEY_TAG_MAX: usize = 12;
 const SECRET_ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// Who asks, as a key says it.
+/// The account and mode that a key stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Principal {
     /// The account that the key belongs to.
@@ -36,13 +36,13 @@ pub struct Principal {
 pub struct ApiKey {
     /// Its name in the dashboard.
     pub id: Code,
-    /// Whose it is, and for which mode.
+    /// The account and mode.
     pub principal: Principal,
     /// The last four characters, to tell keys apart.
     pub hint: String,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// When it was revoked.
+    /// The time of revocation.
     pub revoked_at: Option<Timestamp>,
     pub(crate) window: RateWindow,
     pub(crate) memory: PageMemory<ListKey>,
@@ -108,7 +108,7 @@ impl KeyRing {
         self.get(no).revoked_at.is_none().then_some(no)
     }
 
-    /// Whether a key with this text was made here, revoked or not.
+    /// Returns `true` if this key ring created a key with this text, revoked or not.
     pub fn has_made(&self, text: &[u8]) -> bool {
         self.by_digest.contains_key(&digest(text))
     }

@@ -1,4 +1,4 @@
-//! How many requests a key may make (`limits.rate`).
+//! The rate limit of a key (`limits.rate`).
 
 use std::collections::VecDeque;
 

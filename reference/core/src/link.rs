@@ -11,7 +11,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// What a link asks for.
+/// The price of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pricing {
     /// Always this amount.
@@ -32,14 +32,14 @@ pub enum Pricing {
 pub struct Question {
     /// Its text.
     pub label: String,
-    /// Whether it must be answered.
+    /// `true` if an answer is required.
     pub required: bool,
 }
 
 /// All that the merchant may set on a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkTerms {
-    /// What is sold.
+    /// The title of the goods.
     pub title: String,
     /// More about it.
     pub description: Option<String>,
@@ -47,11 +47,11 @@ pub struct LinkTerms {
     pub pricing: Pricing,
     /// The price's currency.
     pub currency: Currency,
-    /// Which coins are taken; nothing for all that the account accepts.
+    /// The accepted coins; `None` for all that the account accepts.
     pub accepted_assets: Option<Vec<Asset>>,
-    /// Where the customer goes afterwards.
+    /// The URL that customers are sent to after payment.
     pub success_url: Option<String>,
-    /// Where the customer goes who gives up.
+    /// The URL that customers are sent to when they give up.
     pub cancel_url: Option<String>,
     /// The checkout asks for a name.
     pub collect_name: bool,
@@ -72,15 +72,15 @@ pub struct LinkTerms {
 pub struct Link {
     /// Its public name.
     pub code: Code,
-    /// What the merchant set.
+    /// The terms set by the merchant.
     pub terms: LinkTerms,
     /// Archived links open no charges.
     pub archived: bool,
-    /// How often its page was opened.
+    /// The number of times that its page was opened.
     pub views: u64,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// When it was last changed by the merchant.
+    /// The time of the merchant's latest change.
     pub updated_at: Timestamp,
     /// Its charges.
     #[serde(skip)]

@@ -14,7 +14,7 @@ const PER_HOUR: usize = 100;
 const HOUR: Span = Span::hours(1);
 const KEPT_MAX: usize = 10_000;
 
-/// What an e-mail is for.
+/// The purpose of an e-mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MailKind {
     /// The invoice, for the first time.
@@ -38,11 +38,11 @@ impl MailKind {
 pub struct Mail {
     /// To whom.
     pub to: String,
-    /// What for.
+    /// The purpose.
     pub kind: MailKind,
-    /// Which invoice.
+    /// The number of the invoice.
     pub invoice: InvoiceNo,
-    /// When.
+    /// The time of sending.
     pub at: Timestamp,
 }
 
@@ -53,7 +53,7 @@ pub struct Mails {
 }
 
 impl Mails {
-    /// Whether one more may go out now.
+    /// Checks that one more e-mail may be sent now.
     ///
     /// # Errors
     ///

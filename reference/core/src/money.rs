@@ -16,7 +16,7 @@ use crate::asset::Asset;
 
 const ATTO_DIGITS: u32 = 18;
 
-/// Why a text is not an amount. Prints what is allowed.
+/// The reason why a text is not an amount. Prints the allowed forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AmountError {
     /// Not digits with an optional point and more digits.
@@ -96,7 +96,7 @@ fn read_decimal(text: &str, decimals_max: u32) -> Result<Decimal, AmountError> {
 pub struct Fiat(#[serde(with = "exact")] Decimal);
 
 impl Fiat {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Fiat = Fiat(Decimal::from_parts(0, 0, 0, false, 2));
     /// The largest amount: 999,999,999,999.99.
     pub const MAX: Fiat = Fiat(Decimal::from_parts(276_447_231, 23_283, 0, false, 2));
@@ -170,7 +170,7 @@ mod exact {
     }
 }
 
-/// How many of an invoice's item: above zero, at most three decimals.
+/// The quantity of an invoice's item: above zero, at most three decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Quantity(#[serde(with = "exact")] Decimal);
 
@@ -229,8 +229,8 @@ impl Rate {
             .then(|| Rate(Decimal::from_i128_with_scale(i128::from(units), Rate::DECIMALS).normalize()))
     }
 
-    /// What `amount` costs in the coin, rounded **up** to the coin's smallest unit, so that what is
-    /// due is never less than what was asked for. Nothing above [`Coin::MAX`].
+    /// Returns the price of `amount` in the coin, rounded **up** to the coin's smallest unit, so that the amount
+    /// due never falls short. `None` above [`Coin::MAX`].
     pub fn quote(self, amount: Fiat, asset: Asset) -> Option<Coin> {
         let unit = 10_u128.pow(ATTO_DIGITS - asset.facts().decimals);
         // due = amount / rate; in smallest units: minor × 10^(decimals + scale − 2) / mantissa.
@@ -264,7 +264,7 @@ impl fmt::Display for Rate {
 pub struct Coin(u128);
 
 impl Coin {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Coin = Coin(0);
     /// The largest single amount: 10¹² coins. A hundred million of them still add up without overflow.
     pub const MAX: Coin = Coin(1_000_000_000_000 * 10_u128.pow(ATTO_DIGITS));
@@ -304,18 +304,18 @@ impl Coin {
         Coin(self.0.checked_add(other.0).expect("single amounts are bounded by Coin::MAX"))
     }
 
-    /// What is left after `other` is taken away; zero if `other` is more.
+    /// Returns this amount less `other`, or zero if `other` is larger.
     pub const fn less(self, other: Coin) -> Coin {
         Coin(self.0.saturating_sub(other.0))
     }
 
-    /// Whether this is at least `due` × (1 − `tolerance`), exactly (`open.charge.tolerance`).
+    /// Returns `true` if this is at least `due` × (1 − `tolerance`), exactly (`open.charge.tolerance`).
     pub fn covers(self, due: Coin, tolerance: Percent) -> bool {
         let needed = Wide::product(due.0, u128::from(Percent::WHOLE - tolerance.0.min(Percent::WHOLE)));
         Wide::product(self.0, u128::from(Percent::WHOLE)) >= needed
     }
 
-    /// Whether this is more than `due` × (1 + `threshold`), exactly (`open.charge.overpaid`).
+    /// Returns `true` if this is more than `due` × (1 + `threshold`), exactly (`open.charge.overpaid`).
     pub fn exceeds(self, due: Coin, threshold: Percent) -> bool {
         let most = Wide::product(due.0, u128::from(Percent::WHOLE + threshold.0));
         Wide::product(self.0, u128::from(Percent::WHOLE)) > most

@@ -35,10 +35,10 @@ const RETRY_DELAYS: [Span; 8] = [
 ];
 /// Attempts of a delivery before it has failed.
 pub const ATTEMPTS_MAX: u32 = 14;
-/// How long a delivery stays in the log after its last attempt.
+/// The time for which a delivery stays in the log after its last attempt.
 const LOG_KEPT: Span = Span::days(30);
 
-/// How a post ended.
+/// The result of a post.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AttemptResult {
     /// The receiver answered with this status. Only 2xx is success; redirects are not followed.
@@ -58,12 +58,12 @@ impl AttemptResult {
     }
 }
 
-/// What went over the wire in an attempt, for the delivery log. Bounded by the host that posts.
+/// The request and response of an attempt, for the delivery log. Bounded by the host that posts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HttpTrace {
     /// The address that was connected to.
     pub address: Option<String>,
-    /// What was sent.
+    /// The request headers.
     pub request_headers: SentHeaders,
     /// Header names and values of the answer.
     pub response_headers: Vec<(String, String)>,
@@ -71,7 +71,7 @@ pub struct HttpTrace {
     pub response_body: String,
     /// Something the owner should know: a local address that the rule would have refused.
     pub note: Option<String>,
-    /// How long it took in real time, whatever the service clock showed.
+    /// The duration in real time, independent of the service clock.
     pub took_ms: Option<u64>,
 }
 
@@ -82,10 +82,10 @@ pub enum SentHeaders {
     Kept(Vec<(String, String)>),
     /// All that they follow from besides the delivery: they are written when somebody looks.
     Of {
-        /// Where it went.
+        /// The URL of the post.
         #[serde(with = "crate::shared")]
         url: Arc<EndpointUrl>,
-        /// What it was signed with.
+        /// The signing secret.
         secret: Secret,
     },
 }
@@ -96,12 +96,12 @@ impl Default for SentHeaders {
     }
 }
 
-/// How a post ended, and what went over the wire if the host kept that.
+/// The result of a post, with its request and response if the host kept them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AttemptReport {
-    /// How it ended.
+    /// The result.
     pub result: AttemptResult,
-    /// What went over the wire.
+    /// The request and response.
     pub trace: Option<Box<HttpTrace>>,
 }
 
@@ -114,17 +114,17 @@ impl From<AttemptResult> for AttemptReport {
 /// One try to post a delivery.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Attempt {
-    /// When it began.
+    /// The time at which it began.
     pub at: Timestamp,
-    /// When it ended.
+    /// The time at which it ended.
     pub ended_at: Timestamp,
-    /// How.
+    /// The result.
     pub result: AttemptResult,
-    /// What went over the wire, if that was kept.
+    /// The request and response, if they were kept.
     pub trace: Option<Box<HttpTrace>>,
 }
 
-/// Where a delivery stands.
+/// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeliveryState {
     /// The next attempt is due then.
@@ -155,7 +155,7 @@ impl DeliveryState {
     }
 }
 
-/// What a delivery is about, as it was at fan-out. Attempts differ only in time and signature.
+/// The object of a delivery, as it was at fan-out. Attempts differ only in time and signature.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Snapshot {
     /// A charge.
@@ -173,14 +173,14 @@ pub struct InvoiceSnapshot {
     pub charges: Vec<(Code, ChargeStatus, Asset)>,
 }
 
-/// What is delivered. Frozen at fan-out.
+/// The content of a delivery. Frozen at fan-out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Payload {
     /// The event, or nothing for a test.
     pub event: Option<(EventNo, Uuid)>,
     /// Its type.
     pub kind: EventType,
-    /// When it happened.
+    /// The time of the event.
     pub created_at: Timestamp,
     /// The charge or the invoice, shared by all deliveries of the event.
     pub snapshot: Snapshot,
@@ -191,13 +191,13 @@ pub struct Payload {
 pub struct Delivery {
     /// Its name: the header and `id` of the body, over all retries and resends.
     pub id: Uuid,
-    /// Where it goes.
+    /// The receiving endpoint.
     pub endpoint: EndpointNo,
-    /// What it is.
+    /// The content.
     pub payload: Payload,
-    /// Where it stands.
+    /// The state.
     pub state: DeliveryState,
-    /// What was tried.
+    /// The attempts so far.
     pub attempts: Vec<Attempt>,
     /// Attempts of the schedule; a resend is none.
     tries: u32,
@@ -236,7 +236,7 @@ impl Outbox {
         self.log.push_back(Delivery { id, endpoint, payload, state, attempts: Vec::new(), tries: 0 });
     }
 
-    /// When the next attempt is due.
+    /// Returns the time at which the next attempt is due.
     pub fn next_due(&self) -> Option<Timestamp> {
         self.due.first().map(|(at, _)| *at)
     }
@@ -311,7 +311,7 @@ impl Outbox {
         Some(number)
     }
 
-    /// Nothing that waits for this endpoint is posted any more.
+    /// Cancels everything that waits for this endpoint.
     pub(crate) fn cancel_waiting(&mut self, endpoint: EndpointNo) {
         let (log, dropped, resends) = (&mut self.log, self.dropped, &mut self.resends);
         self.due.retain(|(_, no)| {

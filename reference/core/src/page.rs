@@ -50,7 +50,7 @@ impl<'a> Listing<'a> {
         Listing::picked(Vec::new())
     }
 
-    /// How many members have a number up to `anchor`.
+    /// Returns the number of members with a number up to `anchor`.
     pub fn rank(&self, anchor: u32) -> usize {
         match self {
             Listing::All(len) => (*len).min(anchor as usize + 1),
@@ -81,10 +81,10 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// What a client asks of a list.
+/// A client's request for a page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageRequest {
-    /// Which page, from 1.
+    /// The number of the page, from 1.
     pub page: u64,
     /// Records on a page.
     pub per_page: u32,
@@ -93,7 +93,7 @@ pub struct PageRequest {
 /// One page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Which page this is, from 1.
+    /// The number of this page, from 1.
     pub current: u64,
     /// The last page that has records; 1 for an empty list.
     pub last: u64,
@@ -149,16 +149,17 @@ impl Page {
     }
 }
 
-/// What a key last read as page 1 of each list, for clients that count pages up without an anchor.
+/// The newest record of each list when a key last read page 1, for clients that increment `page` without an
+/// anchor.
 ///
-/// Bounded: the list that was read least recently is forgotten first, lists that fit on one page before all others, and
-/// every list 10 minutes after it was last read. Not kept over a restart.
+/// Bounded: the least recently read list is evicted first, lists that fit on one page before all others, and every
+/// list 10 minutes after its last read. Not kept over a restart.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PageMemory<List: Ord> {
     lists: BTreeMap<List, Remembered>,
     /// The lists in the order in which they are forgotten.
     order: BTreeMap<Turn, List>,
-    /// How often a list was read. Time does not tell who was first: a clock may stand still.
+    /// The number of reads. It orders reads even if the clock stands still.
     reads: u64,
 }
 
@@ -169,7 +170,7 @@ struct Remembered {
     anchor: Option<u32>,
 }
 
-/// When a list is forgotten: those of one page first, then by the number of the read.
+/// The order of eviction: lists of one page first, then by the number of the read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Turn {
     has_pages: bool,

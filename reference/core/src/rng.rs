@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(stream.between(9, 9), 9);
     }
 
-    /// Where bits would favour some numbers they are drawn again, and nowhere else.
+    /// Checks that a draw is repeated only where bits would favour some numbers.
     #[track_caller]
     fn check_below(end: u64, expected_redraws: std::ops::RangeInclusive<u32>) {
         const DRAWS: u32 = 1_000;

@@ -27,22 +27,22 @@ use crate::{
     wallet::{Wallet, WalletCache},
 };
 
-/// What a service is started with.
+/// The configuration of a service.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServiceConfig {
-    /// What every code, id, key and secret is drawn from.
+    /// The seed of every code, id, key and secret.
     pub seed: Seed,
     /// The names in keys and headers.
     pub dialect: Dialect,
-    /// Where hosted pages are reached, without a slash at the end.
+    /// The base address of hosted pages, without a slash at the end.
     pub public_url: String,
     /// Requests per minute and key; nothing for no limit.
     pub rate_limit: Option<u32>,
     /// Wallets of new accounts that many services share; from the seed if there is none.
     #[serde(skip)]
     pub wallet_cache: Option<WalletCache>,
-    /// What the 40 characters after a key's mode begin with, so that a host of several services knows by the key alone
-    /// whose it is: at most `KEY_TAG_MAX` letters and digits; empty for none.
+    /// The start of the 40 characters after a key's mode, by which a host of several services finds the service of
+    /// a key: at most `KEY_TAG_MAX` letters and digits; empty for none.
     pub key_tag: String,
 }
 
@@ -60,7 +60,7 @@ pub struct Service {
 /// A key that was let in.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Admission {
-    /// Who asks.
+    /// The caller.
     pub principal: Principal,
     /// The limit and how many more requests it lets through now; nothing without a limit.
     pub quota: Option<Quota>,
@@ -71,7 +71,7 @@ pub struct Admission {
 pub struct Quota {
     /// Requests per minute.
     pub limit: u32,
-    /// How many are left.
+    /// The remaining quota.
     pub remaining: u32,
 }
 
@@ -94,17 +94,17 @@ impl Service {
         self.accounts.iter_mut().for_each(Account::index);
     }
 
-    /// What it was started with.
+    /// Returns the configuration.
     pub fn config(&self) -> &ServiceConfig {
         &self.config
     }
 
-    /// Who asks, and may they: `auth.refused`, `limits.rate`.
+    /// Authenticates a request and counts it towards the rate limit: `auth.refused`, `limits.rate`.
     ///
     /// # Errors
     ///
-    /// [`ApiError::UnknownKey`] without a quota if the key is missing, unknown or revoked; [`ApiError::TooMany`] with the
-    /// key's quota if the key was used too often.
+    /// [`ApiError::UnknownKey`] without a quota if the key is missing, unknown or revoked; [`ApiError::TooMany`]
+    /// with the key's quota if the key was used too often.
     pub fn admit(
         &mut self,
         now: Timestamp,
@@ -223,7 +223,8 @@ impl Service {
         Ok(answer)
     }
 
-    /// What `on_call` would answer to a call that only reads, without moving the key's place in a list: `HEAD`.
+    /// Returns the answer that `on_call` would give to a reading call, without moving the key's place in a list:
+    /// `HEAD`.
     ///
     /// # Errors
     ///
@@ -334,8 +335,8 @@ impl Service {
         Ok(VisitResult::Charge(account, mode, charge))
     }
 
-    /// What the chain watcher saw at one moment. Given together, because one block may hold several
-    /// payments to one charge.
+    /// Applies the chain watcher's sightings of one moment. They are given together, because one block may hold
+    /// several payments to one charge.
     pub fn on_sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
         self.on_tick(now);
         sightings.iter().for_each(|it| self.heights.raise(it.mode, it.asset, it.height));
@@ -408,7 +409,7 @@ impl Service {
         book.end_locks(&context, u32::MAX);
     }
 
-    /// When to wake the service: a lock ends, or a delivery is due.
+    /// Returns the time at which to wake the service: a lock ends, or a delivery is due.
     pub fn next_tick(&self) -> Option<Timestamp> {
         self.books().filter_map(|(_, _, book)| book.next_tick()).min()
     }
@@ -425,8 +426,8 @@ impl Service {
         None
     }
 
-    /// What is lost when the service stops and starts again: limiter windows, places in lists, and
-    /// the knowledge of how posts in flight ended.
+    /// Drops the state that a stop of the service loses: limiter windows, places in lists, and the results of
+    /// posts in flight.
     pub fn restart(&mut self, now: Timestamp) {
         self.on_tick(now);
         self.keys.forget_volatile();
@@ -493,7 +494,7 @@ impl Service {
         &self.exchange
     }
 
-    /// What happened since this was last asked, by book.
+    /// Takes the notices recorded since the last call, by book.
     pub fn take_notices(&mut self) -> Vec<(AccountNo, Mode, Notice)> {
         let mut notices = Vec::new();
         for account in AccountNo::first(self.accounts.len()) {

@@ -8,10 +8,10 @@ use std::{any::Any, cell::RefCell, collections::HashMap, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-/// How a value stands in a state.
+/// The representation of a value in a stored state.
 #[derive(Serialize, Deserialize)]
 enum Place<T> {
-    /// Nobody else holds it.
+    /// The value has one owner.
     Alone(T),
     /// It is held again later, under the next number.
     First(T),
@@ -22,7 +22,7 @@ enum Place<T> {
 thread_local! {
     /// The numbers of what was written, by address; `None` while every holder is given a copy.
     static WRITTEN: RefCell<Option<HashMap<usize, u32>>> = const { RefCell::new(None) };
-    /// What was read, by number.
+    /// The values that were read, by number.
     static READ: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 

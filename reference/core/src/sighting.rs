@@ -1,4 +1,4 @@
-//! What the chain watcher tells the service about one transfer to one of its addresses.
+//! The chain watcher's report of one transfer to one of the service's addresses.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,23 +9,23 @@ use crate::{asset::Asset, mode::Mode, money::Coin};
 pub struct Sighting {
     /// Main network or test network.
     pub mode: Mode,
-    /// What was sent; a coin on one network.
+    /// The coin; each is a coin on one network.
     pub asset: Asset,
-    /// Where it was sent to.
+    /// The receiving address.
     pub address: String,
     /// The transaction, in the network's own form.
     pub txid: String,
-    /// Which output (or log entry) of the transaction: one transaction may pay one address twice.
+    /// The index of the output (or log entry) in the transaction: one transaction may pay one address twice.
     pub output: u32,
-    /// How much.
+    /// The amount.
     pub amount: Coin,
-    /// How deep it is buried, or why it is gone.
+    /// The depth, or the reason for the transfer's absence.
     pub depth: Depth,
     /// The height of the chain when the watcher looked.
     pub height: u64,
 }
 
-/// Where a transfer stands on the active branch of its chain.
+/// The position of a transfer on the active branch of its chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Depth {
     /// Waiting in the mempool, or in a block with this many confirmations (1 is the tip).
@@ -35,7 +35,7 @@ pub enum Depth {
     Gone(Gone),
 }
 
-/// Why a transfer is gone.
+/// The reason why a transfer has vanished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Gone {
     /// Another transaction that spends the same money elsewhere was mined.

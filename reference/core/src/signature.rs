@@ -1,7 +1,7 @@
-//! How deliveries are signed, and how a receiver verifies them (`open.delivery.signature`).
+//! The signature of deliveries and its verification (`open.delivery.signature`).
 //!
-//! `v1` is the lower-case hexadecimal HMAC-SHA256 of `<t>.<raw body>`, keyed with the secret's whole
-//! text. Each attempt is signed anew with its own time, by the host that posts it.
+//! `v1` is the lower-case hexadecimal HMAC-SHA256 of `<t>.<raw body>`, keyed with the secret's whole text. Each
+//! attempt is signed anew with its own time, by the host that posts it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-/// How far a delivery's time may be from the receiver's clock, in seconds.
+/// The largest difference between a delivery's time and the receiver's clock, in seconds.
 pub const TOLERANCE_SECS: u64 = 300;
 
 /// A secret that was read in once, for many signatures.
@@ -37,7 +37,7 @@ impl Signer {
     }
 }
 
-/// Why a delivery is not to be trusted.
+/// The reason why a signature is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignatureError {
     /// The header is not `t=<unix seconds>,v1=<64 hexadecimal digits>`.
@@ -72,7 +72,7 @@ impl fmt::Display for SignatureError {
 
 impl std::error::Error for SignatureError {}
 
-/// Whether `header` signs this raw `body` with `secret`, at about `now_unix_secs`.
+/// Verifies that `header` signs this raw `body` with `secret`, at about `now_unix_secs`.
 ///
 /// Several `v1` parts may stand in the header; one that fits is enough. Compares in constant time.
 ///

@@ -50,7 +50,7 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
         self.classes[class].set(place, true);
     }
 
-    /// How many members of `class` (of all, if none is named) have a number up to `anchor`.
+    /// Returns the number of members of `class` (of all, if it is `None`) with a number up to `anchor`.
     pub fn rank(&self, class: Option<usize>, anchor: u32) -> usize {
         let places = self.members.partition_point(|&member| member <= anchor);
         match class {
@@ -74,7 +74,7 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
         self.select(class, count.checked_sub(1)?)
     }
 
-    /// How many members `class` has.
+    /// Returns the number of members of `class`.
     pub fn count(&self, class: Option<usize>) -> usize {
         match class {
             None => self.members.len(),

@@ -126,7 +126,7 @@ impl Timestamp {
         Timestamp(self.0.saturating_sub(span.0))
     }
 
-    /// How long ago `earlier` was; nothing if it has yet to come.
+    /// Returns the time since `earlier`, or zero if `earlier` is in the future.
     pub const fn since(self, earlier: Timestamp) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }

@@ -18,7 +18,7 @@ const USUAL_WAIT_MS: u64 = 1_000;
 pub(crate) struct Activity {
     /// Beginnings and ends of requests: odd while one is being answered.
     turns: AtomicU32,
-    /// When a byte last moved, in milliseconds.
+    /// The time at which a byte last moved, in milliseconds.
     moved_at: AtomicU64,
     /// Since when the server has been waiting for the rest of a handshake, a head or a body, in milliseconds.
     awaited_since: AtomicU64,

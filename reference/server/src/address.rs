@@ -14,7 +14,7 @@ use crate::config::SandboxAccess;
 pub(crate) struct PublicUrl {
     /// The whole, without a slash at the end.
     text: String,
-    /// How much of `text` is the origin; the rest is the path prefix.
+    /// The length of the origin in `text`; the rest is the path prefix.
     origin: usize,
     host: String,
 }
@@ -86,12 +86,12 @@ impl<'a> Authority<'a> {
 /// The addresses of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
-    /// Where it listens, as a client on this machine would call it.
+    /// The listening address, as a client on this machine would call it.
     listening: String,
     port: u16,
     public: Option<PublicUrl>,
     access: SandboxAccess,
-    /// What paths of the world begin with, after the public prefix: `/w/abc`; empty for the first world.
+    /// The start of the world's paths, after the public prefix: `/w/abc`; empty for the first world.
     world: String,
     /// The address to give to people.
     url: String,
@@ -140,7 +140,7 @@ impl Addresses {
         &self.url
     }
 
-    /// What links start with in the answer to a request that called `authority`.
+    /// Returns the start of links in the answer to a request that called `authority`.
     pub(crate) fn base(&self, authority: Option<&str>) -> Cow<'_, str> {
         match authority {
             _ if self.public.is_some() => self.url().into(),
@@ -162,7 +162,7 @@ impl Addresses {
         }
     }
 
-    /// Whether who calls from loopback is on this machine, and not behind a tunnel or a proxy on it.
+    /// Returns `true` if a caller from loopback is on this machine, and not behind a tunnel or a proxy on it.
     pub(crate) fn trusts_loopback(&self) -> bool {
         self.public.is_none() || self.access == SandboxAccess::TrustLoopback
     }
@@ -178,12 +178,12 @@ impl Addresses {
         &self.url[origin..]
     }
 
-    /// Whether `host` is the one of the public address.
+    /// Returns `true` if `host` is the one of the public address.
     pub(crate) fn is_public_host(&self, host: &str) -> bool {
         self.public.as_ref().is_some_and(|public| public.host.eq_ignore_ascii_case(host))
     }
 
-    /// Whether a page of `origin` is one of ours, for a request that called `authority`.
+    /// Returns `true` if `origin` is the server's own, for a request that called `authority`.
     pub(crate) fn is_own_origin(&self, origin: &str, authority: &str) -> bool {
         let secure = origin.strip_prefix("https://").filter(|_| self.has_tls);
         let called = origin.strip_prefix("http://").or(secure).filter(|called| !called.is_empty());

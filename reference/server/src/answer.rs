@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::host::Broken;
 
-/// What a connection sends back.
+/// The response of a connection.
 pub(crate) type Answer = http::Response<Content>;
 
 /// The body of an answer.
@@ -132,7 +132,7 @@ pub(crate) fn with_quota(mut answer: Answer, quota: Option<Quota>) -> Result<Ans
     Ok(answer)
 }
 
-/// What `HEAD` gets: the same headers, with the length that the body would have had.
+/// Returns the response to `HEAD`: the same headers, with the length that the body would have had.
 pub(crate) fn without_body(mut answer: Answer) -> Answer {
     if let Some(length) = answer.body().size_hint().exact() {
         answer.headers_mut().insert(CONTENT_LENGTH, length.into());

@@ -1,4 +1,4 @@
-//! What every part of the server works with: a world, and what all worlds of the server share.
+//! The context of every part of the server: a world, and the state that all worlds of the server share.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) struct Backend {
     pub(crate) mcp_clock: McpClock,
 }
 
-/// What all worlds of a server share.
+/// The state that all worlds of a server share.
 pub(crate) struct Shared {
     /// Those of the first world.
     pub(crate) addresses: Addresses,
@@ -49,7 +49,7 @@ pub(crate) struct Shared {
     pub(crate) mcp_clock: McpClock,
 }
 
-/// How a world begins.
+/// The start of a world.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     pub(crate) seed: Seed,
@@ -60,19 +60,19 @@ pub(crate) struct Terms {
     pub(crate) rate_limit: Option<u32>,
 }
 
-/// Which world of a server one is.
+/// The identity of a world in its server.
 pub(crate) struct Identity<'a> {
     pub(crate) no: WorldNo,
-    /// What its paths and keys name it by; empty for the first world, which is the one that is not named.
+    /// The id in its paths and keys; empty for the first world, which has none.
     pub(crate) id: &'a str,
-    /// How many of its last requests are kept for the dashboard.
+    /// The number of its latest requests that are kept for the dashboard.
     pub(crate) requests_max: usize,
-    /// What it holds of the memory of all worlds.
+    /// Its share of the memory of all worlds.
     pub(crate) memory: MemoryShare,
 }
 
 impl Backend {
-    /// How the world began; `None` for one that can't be made again.
+    /// Returns the start of the world; `None` for one that cannot be recreated.
     pub(crate) fn terms(&self) -> Option<Terms> {
         self.host.begun().map(|(setup, clock)| Terms {
             seed: setup.seed,

@@ -11,7 +11,7 @@ use std::{
 use reference_core::time::{Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// What moves the service clock.
+/// The source of the service clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockKind {
@@ -29,11 +29,11 @@ pub enum ClockKind {
 /// A clock that was set back by less was corrected as usual, and not wrong.
 const SET_BACK_MIN: Span = Span::secs(60);
 
-/// What a clock of the operating system showed: microseconds, from where depends on the clock.
+/// A reading of a clock of the operating system: microseconds, from an origin that depends on the clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading(u64);
 
-/// What the operating system's clock shows.
+/// Returns the operating system's time.
 pub(crate) fn time_of_day() -> Timestamp {
     Timestamp::default().plus(Span(wall().0))
 }
@@ -64,8 +64,8 @@ impl Clock {
         self.shown = time;
     }
 
-    /// What a clock shows now that showed `time` when the time of day was `wall` microseconds since 1970: real time went
-    /// on meanwhile, any other stood still.
+    /// Returns the present time of a clock that showed `time` when the time of day was `wall` microseconds since
+    /// 1970: real time went on meanwhile, any other stood still.
     pub(crate) fn resumed(kind: ClockKind, time: Timestamp, wall_then: u64) -> Timestamp {
         match kind {
             ClockKind::Wall => time.plus(Span(wall().0.saturating_sub(wall_then))),
@@ -79,7 +79,7 @@ impl Clock {
         (kind == ClockKind::Wall && Timestamp(wall_then) > now.plus(SET_BACK_MIN)).then_some(now)
     }
 
-    /// Whether only the world moves it.
+    /// Returns `true` if only the world moves it.
     pub(crate) fn is_frozen(&self) -> bool {
         self.kind == ClockKind::Frozen
     }
@@ -114,7 +114,7 @@ impl Clock {
         }
     }
 
-    /// How long to wait at `now` for `due`; `None` if waiting does not help.
+    /// Returns the time to wait at `now` for `due`; `None` if waiting does not help.
     pub(crate) fn until(&self, now: Timestamp, due: Timestamp) -> Option<Duration> {
         (!self.is_frozen()).then(|| Duration::from_micros(due.since(now).0.div_ceil(self.factor())))
     }

@@ -1,4 +1,4 @@
-//! What a server is started with. Values only: nothing here is read from a file or the environment.
+//! The configuration of a server. Values only: nothing here is read from a file or the environment.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -6,14 +6,14 @@ use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
 
 use crate::{clock::ClockKind, log::LogSink, sender::SenderConfig, tls::TlsIdentity};
 
-/// How a server is started. [`Config::local`] is a start for tests.
+/// The configuration of a server. [`Config::local`] is one for tests.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where to listen. Port 0 takes a free one.
+    /// The address to listen on. Port 0 takes a free one.
     pub address: SocketAddr,
     /// The seed of the world: the same seed and the same requests give the same keys, codes and ids.
     pub seed: Seed,
-    /// What the service clock shows at first; `None` for the time of day.
+    /// The start of the service clock; `None` for the time of day.
     pub start: Option<Timestamp>,
     /// Requests per minute and key; `None` for no limit.
     pub rate_limit: Option<u32>,
@@ -22,41 +22,41 @@ pub struct Config {
     pub public_url: Option<String>,
     /// Serves https too, at the same address, and links say `https`; `None` for http only.
     pub tls: Option<TlsIdentity>,
-    /// What moves the service clock.
+    /// The source of the service clock.
     pub clock: ClockKind,
     /// The names in keys and headers.
     pub dialect: Dialect,
-    /// Who needs the sandbox token.
+    /// The callers that need the sandbox token.
     pub sandbox_access: SandboxAccess,
-    /// What opens `/sandbox` and the dashboard from another machine: 20 to 200 letters, digits, `-`, `_`, `.` and
-    /// `~`; `None` for a random one.
+    /// The token that opens `/sandbox` and the dashboard from another machine: 20 to 200 letters, digits, `-`,
+    /// `_`, `.` and `~`; `None` for a random one.
     pub sandbox_token: Option<String>,
-    /// Whether MCP tools may move the service clock.
+    /// The permission of MCP tools to move the service clock.
     pub mcp_clock: McpClock,
-    /// What a client may ask of the server.
+    /// The bounds on clients.
     pub bounds: Bounds,
-    /// Who is told of requests and of what happens in the world; `None` for nobody.
+    /// The receiver of log entries for requests and events; `None` for no log.
     pub log: Option<LogSink>,
-    /// How deliveries go out.
+    /// The settings of the webhook sender.
     pub sender: SenderConfig,
-    /// Where the world is kept; `None` for a world that ends with the server.
+    /// The storage of the world; `None` for a world that ends with the server.
     pub data: Option<Data>,
     /// The world to begin with, as `GET /sandbox/snapshots/{id}` gave it; `None` for a new one. The seed, the start and
     /// the limit of requests are its own then, and the clock goes on from where it stood.
     pub from: Option<Vec<u8>>,
 }
 
-/// Where a world is kept.
+/// The storage of a world.
 ///
-/// Every call that changes it is on the disk before its answer leaves, and every post after what led to it. A server that
-/// is started with the same directory goes on with the same world.
+/// Every call that changes it is on the disk before its answer leaves, and every post after its cause. A server
+/// that is started with the same directory continues the same world.
 #[derive(Clone, Debug)]
 pub struct Data {
     /// The directory; made if it does not exist. It holds the keys of the world, so only its owner may read it.
     pub directory: PathBuf,
     /// The seed that a world in it must have been begun with; `None` for any. A new one gets [`Config::seed`].
     pub seed: Option<Seed>,
-    /// What its clock must have shown at first; `None` for anything.
+    /// The start that its clock must have had; `None` for any.
     pub start: Option<Timestamp>,
     /// After so many records the state of the world is kept beside them, so that opening it again takes seconds; `None` for
     /// never, and then every call that it was told is made again. The same for each world that is opened on request.
@@ -70,7 +70,7 @@ pub struct Data {
     pub clock_reset: bool,
 }
 
-/// Who needs the token for `/sandbox`, the dashboard and the tools that act on the simulated world.
+/// The callers that need the token for `/sandbox`, the dashboard and the tools that act on the simulated world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SandboxAccess {
     /// Everybody, once there is a public address: a tunnel or a proxy on this machine makes strangers look as if
@@ -83,7 +83,7 @@ pub enum SandboxAccess {
     TrustLoopback,
 }
 
-/// Whether MCP tools may move the service clock.
+/// The permission of MCP tools to move the service clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpClock {
     /// Only a clock that nothing else moves: on any other one a jump costs everybody their rate locks.
@@ -93,7 +93,7 @@ pub enum McpClock {
     Any,
 }
 
-/// What a client may ask of the server before it is refused or cut off.
+/// The bounds on a client's requests, beyond which it is refused or cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Connections served at a time, at least 1. A further one evicts another: first one whose client has owed the rest of
@@ -115,11 +115,11 @@ pub struct Bounds {
     pub head_time: Duration,
     /// From the end of the head to the end of the body.
     pub body_time: Duration,
-    /// How long a connection may stay open while no byte moves in either direction.
+    /// The time that a connection may stay open while no byte moves in either direction.
     pub idle_time: Duration,
-    /// How long a client may take none of the bytes that are sent to it.
+    /// The time that a client may take none of the bytes that are sent to it.
     pub stall_time: Duration,
-    /// How long a stopping server waits for the requests that it has begun.
+    /// The time that a stopping server waits for the requests that it has begun.
     pub drain_time: Duration,
 }
 

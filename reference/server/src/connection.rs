@@ -72,7 +72,7 @@ struct Timed<S> {
     stall_time: Duration,
     /// A byte moved since the last look at the clock.
     moved: bool,
-    /// When a byte last moved, as of that look.
+    /// The time at which a byte last moved, as of that check.
     moved_at: Instant,
     /// The head that is still incomplete.
     head: Head,

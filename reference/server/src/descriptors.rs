@@ -2,11 +2,11 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What the rest of the process needs: files, pipes, the runtime itself.
+/// The descriptors of the rest of the process: files, pipes, the runtime itself.
 const OTHERS: usize = 64;
 
-/// How many connections of clients there may be at a time, when so many are wanted and deliveries need so many
-/// descriptors. Raises the soft limit of the process as far as that takes.
+/// Returns the number of client connections that may be open at a time, when so many are wanted and deliveries
+/// need so many descriptors. Raises the soft limit of the process as far as that takes.
 pub(crate) fn connections(wanted: usize, deliveries: usize) -> usize {
     let reserve = deliveries.saturating_add(OTHERS);
     let limits = getrlimit(Resource::Nofile);
@@ -19,7 +19,7 @@ pub(crate) fn connections(wanted: usize, deliveries: usize) -> usize {
     fit(wanted, reserve, usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// Where there is not enough for all, deliveries get at most half.
+/// Divides the descriptors. If there are not enough for all, deliveries get at most half.
 fn fit(wanted: usize, reserve: usize, limit: usize) -> usize {
     wanted.min(limit - reserve.min(limit / 2)).max(1)
 }

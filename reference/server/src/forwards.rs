@@ -32,11 +32,11 @@ pub struct Forwarded {
     pub to: String,
     /// The address of the two endpoints that stand for it: `https://localhost-3000.example/hooks`.
     pub url: String,
-    /// What live deliveries are signed with: `whsec_…`. It is shown nowhere else, and here only for a new endpoint: a
-    /// world that was kept has its endpoints already.
+    /// The signing secret of live deliveries: `whsec_…`. It is shown nowhere else, and here only for a new
+    /// endpoint: a world that was kept has its endpoints already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_secret: Option<String>,
-    /// What test deliveries are signed with.
+    /// The signing secret of test deliveries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_secret: Option<String>,
 }
@@ -75,7 +75,7 @@ fn answered(backend: &Backend, fields: &serde_json::Value) -> Result<Answer, Bro
     Ok(answer::json(StatusCode::OK, fields.to_string()))
 }
 
-/// What to forward to, and for which account.
+/// Returns the target of a forward, and its account.
 fn read(body: &[u8]) -> Result<(LocalHandler, Option<String>), ApiError> {
     let mut fields = Fields::read(body)?;
     fields.only(&["to", "account"]);

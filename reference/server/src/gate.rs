@@ -22,7 +22,7 @@ use crate::{
 pub(crate) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SANDBOX_TOKEN: HeaderName = HeaderName::from_static("sandbox-token");
-/// What proxies, tunnels and balancers usually add to the requests that they pass on.
+/// The headers that proxies, tunnels and balancers usually add.
 const PROXY_TRACES: [&str; 17] = [
     "forwarded",
     "via",
@@ -52,10 +52,10 @@ pub(crate) struct Ends {
     pub(crate) local: IpAddr,
 }
 
-/// How long a token may be: a shorter one could be guessed.
+/// The length of a token: a shorter one could be guessed.
 const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 20..=200;
 
-/// What opens `/sandbox` from elsewhere.
+/// The token that opens `/sandbox` from elsewhere.
 pub(crate) struct Token(String);
 
 impl Token {
@@ -84,7 +84,7 @@ impl Token {
         &self.0
     }
 
-    /// Whether it stands in a header of its own, because `Authorization` holds an API key.
+    /// Returns `true` if the token is in a header of its own, because `Authorization` holds an API key.
     pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
         sole(headers, SANDBOX_TOKEN).is_some_and(|value| bool::from(value.ct_eq(self.0.as_bytes())))
     }
@@ -103,7 +103,7 @@ fn sole(headers: &HeaderMap, name: HeaderName) -> Option<&[u8]> {
     all.next().is_none().then_some(value.as_bytes())
 }
 
-/// Whether the caller may use `/sandbox` at all. `authority`: what it called us.
+/// Checks that the caller may use `/sandbox`. `authority`: the host that it called.
 pub(crate) fn admit(
     ends: Ends,
     head: &Parts,
@@ -117,8 +117,8 @@ pub(crate) fn admit(
     if from_here || is_shown() { Ok(()) } else { Err(Refusal::SandboxToken) }
 }
 
-/// Whether the caller may come in by the name and from the page that it does; and whether it needs no token, because
-/// it is surely on this machine.
+/// Checks the host and the origin of a caller. Returns `true` if it is certainly on this machine and needs no
+/// token.
 pub(crate) fn pass(
     ends: Ends,
     head: &Parts,
@@ -144,8 +144,8 @@ pub(crate) fn pass(
     Ok(from_loopback && local_name && addresses.trusts_loopback() && !is_passed_on(head))
 }
 
-/// Whether a request shows traces of a proxy. Behind one on this machine every client comes from loopback. Proxies
-/// that add no header usually speak HTTP/1.0, which hardly any client still does.
+/// Returns `true` if a request shows traces of a proxy. Behind one on this machine every client comes from
+/// loopback. Proxies that add no header usually speak HTTP/1.0, which hardly any client still does.
 fn is_passed_on(head: &Parts) -> bool {
     head.version < Version::HTTP_11 || PROXY_TRACES.iter().any(|name| head.headers.contains_key(*name))
 }
@@ -159,7 +159,7 @@ pub(crate) fn admit_site(head: &Parts) -> Result<(), Refusal> {
     if is_foreign && !is_link { Err(Refusal::SandboxOrigin) } else { Ok(()) }
 }
 
-/// Whether a body may go to `/sandbox`.
+/// Checks that a body may go to `/sandbox`.
 pub(crate) fn admit_body(headers: &HeaderMap, body: &[u8]) -> Result<(), Refusal> {
     let json = |value: &http::HeaderValue| {
         let kind = value.as_bytes().split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use crate::{address::PublicUrl, config::SandboxAccess};
 
-    /// How a server was started, or called.
+    /// The way in which a server was started, or called.
     #[derive(Clone, Copy, Debug)]
     enum SetUp {
         Local,

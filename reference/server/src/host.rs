@@ -56,22 +56,22 @@ pub(crate) struct Host {
     attempt_ended: Notify,
     /// Notified once the world is back where the disk has it, after the disk failed.
     mended: Notify,
-    /// Nothing if the world's deliveries stay inside.
+    /// The way out for deliveries; `None` if they stay inside.
     exit: Option<Exit>,
     frozen: bool,
-    /// What the world's clock showed last, for those who need no lock.
+    /// The latest time on the world's clock, for readers without the lock.
     shown: AtomicU64,
     /// Told of everything that happens.
     log: Option<LogSink>,
     /// Sent with every change that somebody outside could notice. Counts those that concern everything; `None` once the
     /// server is about to end.
     pulse: watch::Sender<Option<u64>>,
-    /// Nobody waits any more for what goes on in it.
+    /// `true` once the world has ended.
     has_ended: AtomicBool,
-    /// What the world was told; `None` for a world that can't be made again.
+    /// The journal of the world; `None` for a world that cannot be recreated.
     keep: Option<Keep>,
     acts: Acts,
-    /// What the world holds of the memory of all.
+    /// The world's share of the memory of all.
     memory: MemoryShare,
 }
 
@@ -84,7 +84,7 @@ enum Beat {
     Moved,
 }
 
-/// What a call to the world may do to it.
+/// The effect that a call may have on the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     Reads,
@@ -97,7 +97,7 @@ impl Effect {
     }
 }
 
-/// What a call to the world came to, and what has to be on the disk before anybody is told.
+/// The result of a call, and the record that must be on the disk before the result is sent.
 type Stepped<T> = (T, Option<Ticket>);
 
 /// The world can't be told now what would change it: the answer.
@@ -108,14 +108,14 @@ pub(crate) struct Exit {
     pub(crate) sender: Arc<WebhookSender>,
     /// Never holds much: the webhook sender takes everything at once, and bounds what waits.
     pub(crate) dispatches: UnboundedSender<WorldAttempt>,
-    /// Which world goes out by it.
+    /// The number of the world.
     pub(crate) world: WorldNo,
 }
 
 struct Held {
     world: Box<dyn World>,
     clock: Clock,
-    /// What the timer is set to.
+    /// The time of the timer.
     armed: Option<Timestamp>,
     /// Attempts that ended while the disk was failing.
     late: Vec<(AttemptId, AttemptReport)>,
@@ -195,12 +195,12 @@ impl Host {
         })
     }
 
-    /// What posts outside of the simulated network; `None` if nothing does.
+    /// Returns the sender of posts outside of the simulated network; `None` if there is none.
     pub(crate) fn sender(&self) -> Option<&WebhookSender> {
         self.exit.as_ref().map(|exit| &*exit.sender)
     }
 
-    /// What the service clock showed when the world was last asked. Takes no lock.
+    /// Returns the time of the service clock at the latest call. Takes no lock.
     pub(crate) fn shown(&self) -> Timestamp {
         Timestamp(self.shown.load(Ordering::Relaxed))
     }
@@ -210,30 +210,31 @@ impl Host {
         self.memory.held()
     }
 
-    /// Whether only `/sandbox` moves the clock.
+    /// Returns `true` if only `/sandbox` moves the clock.
     pub(crate) fn is_frozen(&self) -> bool {
         self.frozen
     }
 
-    /// Whether the world met a bug of its own. Takes no lock.
+    /// Returns `true` if the world met an internal error. Takes no lock.
     pub(crate) fn is_broken(&self) -> bool {
         self.held.is_poisoned()
     }
 
-    /// Who asks at the time it is, for [`Host::respond_as`]; or the refusal as it goes back.
+    /// Authenticates a request at the present time, for [`Host::respond_as`]; or returns the refusal as it goes
+    /// back.
     #[cfg(feature = "mcp")]
     pub(crate) fn admit(&self, authorization: Option<&[u8]>) -> Result<Result<Admitted, Response>, Broken> {
         let admitted = self.step(Effect::Reads, |world, now| world.admit(now, authorization))?;
         Ok(admitted.and_then(|(admitted, _)| admitted))
     }
 
-    /// Whether the world made the key that a request shows.
+    /// Returns `true` if the world created the key of a request.
     pub(crate) fn knows_key(&self, authorization: &[u8]) -> Result<bool, Broken> {
         self.locked(|held| held.world.knows_key(authorization))
     }
 
-    /// Who asks at the time it is, for [`Host::respond_as`], or nothing if only [`Host::respond`] knows; or the refusal
-    /// as it goes back.
+    /// Authenticates a request at the present time by its head, for [`Host::respond_as`]; returns `None` if only
+    /// [`Host::respond`] can tell, or the refusal as it goes back.
     pub(crate) fn admit_head(
         &self,
         head: RequestHead<'_>,
@@ -443,7 +444,7 @@ impl Host {
         self.locked(|held| held.world.first_keys())
     }
 
-    /// What the service clock shows, and how many seconds it goes on in a second of real time.
+    /// Returns the time of the service clock, and its speed in seconds per second of real time.
     pub(crate) fn clock(&self) -> Result<(Timestamp, u64), Broken> {
         self.locked(|held| {
             let reading = held.clock.read();
@@ -451,7 +452,7 @@ impl Host {
         })
     }
 
-    /// What the service clock shows, and when something is due.
+    /// Returns the time of the service clock, and the time at which something is due.
     pub(crate) fn times(&self) -> Result<(Timestamp, Option<Timestamp>), Broken> {
         self.locked(|held| {
             let reading = held.clock.read();

@@ -19,10 +19,10 @@ use crate::activity::Activity;
 /// An answer up to this size is not counted: there is at most one for each connection.
 const SMALL_BYTES: usize = 16 * 1_024;
 
-/// Whoever takes longer for an answer gives way to others, if there is no room for them.
+/// The time after which a slow response may be dropped for others, if there is no room for them.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long an answer waits for connections to close that have been told to.
+/// The time that a response waits for connections that were asked to close.
 const CLOSING: Duration = Duration::from_millis(500);
 
 /// Room for the answers that are on their way.

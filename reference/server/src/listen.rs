@@ -20,7 +20,7 @@ use crate::{
     tls::{self, TlsOrPlain},
 };
 
-/// How long to leave the accept queue alone when the system has no room for another connection.
+/// The pause of accepting when the system has no room for another connection.
 const BREATH: Duration = Duration::from_millis(50);
 
 /// How long to wait for the connection that is evicted before another one is.

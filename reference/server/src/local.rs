@@ -23,8 +23,8 @@ use crate::{
 const RATE_LIMIT: u32 = 120;
 
 impl Config {
-    /// What [`Local`] starts with: this machine, a free port, always the same world, real time, 120 requests per
-    /// minute and key, and deliveries that stay inside the process.
+    /// The configuration of [`Local`]: this machine, a free port, always the same world, real time, 120 requests
+    /// per minute and key, and deliveries that stay inside the process.
     ///
     /// ```
     /// use reference_server::{ClockKind, Config};

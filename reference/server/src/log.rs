@@ -48,7 +48,7 @@ pub enum LogEntry {
     InWorld {
         /// The world's id.
         world: Arc<str>,
-        /// What went on in it.
+        /// The entry.
         entry: Box<LogEntry>,
     },
 }
@@ -58,7 +58,7 @@ pub enum LogEntry {
 pub struct RequestRecord {
     /// Its number, from 1 on.
     pub n: u64,
-    /// What the service clock showed.
+    /// The time of the service clock.
     pub at: Timestamp,
     /// From its head to its answer.
     pub took: Duration,
@@ -78,13 +78,13 @@ pub struct RequestRecord {
     pub(crate) answer: Half,
 }
 
-/// What is kept of a request's or an answer's headers and body: as it came, because few of them are looked at.
+/// The headers and body of a request or a response, unparsed: few of them are ever read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Half {
     /// A line `name: value` for each header, and behind them the beginning of the body; of the API only, because other
     /// answers carry secrets.
     kept: Vec<u8>,
-    /// Where the body begins.
+    /// The start of the body.
     head: usize,
     /// Bytes of the body in all.
     pub(crate) length: usize,
@@ -97,7 +97,7 @@ impl RequestRecord {
     }
 }
 
-/// Whether a header is kept, of requests and answers.
+/// Returns `true` if a header is kept, of requests and responses.
 fn is_kept(name: &HeaderName) -> bool {
     // Most are known by a number. The others cost a comparison of texts each.
     matches!(*name, ACCEPT | ALLOW | CONTENT_LENGTH | CONTENT_TYPE | LOCATION | RETRY_AFTER | USER_AGENT)
@@ -141,13 +141,13 @@ impl Half {
         String::from_utf8_lossy(&self.kept[self.head..])
     }
 
-    /// Whether the body is longer than what is kept.
+    /// Returns `true` if the body was truncated.
     pub(crate) fn is_cut(&self) -> bool {
         self.length > BODY_BYTES_KEPT
     }
 }
 
-/// Who is told what goes on. Called from the thread that serves, so it must not block.
+/// The receiver of log entries. Called from the serving thread, so it must not block.
 #[derive(Clone)]
 pub struct LogSink(Arc<dyn Fn(LogEntry) + Send + Sync>);
 
@@ -181,13 +181,13 @@ pub(crate) struct RequestLog {
     key_starts: [KeyStart; 2],
     redactor: Redactor,
     sink: Option<LogSink>,
-    /// How many are kept.
+    /// The number of entries kept.
     most: usize,
     kept: Mutex<Kept>,
     memory: MemoryShare,
 }
 
-/// What the keys of a mode begin with.
+/// The start of a mode's keys.
 struct KeyStart {
     mode: Mode,
     text: String,
@@ -210,7 +210,7 @@ pub(crate) struct Exchange<'a> {
     pub(crate) status: StatusCode,
     /// Of the answer.
     pub(crate) headers: &'a HeaderMap,
-    /// What is said; empty for an answer that comes in pieces.
+    /// The body; empty for a response that comes in pieces.
     pub(crate) said: &'a Bytes,
     pub(crate) at: Timestamp,
     pub(crate) took: Duration,
@@ -308,7 +308,7 @@ impl RequestLog {
         answer.keep(exchange.headers, shown(exchange.said));
     }
 
-    /// How the key begins that a request shows, and what may be seen of its end.
+    /// Returns the start of a request's key, and the part of its end that may be shown.
     fn key_in<'h>(&self, headers: &'h HeaderMap) -> Option<(&KeyStart, &'h str)> {
         let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
         let secret = value.get(..7).filter(|it| it.eq_ignore_ascii_case("bearer ")).map(|_| &value[7..])?;

@@ -7,19 +7,19 @@ use std::sync::{
 
 const MIB: u64 = 1_024 * 1_024;
 
-/// What all worlds of a server hold, and may hold. Estimated bytes, which order nothing.
+/// The memory that all worlds of a server hold and may hold. Estimated bytes, which order no other access.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     most: u64,
     held: AtomicU64,
 }
 
-/// What one holder has of it. Given back on drop.
+/// The share of one holder. Returned on drop.
 #[derive(Debug)]
 pub(crate) struct MemoryShare {
     budget: Arc<MemoryBudget>,
     held: AtomicU64,
-    /// Whether its holder stops at the bound.
+    /// `true` if its holder stops at the bound.
     is_bounded: bool,
 }
 
@@ -86,7 +86,7 @@ impl MemoryShare {
         self.budget.share()
     }
 
-    /// Why its holder may not take more, as a sentence without its end; `None` if it may.
+    /// Returns the reason why its holder may not take more, as a sentence without its end; `None` if it may.
     pub(crate) fn exceeded(&self) -> Option<String> {
         (self.is_bounded && self.budget.held() >= self.budget.most).then(|| self.budget.told())
     }

@@ -1,4 +1,4 @@
-//! What the server counts, in the text format that Prometheus reads, always in the same order.
+//! The server's metrics in the text format of Prometheus, always in the same order.
 
 use std::{
     fmt::Write,

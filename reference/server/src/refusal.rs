@@ -1,4 +1,4 @@
-//! What the host itself refuses, before or instead of the world: one enum to branch on, one table to answer with.
+//! The host's own refusals, before or in place of the world's: one enum to branch on, one table to answer with.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::{
     host::Broken,
 };
 
-/// Why the host does not pass a request on.
+/// The reason why the host does not pass a request on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// No such page.
@@ -84,7 +84,7 @@ impl Refusal {
         }
     }
 
-    /// Whether what follows on the connection cannot be told from the refused body.
+    /// Returns `true` if the next request on the connection cannot be told from the refused body.
     fn ends_the_connection(self) -> bool {
         matches!(
             self,

@@ -42,7 +42,7 @@ const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard
 const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","docs":"/docs","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
 const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// What all connections share.
+/// The state that all connections share.
 pub(crate) struct Router {
     /// The first world, and with it what all of them share.
     pub(crate) backend: Arc<Backend>,
@@ -55,7 +55,7 @@ pub(crate) struct Router {
     pages: Arc<Pages>,
 }
 
-/// Who answers a path.
+/// The area of a path.
 enum Area {
     Api,
     Sandbox,
@@ -314,7 +314,7 @@ impl Asked<'_> {
     }
 }
 
-/// What the client called us: the authority of an absolute target, or the `Host` header.
+/// Returns the host that the client called: the authority of an absolute target, or the `Host` header.
 fn called<'a>(head: &'a Parts, host: HeaderField<'a>) -> Result<Option<&'a str>, Refusal> {
     let host = match host {
         HeaderField::Once(host) => Some(host.to_str().map_err(|_| Refusal::HostHeader)?),

@@ -191,8 +191,8 @@ impl Server {
         self.seed
     }
 
-    /// How far it is with opening the worlds that were opened on request and kept. It serves meanwhile; a request to one
-    /// that is not open yet waits until it is.
+    /// Returns the progress of opening the kept worlds. The server answers meanwhile; a request to a world that is
+    /// not open yet waits for it.
     pub fn openings(&self) -> watch::Receiver<Openings> {
         self.worlds.openings()
     }
@@ -209,7 +209,7 @@ impl Server {
         self.worlds.first().host.first_keys().ok()
     }
 
-    /// What the service clock shows; `None` once the world has met a bug of its own.
+    /// Returns the time of the service clock; `None` once the world has met an internal error.
     pub fn now(&self) -> Option<Timestamp> {
         self.worlds.first().host.times().ok().map(|(now, _)| now)
     }

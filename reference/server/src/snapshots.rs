@@ -72,13 +72,13 @@ impl Ask {
     }
 }
 
-/// Whether the path is one of these.
+/// Returns `true` if the path is one of these.
 pub(crate) fn serves(path: &str) -> bool {
     matches!(path, RESTORE | SCENARIO)
         || path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// What a request asks for of these; who asks may use the sandbox.
+/// Parses a request from a caller that may use the sandbox.
 pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Ask, ApiError> {
     let number = |text: &str| find(text, known).map(|it| it.n).ok_or(ApiError::NotFound);
     let (is_read, method) = (matches!(request.method, "GET" | "HEAD"), request.method);
@@ -119,7 +119,7 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Ask, Api
     }
 }
 
-/// Which one is meant by an id, `s7` is 7, or else by a name: the newest of that name.
+/// Returns the snapshot of an id (`s7` is 7) or else of a name: the newest of that name.
 fn find<'a>(text: &str, known: &'a [Snapshot]) -> Option<&'a Snapshot> {
     let digits = text.strip_prefix('s').filter(|digits| !digits.starts_with(['0', '+']));
     let by_id = digits.and_then(|digits| digits.parse::<u64>().ok());
@@ -183,7 +183,7 @@ pub(crate) fn restored(moment: &WorldMoment, now: Timestamp) -> Response {
     answer(fields, now)
 }
 
-/// What was done until so many records had been written, told by the world that they make.
+/// Returns the scenario of the first `position` records, written by the world that they make.
 pub(crate) async fn tell(journal: Arc<Journal>, setup: Setup, position: u64, now: Timestamp) -> Response {
     let told = move || {
         let mut replay = Replay::telling(&setup);

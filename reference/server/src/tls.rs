@@ -10,7 +10,7 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 /// The content type of a TLS handshake; no HTTP method begins with this byte.
 const HANDSHAKE: u8 = 0x16;
 
-/// What the server proves its name with, both in PEM.
+/// The server's certificate and key, both in PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TlsIdentity {
     /// The server's certificate, and those between it and a root, in that order.

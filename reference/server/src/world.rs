@@ -1,4 +1,4 @@
-//! What the host needs of a world, and no more.
+//! The interface between the host and a world.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use simulator::{
     sandbox::{Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress, Sandbox},
 };
 
-/// What is known of a request before its body has come.
+/// The head of a request, known before its body arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'a> {
     /// `POST`, …
@@ -20,24 +20,24 @@ pub struct RequestHead<'a> {
     pub authorization: Option<&'a [u8]>,
 }
 
-/// Why another world takes the place of one.
+/// The reason why another world takes the place of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Succession {
     /// It is the same one, as far as it was kept.
     Kept,
     /// It is the same one at an earlier moment: after so many of its records.
     WentBack {
-        /// How many.
+        /// The number.
         to: u64,
     },
 }
 
 /// A world that a host can keep: it answers, and things happen in it as time goes by.
 pub trait World: Send {
-    /// What the service clock shows.
+    /// Returns the time of the service clock.
     fn now(&self) -> Timestamp;
 
-    /// When something will happen by itself; `None` if the world is at rest.
+    /// Returns the time of the next event that happens by itself; `None` if the world is at rest.
     fn next_due(&self) -> Option<Timestamp>;
 
     /// Lets everything happen that is due up to `now`.
@@ -50,7 +50,7 @@ pub trait World: Send {
     /// The keys that the world started with.
     fn first_keys(&self) -> FirstKeys;
 
-    /// Who asks, for a request to `/v1` whose body has not come yet: [`World::respond_as`] answers it then.
+    /// Authenticates a request to `/v1` before its body arrives: [`World::respond_as`] answers it then.
     /// `Ok(None)`: only [`World::respond`] can tell, with the body.
     ///
     /// # Errors
@@ -60,14 +60,15 @@ pub trait World: Send {
         Ok(None)
     }
 
-    /// Whether a key was made in this world, revoked or not: whoever shows one of another world is not meant by this one.
+    /// Returns `true` if a key was created in this world, revoked or not: a key of another world does not mean
+    /// this one.
     fn knows_key(&self, _authorization: &[u8]) -> bool {
         true
     }
 
     // A world that knows no keys lets nobody in.
 
-    /// Who asks, for a request that is answered by [`World::respond_as`].
+    /// Authenticates a request that is answered by [`World::respond_as`].
     ///
     /// # Errors
     ///
@@ -91,7 +92,7 @@ pub trait World: Send {
         0
     }
 
-    /// What happened after the `n`th thing, as far as it is still known.
+    /// Returns the events after the `n`th, as far as they are still known.
     fn events_after(&self, _n: u64) -> Vec<WorldEvent> {
         Vec::new()
     }

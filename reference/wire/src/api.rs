@@ -31,12 +31,12 @@ pub struct Api {
     /// The service.
     pub service: Service,
     books: Vec<[BookState; 2]>,
-    /// Nobody reads what is answered.
+    /// `true` if nobody reads the answers.
     #[serde(skip)]
     is_unread: bool,
 }
 
-/// What the API keeps of one book.
+/// The state of the API for one book.
 #[derive(Default, Serialize, Deserialize)]
 struct BookState {
     answers: IdempotencyCache,
@@ -50,12 +50,12 @@ impl Api {
         Api { service: Service::new(config), books: Vec::new(), is_unread: false }
     }
 
-    /// Whether anybody reads the answers from now on: where nobody does, those that are granted have no body.
+    /// Sets whether the answers are read from now on: unread answers of granted requests have no body.
     pub fn set_unread(&mut self, is_unread: bool) {
         self.is_unread = is_unread;
     }
 
-    /// Whether nobody reads the answers.
+    /// Returns `true` if nobody reads the answers.
     pub fn is_unread(&self) -> bool {
         self.is_unread
     }
@@ -87,8 +87,8 @@ impl Api {
             .map_err(|(error, quota)| with_quota(Response::refusal(&error), quota))
     }
 
-    /// Whether a request of a key that was admitted is refused whatever its body says, for hosts that have not read it
-    /// yet.
+    /// Refuses a request of an admitted key by its head, if no body could change that, for hosts that have not
+    /// read the body yet.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl Api {
         Ok(response)
     }
 
-    /// Where a request goes, if the object that its path names is there.
+    /// Returns the route of a request, if the object that its path names exists.
     fn route(&self, who: &Principal, method: &str, path: &str) -> Result<Route, ApiError> {
         let Found { object, route } = Route::find(method, path)?;
         if let Some(object) = object {

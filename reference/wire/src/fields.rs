@@ -58,7 +58,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
     }
 }
 
-/// What sort of JSON a value is.
+/// The type of a JSON value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Null,
@@ -86,7 +86,7 @@ pub(crate) fn is_empty_list(text: &str) -> bool {
     inside.is_some_and(|inside| inside.trim_ascii().is_empty())
 }
 
-/// What is said of a word that is not one of a few.
+/// Returns the error message for an unknown enum value.
 pub(crate) fn not_among(name: &str, allowed: &[&str]) -> String {
     format!("The selected {name} is invalid; it takes {}.", allowed.join(", "))
 }
@@ -150,11 +150,11 @@ impl<'a> Fields<'a> {
         Ok(Fields { prefix: String::new(), entries, errors: FieldErrors::default() })
     }
 
-    /// Nothing is wrong, or all that is.
+    /// Returns all errors together.
     ///
     /// # Errors
     ///
-    /// [`ApiError::Invalid`] with every field that was wrong.
+    /// [`ApiError::Invalid`] with every invalid field.
     pub fn finish(self) -> Result<(), ApiError> {
         self.errors.into_result()
     }

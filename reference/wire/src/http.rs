@@ -5,14 +5,14 @@ use reference_core::{error::ApiError, service::Quota};
 
 use crate::json;
 
-/// What a host hands over of a request.
+/// A request, as a host passes it on.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// `GET`, `POST`, …
     pub method: &'a str,
     /// The path as received, still percent-encoded, without any prefix of the host's: `/v1/charges`.
     pub path: &'a str,
-    /// What stands after `?`, still encoded.
+    /// The query after `?`, still encoded.
     pub query: Option<&'a str>,
     /// The `Authorization` header; nothing if there is none or more than one.
     pub authorization: Option<&'a [u8]>,
@@ -48,7 +48,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What goes back.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     /// The status code.
@@ -87,7 +87,7 @@ pub(crate) fn with_quota(mut response: Response, quota: Option<Quota>) -> Respon
     response
 }
 
-/// What says how much a key may still ask: nothing without a limit.
+/// Returns the headers with the remaining quota of a key; none without a limit.
 pub fn quota_headers(quota: Option<Quota>) -> Vec<(&'static str, String)> {
     quota.map_or_else(Vec::new, |quota| {
         vec![

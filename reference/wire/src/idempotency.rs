@@ -14,12 +14,12 @@ use crate::{fields::is_empty_list, http::Response};
 const KEPT: Span = Span::hours(24);
 /// A bound on memory: a few answers that are huge weigh as much as many that are small.
 const BYTES_MAX: usize = 64 << 20;
-/// What one takes besides its texts: its rows in both maps.
+/// The memory of an entry besides its texts: its rows in both maps.
 const ROW_BYTES: usize = 256;
 /// No field that is read lies deeper, and every level is looked through once more.
 const DEPTH_MAX: usize = 8;
 
-/// What a repeated request meets.
+/// The result of looking up a repeated request.
 pub(crate) enum Lookup {
     /// The key is new.
     New,
@@ -106,7 +106,7 @@ fn plain_number(text: &str) -> &str {
     }
 }
 
-/// What comes is told apart by its sign and its length, so that no two requests add the same bytes.
+/// Adds the sign and length of the next part, so that no two requests add the same bytes.
 fn add_sign(hash: &mut Sha256, sign: u8, length: usize) {
     hash.update([sign]);
     hash.update((length as u64).to_be_bytes());
@@ -118,7 +118,7 @@ fn add_text(hash: &mut Sha256, sign: u8, text: &str) {
 }
 
 impl IdempotencyCache {
-    /// What is known of this method, path and key.
+    /// Returns the entry of this method, path and key.
     pub(crate) fn look_up(&self, now: Timestamp, scope: &str, request: &[u8; 32]) -> Lookup {
         match self.kept.get(scope) {
             Some(kept) if now.since(kept.at) < KEPT => {

@@ -32,7 +32,7 @@ const LARGE_PAGE: usize = 1 << 20;
 /// what is written of it takes memory.
 const OWN_ROOM: usize = 33 << 20;
 
-/// What an answer is written with.
+/// The context in which an answer is written.
 pub(crate) struct Scene<'a> {
     pub(crate) account: &'a Account,
     pub(crate) mode: Mode,
@@ -179,7 +179,7 @@ fn put(body: &mut Vec<u8>, text: &str) {
     body.extend_from_slice(text.as_bytes());
 }
 
-/// What follows the records of a page.
+/// The end of a page, after its records.
 struct PageEnd<'a> {
     /// The address that the client called.
     base: &'a str,

@@ -8,9 +8,9 @@ use bytes::Bytes;
 
 /// Places of a kind. An object takes about a kibibyte, so a book keeps 8 MiB of each kind at most.
 const PLACES: usize = 8_192;
-/// What an object takes if nobody knows better.
+/// The estimated size of an object whose size is unknown.
 const GUESS: usize = 1_200;
-/// What stands before an object in the answer of its own, and behind it.
+/// The bytes before and after an object in its own answer.
 const AROUND: (&[u8], &[u8]) = (b"{\"data\":", b"}");
 
 /// The objects of one book as they were last written.
@@ -62,7 +62,7 @@ impl JsonCache {
 }
 
 impl ObjectCache {
-    /// How many bytes an object takes, and one for what stands behind it; a guess if it is not kept.
+    /// Returns the number of bytes of an object, and one for the separator; an estimate if it is not kept.
     pub(crate) fn room(&self, no: u32) -> usize {
         match self.places.get(place(no)) {
             Some(Some(cached)) => cached.object().len() + 1,

@@ -1,4 +1,4 @@
-//! What the account owner sees and makes in the dashboard, read and written as the API does it.
+//! The account owner's view of a book in the dashboard, read and written in the form of the API.
 
 use bytes::Bytes;
 
@@ -17,12 +17,13 @@ use reference_core::{
     time::Timestamp,
 };
 
-/// What a request without a key asks of a book, for [`Command::Call`](reference_core::command::Command::Call), and the
-/// status of a good answer.
+/// Returns the call of a request without a key, for [`Command::Call`](reference_core::command::Command::Call), and
+/// the status of its success.
 ///
 /// # Errors
 ///
-/// As the API answers such a request: 404 for an unknown path or object, 405 for another method, 422 for wrong fields.
+/// As the API answers such a request: 404 for an unknown path or object, 405 for another method, 422 for wrong
+/// fields.
 pub fn read_call(
     book: &Book,
     (method, path, query): (&str, &str, Option<&str>),

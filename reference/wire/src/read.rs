@@ -236,7 +236,7 @@ pub(crate) fn invoice(body: &[u8]) -> Result<InvoiceDraft, ApiError> {
     Ok(draft)
 }
 
-/// Which list a path names; its filters come from the query.
+/// The list that a path names; its filters come from the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Charges,

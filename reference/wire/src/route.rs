@@ -104,7 +104,7 @@ impl Route {
         Ok(Found { object, route })
     }
 
-    /// What a method asks for, if the path takes it.
+    /// Returns the route of a method, if the path takes it.
     fn of(method: &str, segments: &[&str]) -> Result<Option<Route>, ApiError> {
         Ok(Some(match (segments, method) {
             (["v1", "account"], "GET") => Route::Account,

@@ -1,6 +1,6 @@
-//! Whether a JSON text gives a key twice, in whatever object of it.
+//! The check for duplicate keys in a JSON text, in any object of it.
 //!
-//! Readers differ in which of the two they take, so none is right. Looks through the text once, however deep it is.
+//! Readers differ in which of the two they take, so none is right. Reads the text once, however deep it is.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -30,7 +30,7 @@ pub(crate) fn twin_key(json: &str) -> Option<Cow<'_, str>> {
     None
 }
 
-/// Where the quote stands that ends a text.
+/// Returns the position of the quote that ends a text.
 fn end_of_text(text: &str) -> usize {
     let mut escaped = false;
     let end = text.bytes().position(|byte| {

@@ -1,7 +1,7 @@
-//! How objects look in JSON: a view borrows what it shows and is written at once.
+//! The JSON form of objects: a view borrows its fields and is written at once.
 //!
-//! The order of fields is the order in the structs. Three facets of the same object differ: what a
-//! client reads, what an event embeds, and what a webhook carries.
+//! The order of fields is the order in the structs. Three facets of the same object differ: the one that a client
+//! reads, the one in an event, and the one in a webhook.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::value::RawValue;
@@ -19,7 +19,7 @@ use reference_core::{
     money::Coin,
 };
 
-/// Where an object is shown.
+/// The facet of an object: the place where it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Facet {
     /// As an answer of its own, or in a list.
@@ -30,7 +30,7 @@ pub(crate) enum Facet {
     Webhook,
 }
 
-/// What every view needs to know of its surroundings.
+/// The context of every view.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'a> {
     pub(crate) book: &'a Book,
@@ -69,7 +69,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What happened to a charge or an invoice, oldest first.
+/// The timeline of a charge or an invoice, oldest first.
 struct Timeline<'a> {
     book: &'a Book,
     subject: Subject,

@@ -1,7 +1,7 @@
 //! Addresses of pages that a merchant hands over, and that answers hand out as they came.
 
-/// Whether a text is an address that every reader takes. Parsing is not enough: browsers' rules mend what others
-/// refuse (spaces, letters beyond ASCII, `https:shop`), and the text is handed out as it came.
+/// Returns `true` if a text is an address that every reader accepts. Parsing is not enough: browsers' rules repair
+/// what others refuse (spaces, letters beyond ASCII, `https:shop`), and the text is returned as it came.
 pub(crate) fn is_web_address(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else { return false };
     let schemes = ["http", "https"];

@@ -28,16 +28,16 @@ pub struct AttemptRequest {
     pub id: Uuid,
     /// The endpoint.
     pub endpoint: EndpointNo,
-    /// Where to.
+    /// The receiving URL.
     #[serde(with = "reference_core::shared")]
     pub url: Arc<EndpointUrl>,
     /// The event type, for the header.
     pub kind: EventType,
-    /// What to sign with.
+    /// The signing secret.
     pub secret: Secret,
     /// The body.
     pub body: Bytes,
-    /// Which attempt of the delivery this is, over all resends: 1 is the first.
+    /// The number of this attempt of the delivery, over all resends: 1 is the first.
     pub attempt: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What the owner of a book makes and looks for. The objects themselves are those of the API.
+//! The requests of a book's owner: creating objects, searching. The objects themselves are those of the API.
 
 use std::collections::BTreeMap;
 
@@ -68,10 +68,10 @@ pub struct NewInvoice {
 /// A line of a new invoice.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct NewItem {
-    /// What for.
+    /// The description of the goods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// How many, a decimal.
+    /// The quantity, a decimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantity: Option<String>,
     /// The price of one.
@@ -82,7 +82,7 @@ pub struct NewItem {
 /// `POST /sandbox/books/{account}/{mode}/payment-links`, as somebody typed it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct NewLink {
-    /// What it is for.
+    /// The title of the goods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// More about it.
@@ -117,13 +117,13 @@ pub struct NewLink {
 /// `POST /sandbox/books/{account}/{mode}/charges/{id}/refunds`, as somebody typed it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct NewRefund {
-    /// How much of the coin was sent back.
+    /// The amount of the coin that was sent back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<String>,
     /// The transaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub txid: Option<String>,
-    /// Why.
+    /// The reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -144,7 +144,7 @@ pub struct SearchHit {
     pub id: String,
     /// The field that holds what was looked for: `customer_email`, `txid`, `metadata.order_id`.
     pub field: String,
-    /// What the field says.
+    /// The answer.
     pub value: String,
     /// Its status, or the event's type.
     pub status: Word,

@@ -1,4 +1,4 @@
-//! What happens in a world, as the API tells it.
+//! The events of a world, as the API reports them.
 
 use std::{fmt, sync::Arc};
 
@@ -28,15 +28,15 @@ use super::{Word, text};
 pub struct WorldEvent {
     /// Its number in this world, from 1 on.
     pub n: u64,
-    /// When, by the service clock.
+    /// The time by the service clock.
     #[serde(with = "text")]
     pub at: Timestamp,
-    /// What.
+    /// The kind of event.
     #[serde(flatten)]
     pub what: WorldEventKind,
 }
 
-/// What happened. Amounts are decimals of whole coins; `account` is an account's id.
+/// The kind of an event. Amounts are decimals of whole coins; `account` is an account's id.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are named for what they hold")]
@@ -76,7 +76,7 @@ pub enum WorldEventKind {
         attempt: u32,
         /// A status, `unreachable`, `timeout`, `lost`, or `refused: ` and the reason.
         answer: String,
-        /// When it is tried again.
+        /// The time of the next attempt.
         #[serde(with = "text::option")]
         next_at: Option<Timestamp>,
     },
@@ -104,7 +104,7 @@ pub enum WorldEventKind {
         mode: Mode,
         #[serde(with = "text")]
         asset: reference_core::asset::Asset,
-        /// How many blocks.
+        /// The number of blocks.
         depth: u32,
     },
     /// An e-mail went to the outbox.
@@ -228,7 +228,8 @@ impl Serialize for EventDetails {
 mod tests {
     use super::*;
 
-    /// Whether the owner of an account in a mode, a neighbour and the owner in the other mode could notice it.
+    /// Checks the visibility to the owner of an account in a mode, to a neighbour, and to the owner in the other
+    /// mode.
     #[track_caller]
     fn check(event: &str, expected: [bool; 3]) {
         let event: WorldEventKind =

@@ -1,5 +1,5 @@
-//! What the hosted pages show, one call a page. The objects of the API in them are type parameters: a reader says
-//! which of their fields it wants.
+//! The content of the hosted pages, one call per page. The objects of the API in them are type parameters: a
+//! reader chooses the fields it wants.
 
 use reference_core::{asset::Asset, id::Code, mode::Mode};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::{TransferRecord, Word, text};
 /// `GET /sandbox/pages/c/{id}`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChargePage<C> {
-    /// Whose page it is.
+    /// The account of the page.
     pub account: PageAccount,
     /// In which mode.
     #[serde(with = "text")]
@@ -22,7 +22,7 @@ pub struct ChargePage<C> {
 /// `GET /sandbox/pages/i/{id}`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InvoicePage<I, C> {
-    /// Whose page it is.
+    /// The account of the page.
     pub account: PageAccount,
     /// In which mode.
     #[serde(with = "text")]
@@ -40,14 +40,14 @@ pub struct InvoicePage<I, C> {
 /// `GET /sandbox/pages/pay/{id}`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LinkPage<L> {
-    /// Whose page it is.
+    /// The account of the page.
     pub account: PageAccount,
     /// In which mode.
     #[serde(with = "text")]
     pub mode: Mode,
     /// The payment link, as `/v1/payment-links/{id}` answers it.
     pub link: L,
-    /// Why it takes no payments; `None` if it does.
+    /// The reason why it takes no payments; `None` if it does.
     pub closed: Option<LinkClosed>,
     /// The coins to choose from.
     pub coins: Vec<CoinOffer>,
@@ -64,7 +64,7 @@ pub struct PageAccount {
     pub brand_color: String,
     /// Its website.
     pub website_url: Option<String>,
-    /// Where customers may write to.
+    /// The address to which customers may write.
     pub support_email: Option<String>,
 }
 
@@ -73,13 +73,13 @@ pub struct PageAccount {
 pub struct PaymentPart<C> {
     /// The charge, as `/v1/charges/{id}` answers it.
     pub charge: C,
-    /// What the customer should know first.
+    /// The most important fact for the customer.
     pub stage: PaymentStage,
     /// It is paid, but a reorganisation took money away that it was paid with.
     pub reorganised: bool,
-    /// What arrived and what is on its way are enough.
+    /// `true` if the transfers that arrived or are on their way are enough.
     pub covered: bool,
-    /// What is neither here nor on its way.
+    /// The amount that is neither here nor on its way.
     pub missing: String,
     /// The coin to pay in.
     pub coin: CoinRecord,
@@ -91,7 +91,7 @@ pub struct PaymentPart<C> {
     pub link: Option<LinkOfCharge>,
 }
 
-/// What a customer should know about a charge first.
+/// The most important fact about a charge for the customer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PaymentStage {
@@ -133,11 +133,11 @@ pub struct LinkOfCharge {
     pub code: Code,
     /// Its title.
     pub title: String,
-    /// Where the customer goes after paying.
+    /// The URL that customers are sent to after payment.
     pub success_url: Option<String>,
-    /// Where the customer goes instead of paying.
+    /// The URL that customers are sent to when they give up.
     pub cancel_url: Option<String>,
-    /// What the customer reads after paying.
+    /// The message shown after payment.
     pub success_message: Option<String>,
     /// It takes another payment now.
     pub accepting_payments: bool,
@@ -163,11 +163,11 @@ pub struct CoinOffer {
     /// The coin.
     #[serde(flatten)]
     pub coin: CoinRecord,
-    /// What the price comes to in it now; `None` if the customer says how much.
+    /// The price in this coin now; `None` if the customer chooses it.
     pub amount: Option<String>,
 }
 
-/// Why a payment link takes no payments.
+/// The reason why a payment link takes no payments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkClosed {

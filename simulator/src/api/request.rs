@@ -1,5 +1,5 @@
-//! What the calls under `/sandbox` take: a JSON object of these fields and no others. A field that is `None` is left
-//! out. Amounts are texts, because how many decimals they may have depends on the coin.
+//! The request bodies under `/sandbox`: a JSON object of these fields and no others. A field that is `None` is
+//! left out. Amounts are texts, because the number of allowed decimals depends on the coin.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -28,10 +28,10 @@ pub fn json(request: &impl Serialize) -> Value {
 /// `POST /sandbox/world`: a new world in place of this one.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct WorldRequest {
-    /// What every random draw depends on; as before if `None`.
+    /// The seed of every random draw; as before if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// What the clock shows at first; as before if `None`.
+    /// The start of the clock; as before if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub start: Option<Timestamp>,
     /// Settings of the first account.
@@ -45,10 +45,10 @@ pub struct WorldRequest {
 /// `POST /sandbox/advance`: the clock moves `by` so much, or `to` a moment; exactly one is given.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct AdvanceRequest {
-    /// How far.
+    /// The distance.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub by: Option<Span>,
-    /// Where to.
+    /// The destination.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub to: Option<Timestamp>,
     /// Ends as soon as something has happened.
@@ -111,7 +111,7 @@ pub struct SettingsRequest {
 /// `POST /sandbox/keys`
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KeyRequest {
-    /// Whose; the first account's if `None`.
+    /// The account; the first one if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     /// In which mode; live if `None`.
@@ -122,19 +122,19 @@ pub struct KeyRequest {
 /// `PUT /sandbox/wallets` with a key or addresses, `DELETE /sandbox/wallets` with neither.
 #[derive(Clone, Debug, Serialize)]
 pub struct WalletRequest {
-    /// Whose; the first account's if `None`.
+    /// The account; the first one if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     /// In which mode; live if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// Which coin.
+    /// The coin.
     #[serde(with = "text")]
     pub asset: Asset,
     /// An extended public key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Which addresses the key stands for, where its prefix does not say it: `p2wpkh`, `p2sh-p2wpkh`, `p2pkh`.
+    /// The script of the key's addresses, where its prefix does not name it: `p2wpkh`, `p2sh-p2wpkh`, `p2pkh`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<Word>,
     /// Addresses, for coins without such keys.
@@ -145,13 +145,13 @@ pub struct WalletRequest {
 /// `POST /sandbox/endpoints`
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct EndpointRequest {
-    /// Whose; the first account's if `None`.
+    /// The account; the first one if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     /// In which mode; live if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// Where deliveries go.
+    /// The URL that receives deliveries.
     pub url: String,
     /// The event types that it gets; all if `None`.
     #[serde(serialize_with = "event_types", skip_serializing_if = "Option::is_none")]
@@ -179,19 +179,20 @@ fn event_types<S: Serializer>(events: &Option<Vec<EventType>>, serializer: S) ->
 /// `POST /sandbox/merchants`: how the receiver of `name.sim` answers.
 #[derive(Clone, Debug, Serialize)]
 pub struct MerchantRequest {
-    /// What stands before `.sim` in its address.
+    /// The part before `.sim` in its address.
     pub name: String,
-    /// How it answers from now on: `up`, `down`, `slow`, `lost`, `twice`, `lagging`, `redirect`, `private` or a status.
+    /// The answer from now on: `up`, `down`, `slow`, `lost`, `twice`, `lagging`, `redirect`, `private` or a
+    /// status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// How it answers the next posts before that, one each.
+    /// The answers to the next posts before that, one each.
     pub answers: Vec<String>,
 }
 
 /// `POST /sandbox/charges/{id}/accept`
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AcceptRequest {
-    /// Which late payment; all that are confirmed if `None`.
+    /// The late payment; all that are confirmed if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub txid: Option<String>,
 }
@@ -199,7 +200,7 @@ pub struct AcceptRequest {
 /// `POST /sandbox/invoices/{id}/choose` and `/sandbox/links/{id}/choose`; what is more than a coin is for links.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChoiceRequest {
-    /// Which coin.
+    /// The coin.
     #[serde(with = "text")]
     pub asset: Asset,
     /// The customer's amount, where the price is open.
@@ -219,9 +220,9 @@ pub struct ChoiceRequest {
 /// An answer to a question of a payment link.
 #[derive(Clone, Debug, Serialize)]
 pub struct AnswerRequest {
-    /// What is asked.
+    /// The question.
     pub label: String,
-    /// What the customer says.
+    /// The customer's answer.
     pub value: String,
 }
 
@@ -240,13 +241,13 @@ pub struct PayRequest {
     /// The coin that is sent; the charge's if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub asset: Option<Asset>,
-    /// How much; what remains if `None`.
+    /// The amount; the remaining amount if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<String>,
     /// A share of what remains, up to 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<String>,
-    /// How eager the payer is; normal if `None`.
+    /// The fee level; normal if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fee: Option<FeeLevel>,
     /// Splits the amount over so many outputs of one transaction.
@@ -266,7 +267,7 @@ pub struct MineRequest {
     /// Of which mode; live if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// How many blocks; one if `None`.
+    /// The number of blocks; one if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u32>,
     /// They come now, and the clock stands still.
@@ -283,13 +284,13 @@ pub struct ReorgRequest {
     /// Of which mode; live if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// How many blocks are replaced.
+    /// The number of replaced blocks.
     pub depth: u32,
-    /// Which of their transactions the new blocks hold.
+    /// The transactions of the replaced blocks that the new blocks hold.
     pub keep: KeepRequest,
 }
 
-/// Which transactions of the replaced blocks the new ones hold.
+/// The transactions of the replaced blocks that the new ones hold.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeepRequest {
@@ -305,14 +306,14 @@ pub enum KeepRequest {
 /// `POST /sandbox/double-spend`, `/sandbox/drop` and `/sandbox/rebroadcast`
 #[derive(Clone, Debug, Serialize)]
 pub struct TransactionRequest {
-    /// Which transaction.
+    /// The id of the transaction.
     pub txid: String,
 }
 
 /// `POST /sandbox/replace`
 #[derive(Clone, Debug, Serialize)]
 pub struct ReplaceRequest {
-    /// Which transaction.
+    /// The id of the transaction.
     pub txid: String,
     /// Another amount to the same address.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -320,7 +321,7 @@ pub struct ReplaceRequest {
     /// Pays somebody else.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub elsewhere: bool,
-    /// How eager the payer is; normal if `None`.
+    /// The fee level; normal if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fee: Option<FeeLevel>,
 }
@@ -328,13 +329,13 @@ pub struct ReplaceRequest {
 /// `POST /sandbox/stall`
 #[derive(Clone, Debug, Serialize)]
 pub struct StallRequest {
-    /// Which coin's chain.
+    /// The coin of the chain.
     #[serde(with = "text")]
     pub asset: Asset,
     /// Of which mode; live if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// How long no block comes.
+    /// The time without blocks.
     #[serde(rename = "for", with = "text")]
     pub lasting: Span,
 }
@@ -342,7 +343,7 @@ pub struct StallRequest {
 /// `POST /sandbox/congest`: shares of the blocks to come, in percent.
 #[derive(Clone, Debug, Serialize)]
 pub struct CongestRequest {
-    /// Which coin's chain.
+    /// The coin of the chain.
     #[serde(with = "text")]
     pub asset: Asset,
     /// Of which mode; live if `None`.
@@ -359,12 +360,12 @@ pub struct CongestRequest {
 /// `POST /sandbox/watchers`
 #[derive(Clone, Debug, Serialize)]
 pub struct WatcherRequest {
-    /// Which coin's chain.
+    /// The coin of the chain.
     #[serde(with = "text")]
     pub asset: Asset,
     /// Of which mode; live if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// What becomes of its notices: `up`, `late`, `reversed`, `lost` or `twice`.
+    /// The treatment of its notices: `up`, `late`, `reversed`, `lost` or `twice`.
     pub notices: Word,
 }

@@ -1,4 +1,4 @@
-//! What the calls under `/sandbox` answer. Every good answer holds `now` too, and one to a call that changes something
+//! The responses under `/sandbox`. Every success holds `now` too, and that of a call that changes something
 //! `happened`: read these two as [`Caused`].
 
 use reference_core::{
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::{Word, WorldEvent, text};
 
-/// What a call caused, and the time after it. In every answer, beside what was asked for.
+/// The events that a call caused, and the time after it. Every success holds them beside its own fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Caused {
     /// Oldest first, a bounded number of them; empty for calls that only read.
@@ -22,7 +22,7 @@ pub struct Caused {
     /// There is more to tell: `GET /sandbox/happenings?after=` with this number goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
-    /// What the service clock shows.
+    /// The time on the service clock.
     #[serde(with = "text")]
     pub now: Timestamp,
 }
@@ -39,7 +39,7 @@ pub struct WorldEvents {
 /// `GET /sandbox`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Overview {
-    /// What every random draw of the world depends on.
+    /// The seed of every random draw of the world.
     pub seed: u64,
     /// Every account, in order of opening.
     pub accounts: Vec<AccountRecord>,
@@ -47,9 +47,9 @@ pub struct Overview {
     pub chains: Vec<ChainRecord>,
     /// Every pair that has a rate now.
     pub rates: Vec<RateRecord>,
-    /// How many things have happened so far.
+    /// The number of events so far.
     pub happenings: u64,
-    /// When the next thing happens by itself; `None` if the world is at rest.
+    /// The time of the next event that happens by itself; `None` if the world is at rest.
     #[serde(with = "text::option")]
     pub next_due: Option<Timestamp>,
 }
@@ -69,10 +69,10 @@ pub struct AccountRecord {
 /// The chain of a coin in a mode.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChainRecord {
-    /// Which mode's.
+    /// The mode.
     #[serde(with = "text")]
     pub mode: Mode,
-    /// Which coin's.
+    /// The coin.
     #[serde(with = "text")]
     pub asset: Asset,
     /// The number of the newest block.
@@ -83,9 +83,9 @@ pub struct ChainRecord {
     pub network: Word,
     /// Decimal places of the coin.
     pub decimals: u32,
-    /// What a wallet is made of: an extended public `key`, or a list of `addresses`.
+    /// The kind of wallet: an extended public `key`, or a list of `addresses`.
     pub wallet: Word,
-    /// When the next block comes, if nothing stalls the chain.
+    /// The time of the next block, if nothing stalls the chain.
     #[serde(with = "text")]
     pub next_block_at: Timestamp,
 }
@@ -141,17 +141,17 @@ pub struct KeyRecord {
     /// Its id in the dashboard.
     #[serde(with = "text")]
     pub id: Code,
-    /// Whose.
+    /// The account.
     pub account: String,
     /// In which mode.
     #[serde(with = "text")]
     pub mode: Mode,
     /// The beginning and the end of its text.
     pub hint: String,
-    /// When it was made.
+    /// The time of creation.
     #[serde(with = "text")]
     pub created_at: Timestamp,
-    /// When it was revoked.
+    /// The time of revocation.
     #[serde(with = "text::option")]
     pub revoked_at: Option<Timestamp>,
     /// The whole key: in the answer that makes it, and never again.
@@ -173,22 +173,22 @@ pub struct WalletAnswer {
     pub wallet: WalletRecord,
 }
 
-/// Where a coin's money goes.
+/// The wallet of a coin.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WalletRecord {
-    /// Whose.
+    /// The account.
     pub account: String,
     /// In which mode.
     #[serde(with = "text")]
     pub mode: Mode,
-    /// Which coin.
+    /// The coin.
     #[serde(with = "text")]
     pub asset: Asset,
     /// The extended public key; `None` for a list of addresses.
     pub key: Option<String>,
-    /// Which addresses the key stands for; `None` for a coin with one kind only.
+    /// The script of the key's addresses; `None` for a coin with one kind only.
     pub script: Option<Word>,
-    /// How many addresses are listed.
+    /// The number of listed addresses.
     pub listed: usize,
     /// The first address; `None` if the list is empty.
     pub first_address: Option<String>,
@@ -214,12 +214,12 @@ pub struct EndpointRecord {
     /// Its id.
     #[serde(with = "text")]
     pub id: Code,
-    /// Whose.
+    /// The account.
     pub account: String,
     /// In which mode.
     #[serde(with = "text")]
     pub mode: Mode,
-    /// Where deliveries go.
+    /// The URL that receives deliveries.
     pub url: String,
     /// The event types that it gets.
     #[serde(with = "text::list")]
@@ -228,10 +228,10 @@ pub struct EndpointRecord {
     pub status: Word,
     /// Deliveries that used up their attempts since the last success.
     pub failed_in_a_row: u32,
-    /// When it was added.
+    /// The time of registration.
     #[serde(with = "text")]
     pub created_at: Timestamp,
-    /// What deliveries are signed with: in the answer that makes it, and never again.
+    /// The signing secret: in the response that creates it, and never again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
 }
@@ -264,7 +264,7 @@ pub struct DeliveryRecord {
     /// Its id, which every attempt carries.
     #[serde(with = "text")]
     pub id: Uuid,
-    /// Whose.
+    /// The account.
     pub account: String,
     /// In which mode.
     #[serde(with = "text")]
@@ -286,13 +286,13 @@ pub struct DeliveryRecord {
     pub status: Word,
     /// Oldest first.
     pub attempts: Vec<AttemptRecord>,
-    /// When it is tried next.
+    /// The time of the next attempt.
     #[serde(with = "text::option")]
     pub next_at: Option<Timestamp>,
-    /// When it was opened.
+    /// The time of fan-out.
     #[serde(with = "text")]
     pub created_at: Timestamp,
-    /// What is posted; in the answer about one delivery only.
+    /// The posted body; in the response about one delivery only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_body: Option<String>,
 }
@@ -302,25 +302,25 @@ pub struct DeliveryRecord {
 pub struct AttemptRecord {
     /// Counts from 1.
     pub n: u32,
-    /// When it began.
+    /// The time at which it began.
     #[serde(with = "text")]
     pub at: Timestamp,
-    /// When it ended.
+    /// The time at which it ended.
     #[serde(with = "text")]
     pub ended_at: Timestamp,
     /// The status of the answer; `None` if there was no answer.
     pub status: Option<u16>,
-    /// Why there was no answer.
+    /// The reason why there was no answer.
     pub error: Option<String>,
-    /// What went over the wire; in the answer about one delivery only.
+    /// The request and response; in the response about one delivery only.
     #[serde(flatten)]
     pub trace: Option<AttemptTrace>,
 }
 
-/// What went over the wire in an attempt, as far as the host kept it.
+/// The request and response of an attempt, as far as the host kept them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct AttemptTrace {
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
     /// The address that was connected to.
     pub address: Option<String>,
@@ -360,19 +360,19 @@ pub struct MailList {
 /// An e-mail that the service would have sent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MailRecord {
-    /// Whose customer or member it goes to.
+    /// The account whose customer or member receives it.
     pub account: String,
     /// In which mode.
     #[serde(with = "text")]
     pub mode: Mode,
     /// The address.
     pub to: String,
-    /// What it is for.
+    /// The purpose.
     pub kind: Word,
     /// The invoice that it is about.
     #[serde(with = "text")]
     pub invoice: Code,
-    /// When it was sent.
+    /// The time of sending.
     #[serde(with = "text")]
     pub at: Timestamp,
 }
@@ -382,7 +382,7 @@ pub struct MailRecord {
 pub struct BookCounts {
     /// The account's id.
     pub account: String,
-    /// Which of its two books.
+    /// The mode.
     #[serde(with = "text")]
     pub mode: Mode,
     /// The e-mail addresses of the account's members.
@@ -401,7 +401,7 @@ pub struct BookCounts {
     pub endpoints: EndpointCounts,
 }
 
-/// How many charges there are.
+/// The number of charges by status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are the statuses")]
 pub struct ChargeCounts {
@@ -414,7 +414,7 @@ pub struct ChargeCounts {
     pub canceled: u64,
 }
 
-/// How many invoices there are.
+/// The number of invoices by status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are the statuses")]
 pub struct InvoiceCounts {
@@ -425,7 +425,7 @@ pub struct InvoiceCounts {
     pub void: u64,
 }
 
-/// How many endpoints there are.
+/// The number of endpoints by status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are the statuses")]
 pub struct EndpointCounts {
@@ -451,9 +451,9 @@ pub struct LatePayment {
     /// The charge's coin.
     #[serde(with = "text")]
     pub asset: Asset,
-    /// What was due.
+    /// The amount due.
     pub asset_amount: String,
-    /// What was credited.
+    /// The credited amount.
     pub received_amount: String,
     /// The transfer.
     #[serde(flatten)]
@@ -474,9 +474,9 @@ pub struct TransferList {
 pub struct TransferRecord {
     /// The transaction.
     pub txid: String,
-    /// Which of its outputs.
+    /// The index of the output.
     pub output: u32,
-    /// How much.
+    /// The amount.
     pub amount: String,
     /// Blocks on top of it, its own included; 0 in the mempool.
     pub confirmations: u32,
@@ -486,21 +486,21 @@ pub struct TransferRecord {
     pub confirmed: bool,
     /// It is part of what the charge has received.
     pub credited: bool,
-    /// How it counts.
+    /// The standing of the transfer.
     pub standing: TransferStanding,
-    /// Why it is no longer there; `None` while it is.
+    /// The reason why it has vanished; `None` while it is there.
     pub gone: Option<TransferGone>,
-    /// When it was first seen.
+    /// The time at which it was first seen.
     #[serde(with = "text")]
     pub seen_at: Timestamp,
-    /// When it was confirmed.
+    /// The time of confirmation.
     #[serde(with = "text::option")]
     pub confirmed_at: Option<Timestamp>,
     /// It came late and was refunded in full, so it can't be accepted.
     pub sent_back: bool,
 }
 
-/// How a transfer counts.
+/// The standing of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferStanding {
@@ -514,7 +514,7 @@ pub enum TransferStanding {
     Extra,
 }
 
-/// Why a transfer is no longer there.
+/// The reason why a transfer has vanished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferGone {

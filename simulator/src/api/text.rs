@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 /// A value that the API writes as one text.
 pub trait ApiText: Sized {
-    /// What an error calls it.
+    /// The type's name in error messages.
     const NAME: &'static str;
 
     /// The text.

@@ -1,4 +1,4 @@
-//! Why a chain refuses an act.
+//! The errors of chain operations.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use reference_core::{asset::Asset, mode::Mode, sighting::Gone};
 
 use super::TxId;
 
-/// Why a chain refuses an act. Nothing has changed then. Prints the value, what is allowed, and what
-/// to do next.
+/// The reason why a chain refuses an operation. The chain is unchanged then. Prints the value, the allowed ones
+/// and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChainError {
     /// No such transaction was ever broadcast here.
     Unknown {
-        /// What was asked for.
+        /// The requested transaction.
         txid: TxId,
         /// The chain that was asked.
         mode: Mode,
@@ -23,14 +23,14 @@ pub enum ChainError {
     InBlock {
         /// The transaction.
         txid: TxId,
-        /// How deep its block lies: 1 is the tip.
+        /// The depth of its block: 1 is the tip.
         confirmations: u64,
     },
     /// The transaction is gone.
     Gone {
         /// The transaction.
         txid: TxId,
-        /// Why it is gone.
+        /// The reason for its absence.
         gone: Gone,
     },
     /// Only a transaction that is gone can be broadcast again.
@@ -47,16 +47,16 @@ pub enum ChainError {
     },
     /// Only blocks that came since the chain began can be replaced, and at least one.
     Depth {
-        /// How many blocks were to be replaced.
+        /// The number of blocks to replace.
         depth: u32,
-        /// How many there are.
+        /// The number of existing blocks.
         deepest: u64,
     },
     /// Only a transaction of the replaced blocks can be kept.
     NotReplaced {
         /// The transaction.
         txid: TxId,
-        /// How many blocks were to be replaced.
+        /// The number of blocks to replace.
         depth: u32,
     },
     /// Some blocks must have room for everyone.

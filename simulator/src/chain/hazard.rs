@@ -1,4 +1,4 @@
-//! What goes wrong on a chain, or is done to it on purpose.
+//! The hazards of a chain: reorganisations, double spends, replacements, dropped transactions.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use reference_core::{
 
 use super::{Chain, ChainError, FeeLevel, Output, TransactionState, TxId};
 
-/// Which transactions of the replaced blocks the new branch holds as well, at the same heights.
+/// The transactions of the replaced blocks that the new branch holds too, at the same heights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeptTransactions {
     /// All of them: the blocks change, the transfers only get deeper.

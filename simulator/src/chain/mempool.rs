@@ -1,4 +1,4 @@
-//! Who waits for a block, and which blocks have room.
+//! The mempool: the transactions that wait for a block, and the blocks with room.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChainError, FeeLevel};
 
-/// How many of the natural blocks have no room. At first there is always room, so that a story means
-/// the same with every seed.
+/// The share of natural blocks without room. At first there is always room, so that a scenario behaves the same
+/// with every seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Congestion {
     /// Blocks that hold no transaction at all, in percent.
@@ -72,7 +72,7 @@ enum Queue {
 impl Queue {
     const ALL: [Queue; 2] = [Queue::HighFees, Queue::Others];
 
-    /// Who is stuck stands in no queue.
+    /// Returns the queue of a fee level; stuck transactions stand in none.
     fn of(fee: FeeLevel) -> Option<Queue> {
         match fee {
             FeeLevel::High => Some(Queue::HighFees),

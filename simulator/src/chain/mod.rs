@@ -65,7 +65,7 @@ pub struct Chain {
     transactions: Vec<Transaction>,
     #[serde(skip)]
     numbers: HashMap<TxId, usize>,
-    /// Who was ever named in an output.
+    /// The transactions that ever paid each address.
     #[serde(skip)]
     payees: HashMap<String, BTreeSet<usize>>,
     /// By the first that spent some money: those that came later and spend the same.
@@ -128,12 +128,13 @@ impl Chain {
         !self.transactions.is_empty()
     }
 
-    /// How many blocks the chain has at `now`.
+    /// Returns the number of blocks at `now`.
     pub fn height(&self, now: Timestamp) -> u64 {
         self.schedule.height(now.max(self.now))
     }
 
-    /// When `blocks` more natural blocks will have come; [`Timestamp::LAST`] if that is too far away.
+    /// Returns the time at which `blocks` more natural blocks have come; [`Timestamp::LAST`] if that is too far
+    /// away.
     pub fn block_after(&self, now: Timestamp, blocks: u32) -> Timestamp {
         if blocks == 0 {
             return now;
@@ -153,8 +154,8 @@ impl Chain {
         self.transactions[number].txid.clone()
     }
 
-    /// When the watcher will next have something to notice, or a waiting transaction gets its block;
-    /// in the past if something waits to be fetched; `None` if the chain is at rest.
+    /// Returns the time at which the watcher next has something to notice, or a waiting transaction gets its
+    /// block; in the past if a notice waits to be fetched; `None` if the chain is at rest.
     pub fn next_due(&self) -> Option<Timestamp> {
         // Most chains of a world are never used, and all are asked all the time.
         if !self.is_used() {
@@ -204,7 +205,7 @@ impl Chain {
         Ok(())
     }
 
-    /// What is on the active branch for an address, in one block or more; as of the latest call.
+    /// Returns the balance of an address on the active branch, in one block or more; as of the latest call.
     pub fn balance(&self, address: &str) -> Coin {
         self.transactions_to(address)
             .filter(|transaction| matches!(transaction.state, TransactionState::Block(_)))
@@ -229,7 +230,7 @@ impl Chain {
         self.numbers.get(txid).map(|&number| &self.transactions[number])
     }
 
-    /// How deep a transaction lies on the active branch: 1 at the tip, 0 outside; as of the latest call.
+    /// Returns the depth of a transaction on the active branch: 1 at the tip, 0 outside; as of the latest call.
     pub fn confirmations(&self, transaction: &Transaction) -> u64 {
         transaction.depth_at(self.tip)
     }

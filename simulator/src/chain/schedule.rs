@@ -1,9 +1,9 @@
-//! When blocks come: a formula, so that a jump over ten idle years costs as much as one over a block.
+//! The times of blocks, by a formula: a jump over ten idle years costs as much as one over a block.
 //!
-//! Natural blocks are numbered from 1. Eight of them share a window of eight block times, and where
-//! they fall in it is drawn by the window's number. So the time of a block and the count of blocks at
-//! a time are both one draw away, and the average never drifts. What happens to the chain bends the
-//! formula without redrawing it: blocks made at once shift the heights, a stall shifts the times.
+//! Natural blocks are numbered from 1. Eight of them share a window of eight block times; their positions in it
+//! are drawn by the window's number. So the time of a block and the count of blocks at a time each take one draw,
+//! and the average never drifts. Operations on the chain bend the formula without redrawing it: blocks made at
+//! once shift the heights, a stall shifts the times.
 
 use std::cell::Cell;
 
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// Natural blocks of one window.
 const WINDOW: u64 = 8;
 
-/// How the blocks of a network are spread over time.
+/// The distribution of a network's blocks over time.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 enum Rhythm {
     /// Proof of work: any moment is as good as any other, so blocks bunch up and leave droughts.
@@ -48,11 +48,11 @@ pub(super) struct Schedule {
     last: Cell<Option<(u64, Offsets)>>,
 }
 
-/// Where the blocks of one window fall.
+/// The positions of the blocks of one window.
 type Offsets = [u64; WINDOW as usize];
 
 impl Schedule {
-    /// What was done to the natural blocks.
+    /// Returns the changes to the natural blocks.
     pub(super) fn state(&self) -> [u64; 3] {
         [self.at_once, self.delay, self.came]
     }
@@ -84,13 +84,13 @@ impl Schedule {
         self.first
     }
 
-    /// How high the chain is at `now`.
+    /// Returns the height of the chain at `now`.
     pub(super) fn height(&self, now: Timestamp) -> u64 {
         self.first + self.at_once + self.natural_blocks(now)
     }
 
-    /// When the block of this height will come, if it has yet to come. It may be past
-    /// [`Timestamp::LAST`], so it is for comparing, not for printing.
+    /// Returns the time of the future block with this height. It may be past [`Timestamp::LAST`], so it is for
+    /// comparing, not for printing.
     pub(super) fn time(&self, height: u64) -> Timestamp {
         let index = self.ordinal(height) - 1;
         let window = index / WINDOW;
@@ -99,7 +99,7 @@ impl Schedule {
         Timestamp(self.start.0.saturating_add(self.delay).saturating_add(elapsed))
     }
 
-    /// Which natural block will have this height, from 1.
+    /// Returns the number, from 1, of the natural block with this height.
     pub(super) fn ordinal(&self, height: u64) -> u64 {
         height
             .checked_sub(self.first + self.at_once)
@@ -131,7 +131,7 @@ impl Schedule {
         WINDOW * self.block_time
     }
 
-    /// Where the blocks of a window fall: rising, the first after 0, the last not after its end.
+    /// Returns the positions of the blocks of a window: rising, the first after 0, the last not after its end.
     fn offsets(&self, window: u64) -> Offsets {
         match self.last.get() {
             Some((known, offsets)) if known == window => offsets,

@@ -1,4 +1,4 @@
-//! What is sent, what it is called, and where it stands.
+//! Transactions: their outputs, ids and states.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use reference_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a customer's wallet sends.
+/// The payment that a customer's wallet sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payment {
-    /// Who gets how much, in the order of the outputs. One address may stand in it twice. Nobody, if
-    /// the money goes where no watcher looks.
+    /// The receivers and amounts, in the order of the outputs. One address may stand in it twice. Empty if the
+    /// money goes where no watcher looks.
     pub outputs: Vec<Output>,
-    /// How long it will wait for a block.
+    /// The fee level, which decides how long it waits for a block.
     pub fee: FeeLevel,
     /// It bypasses the mempool that the watcher sees: first seen in its block.
     pub unseen: bool,
@@ -26,13 +26,13 @@ pub struct Payment {
 /// One output (or log entry) of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
-    /// Who gets it.
+    /// The receiving address.
     pub address: String,
-    /// How much: a whole number of the coin's smallest units.
+    /// The amount: a whole number of the coin's smallest units.
     pub amount: Coin,
 }
 
-/// What a payer offers the miners.
+/// The fee that a payer offers the miners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Fee")]
@@ -111,7 +111,7 @@ impl fmt::Display for TxId {
     }
 }
 
-/// Where a transaction stands.
+/// The state of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TransactionState {
     /// It waits for a block.
@@ -127,11 +127,11 @@ pub enum TransactionState {
 pub struct Transaction {
     /// Its name.
     pub txid: TxId,
-    /// Who gets how much.
+    /// The receivers and amounts.
     pub outputs: Vec<Output>,
-    /// What was paid for a place in a block.
+    /// The fee level.
     pub fee: FeeLevel,
-    /// Where it stands.
+    /// The state.
     pub state: TransactionState,
     /// The watcher knows of it.
     pub(super) seen: bool,

@@ -31,13 +31,13 @@ pub struct Path(Vec<u8>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct State([u8; 16]);
 
-/// What came of one sequence.
+/// The result of one sequence.
 #[derive(Clone, Debug)]
 pub struct Tried {
     state: State,
     /// The first breach.
     pub breach: Option<Breach>,
-    /// How often a law was put to the test.
+    /// The number of checks of each invariant.
     pub checks: u64,
 }
 
@@ -49,11 +49,11 @@ pub struct Exploration {
     /// Sequences that came to new states last.
     frontier: Vec<Path>,
     seen: BTreeSet<State>,
-    /// How far it came.
+    /// The extent of the search.
     pub extent: Extent,
 }
 
-/// How far a search came.
+/// The extent of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Sequences that were tried.
@@ -87,7 +87,7 @@ impl Exploration {
         }
     }
 
-    /// What is searched.
+    /// Returns the scope of the search.
     pub fn scope(&self) -> &'static Scope {
         self.scope
     }
@@ -106,7 +106,7 @@ impl Exploration {
         paths
     }
 
-    /// Whether every name that a sequence needs is given before, and none is given twice.
+    /// Returns `true` if every name that a sequence needs is given before, and none is given twice.
     fn is_sound(&self, path: &Path) -> bool {
         let steps = self.steps(path);
         let count = steps.len();

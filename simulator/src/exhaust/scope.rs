@@ -1,21 +1,21 @@
-//! What is exhausted: a few objects, and the inputs that may come in any order.
+//! The scope of an exhaustive search: a few objects, and the inputs that may come in any order.
 
 use crate::law::Depth;
 
 /// A small world and an alphabet of inputs, as steps of scenarios.
 #[derive(Debug)]
 pub struct Scope {
-    /// What the user calls it.
+    /// The name for users.
     pub name: &'static str,
-    /// What it is about, in a few words.
+    /// The subject in a few words.
     pub what: &'static str,
     /// The longest sequences that are tried if nobody says otherwise.
     pub depth: usize,
-    /// What happens first.
+    /// The steps before the search.
     pub setup: &'static str,
     /// Each input: its name and its steps.
     pub inputs: &'static [(&'static str, &'static str)],
-    /// Whether the events and the filters are looked at after each sequence.
+    /// The depth of reading after each sequence: with or without events and filters.
     pub look: Depth,
     /// The limit of requests is what it is about: calls of the last minute make another state.
     pub is_limited: bool,

@@ -103,7 +103,7 @@ fn judge_rest(findings: &mut Findings, seen: &ChargeView) {
     });
 }
 
-/// What the chain holds at a charge's address is what the charge shows, and what it counts is there.
+/// Checks that a charge shows the money that the chain holds at its address, and credits no other.
 fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusive<u64>), seen: &ChargeView) {
     let asset = chain.asset();
     let decimals = asset.facts().decimals;

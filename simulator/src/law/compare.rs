@@ -1,4 +1,4 @@
-//! What is shown of a book against the model, field by field. Each field has the law that it breaks when it is another.
+//! The comparison of a book with the model, field by field. Each field has the invariant that a difference breaks.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -197,7 +197,7 @@ fn compare_link(findings: &mut Findings, expected: &LinkView, seen: &LinkView) {
     });
 }
 
-/// Which law an event is about, when it is missing, too much or another than it must be.
+/// Returns the invariant that an event belongs to, when it is missing, superfluous or different.
 fn law_of(expected: Option<&str>, actual: Option<&str>, at_lock_end: bool) -> Law {
     let about = |kind: &str| expected == Some(kind) || actual == Some(kind);
     if at_lock_end

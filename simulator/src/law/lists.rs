@@ -73,7 +73,7 @@ fn without_new_blocks(charge: &mut ChargeView, earlier: &ChargeView) {
     }
 }
 
-/// What a key of one book reads.
+/// The lists that a key of one book reads.
 struct Judge<'a, R> {
     findings: &'a mut Findings,
     reader: &'a mut R,
@@ -173,7 +173,8 @@ impl<R: Reader> Judge<'_, R> {
         });
     }
 
-    /// What another account or the other mode holds is as unknown as what never was: the same status, the same body.
+    /// Checks that objects of another account or mode are answered like objects that never existed: the same
+    /// status, the same body.
     fn isolation(&mut self, other: &BookShown) {
         const SHAPE: &str = "a filter shows what another book holds";
         let absent = self.reader.get(self.id, "/v1/charges/aaaaaaaaaaaa");

@@ -1,4 +1,4 @@
-//! What the API shows of a world: read page by page, as any client would.
+//! The state of a world as the API shows it: read page by page, as any client would.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
 /// A list that has more pages than this will not end.
 const PAGES_MAX: u32 = 200;
 
-/// Somebody who may read the books of a service.
+/// A reader of the books of a service.
 pub trait Reader {
     /// The status and the body that a key of the book gets for `GET target`, where `target` is a path with its query.
     fn get(&mut self, book: BookId, target: &str) -> (u16, Bytes);
@@ -28,7 +28,7 @@ pub struct BookShown {
     pub links: Vec<LinkView>,
     /// Empty unless they were asked for.
     pub events: Vec<EventView>,
-    /// Whether events were asked for.
+    /// The depth of the reading.
     pub depth: Depth,
 }
 
@@ -60,7 +60,7 @@ struct ListLinks {
     next: Option<String>,
 }
 
-/// Whether events are read as well, each with its whole object.
+/// The depth of a reading: with or without events, each with its whole object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
     #[default]

@@ -1,7 +1,7 @@
-//! What must always hold, judged from what can be seen of a world and never from the service's insides.
+//! The invariants, judged from the observable behaviour of a world and never from the service's insides.
 //!
-//! Every law names what it rests on. A breach has a shape: the same words for the same kind of mistake, whatever
-//! the names and amounts, so that many failures are few bugs.
+//! Every invariant names the requirements that it rests on. A breach has a shape: the same words for the same kind
+//! of fault, whatever the names and amounts, so that many failures become few bugs.
 
 mod book;
 mod compare;
@@ -77,13 +77,13 @@ laws! {
 /// A law was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach {
-    /// Which.
+    /// The invariant.
     pub law: Law,
     /// In general words.
     pub shape: String,
     /// In this world: who, when, what was expected and what was there.
     pub what: String,
-    /// When, if it has a moment.
+    /// The time, if it has one.
     pub at: Option<Timestamp>,
 }
 
@@ -97,10 +97,10 @@ impl fmt::Display for Breach {
     }
 }
 
-/// What was found, and how often each law was put to the test.
+/// The breaches found, and the number of checks of each invariant.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// What was broken.
+    /// The breaches.
     pub breaches: Vec<Breach>,
     /// Tests of each law, in order of the laws.
     pub checks: [u64; Law::ALL.len()],
@@ -128,7 +128,7 @@ impl Findings {
         }
     }
 
-    /// How many tests there were.
+    /// Returns the number of checks.
     pub fn total(&self) -> u64 {
         self.checks.iter().sum()
     }

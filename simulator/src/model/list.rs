@@ -24,7 +24,7 @@ impl List {
     /// Every list.
     pub const ALL: [List; 4] = [List::Charges, List::Invoices, List::Links, List::Events];
 
-    /// Where it is read.
+    /// Returns the path of the list.
     pub fn path(self) -> &'static str {
         match self {
             List::Charges => "/v1/charges",
@@ -36,7 +36,7 @@ impl List {
 }
 
 impl Book {
-    /// How many records a list has.
+    /// Returns the number of records in a list.
     pub fn length(&self, list: List) -> usize {
         match list {
             List::Charges => self.charges.len(),
@@ -53,18 +53,18 @@ pub type PageReader = (BookId, List, usize);
 /// A page of a list: the list is as long as it was when page 1 was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// How many records the list had.
+    /// The number of records in the list.
     pub total: usize,
     /// The number of the page, from 1.
     pub page: usize,
 }
 
-/// Who read how far.
+/// The progress of each reader.
 #[derive(Clone, Debug, Default)]
 pub struct PageReads {
-    /// Where those are who follow links.
+    /// The progress of readers that follow links.
     pub followed: BTreeMap<PageReader, Reading>,
-    /// When a key last read a list whose page 1 it remembers, and how long the list was then.
+    /// The time at which a key last read a list whose page 1 it remembers, and the length of the list then.
     pub remembered: BTreeMap<PageReader, (Timestamp, usize)>,
 }
 

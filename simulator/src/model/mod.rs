@@ -31,14 +31,14 @@ pub use self::{
 };
 use crate::witness::BookId;
 
-/// What an account says that matters here.
+/// The relevant settings of an account.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// Hundredths of a percent that may be missing.
     pub tolerance: u32,
     /// Hundredths of a percent from which a charge is overpaid.
     pub threshold: u32,
-    /// Who may receive mail in test mode.
+    /// The members, who may receive mail in test mode.
     pub members: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Account {
     }
 }
 
-/// How everything must be.
+/// The expected state of everything.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     /// In order of opening.
@@ -98,12 +98,12 @@ impl Model {
         (&self.accounts[id.0], self.books.get_mut(&id).expect("the model knows the books it is asked for"))
     }
 
-    /// When a lock ends next.
+    /// Returns the next end of a lock.
     pub fn next_lock(&self) -> Option<Timestamp> {
         self.books.values().filter_map(Book::next_lock).min()
     }
 
-    /// When the service must be woken next: a lock ends, or a delivery is due.
+    /// Returns the time at which the service must next be woken: a lock ends, or a delivery is due.
     pub fn next_wake(&self) -> Option<Timestamp> {
         let due = self.books.values().filter_map(Book::first_waiting).map(|(at, _)| at);
         self.next_lock().into_iter().chain(due).min()

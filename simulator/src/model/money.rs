@@ -12,12 +12,12 @@ pub(crate) fn units_per_coin(asset: Asset) -> u128 {
     10_u128.pow(asset.facts().decimals)
 }
 
-/// How many 10⁻¹⁸ of a coin, in which sightings count, are one of its smallest units.
+/// The number of 10⁻¹⁸ of a coin, in which sightings count, in one of its smallest units.
 pub fn atto_per_unit(asset: Asset) -> u128 {
     10_u128.pow(18) / units_per_coin(asset)
 }
 
-/// What is due in the smallest units of a coin: price by rate, rounded up.
+/// Returns the amount due in the smallest units of a coin: price by rate, rounded up.
 pub fn due(cents: u64, rate_units: u64, asset: Asset) -> u128 {
     // cents / 100 / (rate_units / 10^8) · 10^decimals
     (u128::from(cents) * RATE_ONE * units_per_coin(asset)).div_ceil(100 * u128::from(rate_units))

@@ -28,7 +28,7 @@ pub(super) struct Mark {
     pub(super) lane: usize,
     pub(super) class: &'static str,
     pub(super) label: String,
-    /// How it came out.
+    /// The outcome.
     pub(super) outcome: String,
     /// The names of what it is about.
     pub(super) objects: Vec<String>,
@@ -43,14 +43,14 @@ pub(super) struct Mark {
     pub(super) told: Vec<(&'static str, String)>,
 }
 
-/// What codes, ids and addresses are called.
+/// The names of codes, ids and addresses.
 #[derive(Default)]
 pub(super) struct ObjectNames {
     names: BTreeMap<String, String>,
     kinds: BTreeMap<String, &'static str>,
     /// The code of a charge by its address.
     charges: BTreeMap<String, String>,
-    /// What a charge was opened for.
+    /// The parent of each charge: its link or invoice.
     parents: BTreeMap<String, String>,
 }
 
@@ -150,7 +150,7 @@ pub(super) fn marks(run: &Run, expected: &[ExpectedEvent], names: &ObjectNames) 
 struct Drawing<'a> {
     names: &'a ObjectNames,
     hosts: &'a [&'a str],
-    /// How long the record was when each step began.
+    /// The length of the record when each step began.
     began: &'a [usize],
     /// The entry at work.
     place: usize,

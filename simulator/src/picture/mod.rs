@@ -30,16 +30,16 @@ const SCRIPT: &str = include_str!("../../templates/world.js");
 /// So many kinds of failures are told.
 const KINDS_MAX: usize = 20;
 
-/// What is drawn.
+/// The input of a drawing.
 #[derive(Clone, Copy)]
 pub struct Picture<'a> {
     /// The world.
     pub script: &'a Script,
-    /// What a user has switched on in it.
+    /// The fault that a user has switched on.
     pub fault: Option<&'static DemoFault>,
-    /// What was found before, perhaps by a closer look than the page takes.
+    /// The breach that was found before, perhaps by a deeper reading than the page needs.
     pub breach: Option<&'a Breach>,
-    /// What else went wrong: an expectation, or a transcript that differs.
+    /// The other failure: an expectation, or a transcript that differs.
     pub failure: Option<&'a str>,
 }
 
@@ -75,7 +75,7 @@ struct Broken {
 }
 
 impl Broken {
-    /// Whether it names what a mark shows, or what the mark is about at that moment.
+    /// Returns `true` if it names the object of a mark, at that moment.
     fn names(&self, mark: &Mark) -> bool {
         let names = |ids: &[String]| ids.iter().any(|id| self.what.contains(id.as_str()));
         names(&mark.ids) || self.at.is_none_or(|at| at == mark.at) && names(&mark.about)
@@ -141,7 +141,7 @@ pub fn page(picture: &Picture<'_>) -> String {
     page.render().expect("a page of text and numbers can always be written")
 }
 
-/// Nothing is loaded; only the style and the script that were written here take effect.
+/// Returns a policy that loads nothing and allows only the style and script of this page.
 fn policy() -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     format!(
@@ -191,7 +191,7 @@ fn broken<'a>(breaches: impl Iterator<Item = &'a Breach>) -> Vec<Broken> {
     kinds
 }
 
-/// What there is to choose from: each object under its kind.
+/// Returns the objects to choose from, under their kinds.
 fn groups<'a>(marks: &'a [Mark], names: &ObjectNames) -> Vec<(&'static str, Vec<&'a str>)> {
     let mut groups: BTreeMap<&'static str, BTreeSet<(usize, &str)>> = BTreeMap::new();
     for object in marks.iter().flat_map(|mark| &mark.objects) {
@@ -239,7 +239,7 @@ fn rows<'a>(start: Timestamp, marks: &'a [Mark], broken: &'a [Broken], lanes: us
     rows
 }
 
-/// What the page shows of a mark when asked, as JSON that ends no element.
+/// Returns the details of the marks as JSON that cannot end an HTML element.
 fn told(start: Timestamp, steps: usize, marks: &[Mark]) -> String {
     let marks: Vec<_> = marks
         .iter()

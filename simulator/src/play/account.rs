@@ -16,7 +16,7 @@ use crate::script::{
     value::Name,
 };
 
-/// What can be done to an endpoint that is there.
+/// The operation on an existing endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Switch {
     Enable,

@@ -6,7 +6,7 @@ use reference_core::mode::Mode;
 
 use crate::script::Kind;
 
-/// What a name stands for.
+/// The object of a name.
 #[derive(Clone, Debug)]
 pub(super) struct Thing {
     pub(super) kind: Kind,
@@ -62,7 +62,7 @@ impl Aliases {
         name
     }
 
-    /// What a name stands for, if it has appeared.
+    /// Returns the object of a name, if it has appeared.
     pub(super) fn get(&self, name: &str) -> Option<&Thing> {
         self.things.get(name)
     }
@@ -74,7 +74,7 @@ impl Aliases {
         (!is_saved).then_some(name.as_str())
     }
 
-    /// What the names that the file gives stand for, as far as they have appeared.
+    /// Returns the objects of the names that the file gives, as far as they have appeared.
     pub(super) fn given(&self) -> BTreeMap<String, String> {
         let given = self.things.iter().filter(|(name, _)| self.given.contains(*name));
         given.map(|(name, thing)| (name.clone(), thing.id.clone())).collect()

@@ -17,7 +17,7 @@ use crate::{
     witness::BookId,
 };
 
-/// How much is paid, and how the line says it.
+/// The size of a payment, and its words in the transcript.
 struct PaymentSize {
     amount: Option<String>,
     share: Option<String>,
@@ -58,7 +58,8 @@ impl Player<'_> {
         self.new_transaction("pay", &about, "/sandbox/pay", body, mode, pay.tx.as_ref(), pay.refused)
     }
 
-    /// What remains, plus or minus what the step says, is known only now.
+    /// Returns the amount to pay: what remains, plus or minus the step's amount, is known only when the step is
+    /// played.
     fn size(&mut self, pay: &Pay, whose: BookId, code: &str) -> Result<PaymentSize, Stop> {
         let of_amount = |amount: String, said| PaymentSize { amount: Some(amount), share: None, said };
         if let Some(share) = &pay.share {

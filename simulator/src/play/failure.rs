@@ -7,7 +7,7 @@ use annotate_snippets::Renderer;
 use super::stage::StageError;
 use crate::script::{Diagnostic, Script, SourceSpan, show};
 
-/// Whose fault it is that a run stopped.
+/// The party at fault when a run stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The world is not as the scenario says.
@@ -18,12 +18,12 @@ pub enum Cause {
     Broken,
 }
 
-/// Why a run stopped, where, and what had happened until then.
+/// The failure of a run: cause, place and transcript.
 #[derive(Clone, Debug)]
 pub struct PlayError {
-    /// Whose fault it is.
+    /// The party at fault.
     pub cause: Cause,
-    /// What had happened until then.
+    /// The transcript until then.
     pub transcript: String,
     path: String,
     source: String,
@@ -67,7 +67,7 @@ impl fmt::Display for PlayError {
 
 impl std::error::Error for PlayError {}
 
-/// Why a run stopped, before the script is at hand to show it.
+/// The failure of a run, before the script is at hand to show it.
 #[derive(Clone, Debug)]
 pub(super) struct Stop {
     pub(super) cause: Cause,

@@ -7,7 +7,7 @@ use similar::{ChangeTag, TextDiff};
 /// Lines of context around a difference.
 const CONTEXT: usize = 3;
 
-/// What became of a line.
+/// The sign of a line in a diff: added, removed or the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// A heading that says where: `@@ -3,7 +3,8 @@`.
@@ -23,13 +23,13 @@ pub enum Sign {
 /// A line of a difference, without its line break.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffLine {
-    /// What became of it.
+    /// The sign.
     pub sign: Sign,
     /// The line.
     pub text: String,
 }
 
-/// How a transcript differs from the golden one. Prints as a unified diff; colour is the caller's.
+/// The difference between a transcript and the golden one. Prints as a unified diff; colour is the caller's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diff {
     /// Line by line.
@@ -51,7 +51,7 @@ impl fmt::Display for Diff {
     }
 }
 
-/// How `actual` differs from `expected`; `None` if it does not. CRLF and LF are the same.
+/// Returns the difference between `actual` and `expected`; `None` if they are equal. CRLF and LF are the same.
 pub fn compare(expected: &str, actual: &str) -> Option<Diff> {
     let expected = expected.replace("\r\n", "\n");
     if expected == actual {

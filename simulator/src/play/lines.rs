@@ -1,4 +1,4 @@
-//! What the world says has happened, and the line it becomes.
+//! The events of the world, and their lines in the transcript.
 
 use std::collections::BTreeMap;
 
@@ -123,12 +123,12 @@ pub(super) fn plain(text: &str) -> String {
     }
 }
 
-/// What the world events of a run add up to, as far as expectations ask for it.
+/// The totals of a run's world events, as far as expectations need them.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     /// The types of the events of a charge or an invoice, by its code, oldest first.
     pub(super) events: BTreeMap<String, Vec<EventType>>,
-    /// How the attempts of a delivery ended.
+    /// The results of each delivery's attempts.
     pub(super) answers: BTreeMap<String, Vec<String>>,
     /// The endpoint of a delivery, and when it is tried again.
     pub(super) next_at: BTreeMap<String, (String, Option<Timestamp>)>,
@@ -136,9 +136,9 @@ pub(super) struct Tally {
     pub(super) acknowledged: BTreeMap<String, Vec<EventType>>,
     /// The state of the transfers of a transaction.
     pub(super) transfers: BTreeMap<String, Word>,
-    /// How many events there were.
+    /// The number of events.
     pub(super) event_count: u64,
-    /// How many posts there were.
+    /// The number of posts.
     pub(super) post_count: u64,
 }
 

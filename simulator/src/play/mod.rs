@@ -53,17 +53,17 @@ use crate::{
 /// A run that went as its scenario says.
 #[derive(Clone, Debug)]
 pub struct Played {
-    /// What happened; the last line is the digest of the lines before it.
+    /// The transcript; the last line is the digest of the lines before it.
     pub transcript: String,
     /// The digest of the transcript's lines.
     pub digest: String,
-    /// How many steps were taken.
+    /// The number of steps played.
     pub steps: usize,
-    /// How many events were recorded.
+    /// The number of recorded events.
     pub events: u64,
-    /// How many webhook posts were answered.
+    /// The number of answered webhook posts.
     pub posts: u64,
-    /// How far the clock went.
+    /// The time that passed on the clock.
     pub lasted: Span,
 }
 
@@ -105,7 +105,7 @@ struct Player<'a> {
     lookers: BTreeMap<BookId, String>,
     /// The account of things that are not the first one's, by code or id.
     owners: BTreeMap<String, usize>,
-    /// What opened the charges that may be repeated, by name.
+    /// The requests that opened charges and may be repeated, by name.
     sent: BTreeMap<String, SentRequest>,
     aliases: Aliases,
     tally: Tally,
@@ -408,7 +408,7 @@ impl<'a> Player<'a> {
         mode.map_or(self.script.mode, |mode| mode.0)
     }
 
-    /// What a name stands for in this run.
+    /// Returns the object of a name in this run.
     fn thing(&self, name: &At<Name>) -> Result<Thing, Stop> {
         self.find(&name.value.0, name.span)
     }
@@ -423,7 +423,7 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// Whose a thing is.
+    /// Returns the book of an object.
     fn whose(&self, thing: &Thing) -> BookId {
         (self.owners.get(&thing.id).copied().unwrap_or(0), thing.mode)
     }
@@ -452,7 +452,7 @@ impl<'a> Player<'a> {
     }
 }
 
-/// What happened since the last time.
+/// The events since the last step.
 #[derive(Default, Deserialize)]
 struct NewEvents {
     #[serde(default)]
@@ -470,11 +470,11 @@ struct SentRequest {
 /// An act on its way to the world.
 struct Act<'a> {
     verb: &'a str,
-    /// What the line says about it.
+    /// The words of the line.
     about: &'a str,
     method: &'a str,
     path: &'a str,
-    /// Whose key asks; `None` for what needs no key.
+    /// The book of the key; `None` if no key is needed.
     whose: Option<BookId>,
     /// The `Idempotency-Key`.
     again: Option<&'a str>,
@@ -482,9 +482,9 @@ struct Act<'a> {
     refused: Option<u16>,
 }
 
-/// What the world answered to an act that it granted.
+/// The world's answer to a successful call.
 struct Granted {
-    /// When the act began.
+    /// The time at which the call began.
     at: Timestamp,
     answer: Answer,
 }

@@ -12,7 +12,7 @@ use crate::script::{
     value::{EventTypeName, Name, Offset},
 };
 
-/// How long `until` looks for an event that it is not told otherwise.
+/// The time within which `until` expects an event unless the step names another.
 const EVENT_WITHIN: Span = Span::hours(2);
 
 impl Player<'_> {

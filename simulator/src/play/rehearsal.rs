@@ -14,19 +14,19 @@ use crate::{
     witness::BookId,
 };
 
-/// What came of a rehearsal.
+/// The result of a dry run.
 pub struct Rehearsal {
     /// The world as it stands at the end.
     pub sandbox: Sandbox,
     /// A key of each account and mode for looking at it, whose limit nobody used up.
     pub lookers: BTreeMap<BookId, String>,
-    /// What acts were refused with, by the place of the step.
+    /// The statuses of refused calls, by the number of the step.
     pub refusals: BTreeMap<usize, u16>,
     /// Steps that could not be taken, or that came out wrong.
     pub troubles: Vec<Trouble>,
     /// The codes and ids behind the names that the script gives.
     pub names: BTreeMap<String, String>,
-    /// How much was written down when each step began, and when the last one had ended.
+    /// The length of the record when each step began, and at the end.
     pub began: Vec<usize>,
 }
 
@@ -35,9 +35,9 @@ pub struct Rehearsal {
 pub struct Trouble {
     /// The place of the step.
     pub place: usize,
-    /// Whose fault it is.
+    /// The party at fault.
     pub cause: Cause,
-    /// What was expected and what was there.
+    /// The expected and the actual value.
     pub what: String,
 }
 

@@ -1,4 +1,4 @@
-//! Where a scenario is played: anything that answers calls. The player knows nothing else about the world.
+//! The stage of a scenario: anything that answers calls. The player knows nothing else about the world.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub struct Call<'a> {
     pub body: Option<&'a Value>,
 }
 
-/// What came back.
+/// The response.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The status code.

@@ -13,7 +13,7 @@ use crate::chain::Chain;
 #[derive(Serialize, Deserialize)]
 pub(super) struct Chains {
     all: BTreeMap<(Mode, Asset), Chain>,
-    /// What [`Chains::next_due`] said, until somebody may have changed a chain.
+    /// The cached result of [`Chains::next_due`], until a chain may have changed.
     #[serde(skip)]
     next_due: Cell<Option<Option<Timestamp>>>,
     /// When a chain that is used grows next; `None` if the heights must be read again.
@@ -29,7 +29,7 @@ impl Chains {
         Chains { all, next_due: Cell::new(None), next_block: Cell::new(None) }
     }
 
-    /// When one of them has something to do.
+    /// Returns the next time at which a chain changes by itself.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         self.next_due.get().unwrap_or_else(|| {
             let due = self.all.values().filter_map(Chain::next_due).min();

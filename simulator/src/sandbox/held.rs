@@ -1,7 +1,7 @@
-//! How much memory a world holds, estimated: no allocator tells the bytes of one world among many.
+//! The memory that a world holds, estimated: no allocator counts the bytes of one world among many.
 //!
-//! Sizes that were measured with thousands of each, a little above what was found, times how many there are. What is
-//! bounded elsewhere and what an hour frees again counts as if it stayed, so that the estimate is rather too high.
+//! The estimate multiplies counts by sizes that were measured with thousands of each and rounded up. Memory that
+//! is bounded elsewhere, or freed within an hour, counts as if it stayed, so the estimate is rather too high.
 
 use reference_wire::{Request, Response};
 

@@ -1,7 +1,7 @@
-//! What was done in a world from its beginning, told as a scenario that `play` runs to the same end.
+//! The history of a world, written as a scenario that `play` runs to the same end.
 //!
-//! Keeps every call that changed something, up to a bound. What only lets time pass is told by the waits between the
-//! calls. What cannot be told is said in the place where it was done, as a comment.
+//! Keeps every call that changed something, up to a bound. Time that only passes becomes waits between the calls.
+//! A call that a scenario cannot express becomes a comment in its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,13 +26,13 @@ const DIGITS_MAX: usize = 15;
 /// The limit of the worlds that scenarios are played in.
 const USUAL_LIMIT: Option<u32> = Some(120);
 
-/// Where an answer names what was made, and what such names begin with.
+/// The places where an answer names a new object, and the prefixes of such names.
 const MADE: [(&str, &str); 5] =
     [("/txid", "t"), ("/charge", "c"), ("/endpoint/id", "shop"), ("/delivery", "d"), ("/key/id", "key")];
 /// The same for objects of the API, by the list that they are in.
 const OBJECTS: [(&str, &str); 3] = [("/v1/charges", "c"), ("/v1/payment-links", "l"), ("/v1/invoices", "i")];
 
-/// What was done so far.
+/// The history so far.
 #[derive(Default)]
 pub(super) struct History {
     done: Vec<DoneCall>,
@@ -43,29 +43,29 @@ pub(super) struct History {
 
 /// A call that changed something.
 struct DoneCall {
-    /// What the clock showed.
+    /// The time on the clock.
     at: Timestamp,
     method: String,
     target: String,
-    /// Whose, for the API.
+    /// The API key of the call.
     key: Option<KeyNo>,
     /// The book that it was kept to, for the sandbox.
     within: Option<(String, Mode)>,
     idempotency_key: Option<String>,
     body: String,
-    /// What the answer named: where, and what.
+    /// The new objects: place in the answer, and name.
     made: Vec<(String, String)>,
     /// Keys that it made, and where their secrets stood in the answer.
     keys: Vec<(KeyNo, &'static str)>,
 }
 
-/// Who made a call.
+/// The caller.
 pub(super) struct Caller {
     pub(super) key: Option<KeyNo>,
     pub(super) within: Option<(String, Mode)>,
 }
 
-/// Whether a call is one to be told.
+/// Returns `true` if a call belongs into the history.
 pub(super) fn tells(request: &Request<'_>, response: &Response) -> bool {
     let reads = matches!(request.method, "GET" | "HEAD");
     !reads && (200..300).contains(&response.status) && !lets_time_pass(request)
@@ -162,7 +162,7 @@ struct Teller {
     names: BTreeMap<String, String>,
     keys: BTreeMap<KeyNo, String>,
     counts: BTreeMap<&'static str, u32>,
-    /// What was made by calls that are not told.
+    /// The objects made by calls that the history lacks.
     missing: BTreeSet<String>,
     untold: u64,
 }
@@ -277,7 +277,7 @@ impl Teller {
     }
 }
 
-/// Whether a call does no more than move the clock.
+/// Returns `true` if a call does no more than move the clock.
 fn lets_time_pass(request: &Request<'_>) -> bool {
     match request.path {
         "/sandbox/advance" => true,
@@ -289,7 +289,7 @@ fn lets_time_pass(request: &Request<'_>) -> bool {
     }
 }
 
-/// What an answer says was made.
+/// Returns the objects that an answer says were made.
 fn made(path: &str, response: &Response) -> Vec<(String, String)> {
     let answer: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let is_object = OBJECTS.iter().any(|(list, _)| path.starts_with(list));
@@ -299,7 +299,7 @@ fn made(path: &str, response: &Response) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What the name of something that was made begins with.
+/// Returns the prefix of the name of a new object.
 fn prefix(target: &str, pointer: &str) -> &'static str {
     let object = OBJECTS.iter().filter(|_| pointer == "/data/id").find(|(list, _)| target.starts_with(list));
     let named = MADE.iter().find(|(known, _)| *known == pointer);
@@ -325,7 +325,7 @@ fn kept_to_book(call: &DoneCall, mut body: Value) -> Value {
     body
 }
 
-/// Whether a receiver is one that a scenario has.
+/// Checks that a receiver is one that a scenario can have.
 fn judge_receiver(body: &Value) -> Result<(), String> {
     let Some(url) = body["url"].as_str() else { return Ok(()) };
     match address_rule::judge_url(url) {
@@ -334,7 +334,7 @@ fn judge_receiver(body: &Value) -> Result<(), String> {
     }
 }
 
-/// Whether a number outside of texts has more digits than every reader keeps.
+/// Returns `true` if a number outside of texts has more digits than every reader keeps.
 fn has_long_number(json: &str) -> bool {
     let (mut in_text, mut escaped, mut digits) = (false, false, 0);
     for byte in json.bytes() {

@@ -159,7 +159,7 @@ impl JournaledService {
         self.api.delivery_body(book, no)
     }
 
-    /// Whether nobody reads what is answered.
+    /// Returns `true` if nobody reads the answers.
     pub(super) fn is_unread(&self) -> bool {
         self.api.is_unread()
     }

@@ -56,12 +56,12 @@ use crate::{
     witness::{Detail, Observation, Record},
 };
 
-/// How a world begins.
+/// The setup of a world.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Setup {
-    /// What every random draw of this world depends on.
+    /// The seed of every random draw of this world.
     pub seed: Seed,
-    /// What the service clock shows at first.
+    /// The start of the service clock.
     pub start: Timestamp,
     /// The address under which hosted pages are reached, without a slash at the end.
     pub public_url: String,
@@ -71,16 +71,16 @@ pub struct Setup {
     pub dialect: Dialect,
     /// Keep all inputs, so that the service can be restarted.
     pub journal: bool,
-    /// Where deliveries to hosts outside the simulated network go.
+    /// The reach of deliveries: inside the simulated network only, or outside too.
     pub reach: Reach,
     /// Wallets that many worlds share; from the seed if `None`.
     #[serde(skip)]
     pub wallet_cache: Option<WalletCache>,
-    /// What every key has after its mode, so that a key alone says whose it is; empty for nothing.
+    /// The tag that every key has after its mode, so that a key alone names its world; empty for none.
     pub key_tag: String,
 }
 
-/// How far a world's deliveries reach.
+/// The reach of a world's deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reach {
     /// Hosts named `*.sim` only: nothing leaves the process, and an endpoint elsewhere is refused.
@@ -94,11 +94,11 @@ pub enum Reach {
 pub struct OutgoingAttempt {
     /// Under what its end is reported, by [`Sandbox::on_attempt_result`].
     pub id: AttemptId,
-    /// Whose it is.
+    /// The account of the delivery.
     pub account: AccountNo,
     /// In which mode.
     pub mode: Mode,
-    /// What to post.
+    /// The post.
     pub post: AttemptRequest,
 }
 
@@ -123,7 +123,7 @@ pub struct Admitted {
 }
 
 impl Admitted {
-    /// Whose key it is.
+    /// Returns the account of the key.
     pub fn account(&self) -> AccountNo {
         self.admission.principal.account
     }
@@ -170,7 +170,7 @@ pub struct Sandbox {
     /// A host serves others while much is happening.
     #[serde(skip)]
     in_slices: bool,
-    /// What was done, if somebody wants to have it told.
+    /// The history, if it is kept.
     #[serde(skip)]
     history: Option<History>,
 }
@@ -209,12 +209,12 @@ impl Sandbox {
         }
     }
 
-    /// What the service clock shows.
+    /// Returns the time on the service clock.
     pub fn now(&self) -> Timestamp {
         self.world.now
     }
 
-    /// What this world began with.
+    /// Returns the setup of this world.
     pub fn setup(&self) -> &Setup {
         &self.world.setup
     }
@@ -242,12 +242,13 @@ impl Sandbox {
         all.map(|chain| ((chain.mode(), chain.asset()), chain.height(self.now()))).collect()
     }
 
-    /// When an attempt ends or the service wants to be woken; `None` if all its queues are empty.
+    /// Returns the time at which an attempt ends or the service wants to be woken; `None` if all its queues are
+    /// empty.
     pub(crate) fn next_of_service(&self) -> Option<Timestamp> {
         self.world.network.next_due().into_iter().chain(self.service().next_tick()).min()
     }
 
-    /// When something will happen by itself; `None` if the world is at rest.
+    /// Returns the time of the next event that happens by itself; `None` if the world is at rest.
     pub fn next_due(&self) -> Option<Timestamp> {
         self.world.next_due()
     }
@@ -270,7 +271,7 @@ impl Sandbox {
         self.world.service.set_unread(true);
     }
 
-    /// Somebody reads the answers again.
+    /// Writes answers again: they are read from now on.
     pub fn answer_again(&mut self) {
         self.world.service.set_unread(false);
     }
@@ -320,7 +321,7 @@ impl Sandbox {
         self.work();
     }
 
-    /// What happened so far.
+    /// Returns the log.
     pub fn log(&self) -> &WorldLog {
         self.observers.log()
     }
@@ -330,12 +331,12 @@ impl Sandbox {
         self.observers.record = Some(Record::new(detail));
     }
 
-    /// How much was written down.
+    /// Returns the length of the record.
     pub(crate) fn recorded(&self) -> usize {
         self.observers.record.as_ref().map_or(0, |record| record.seen.len())
     }
 
-    /// How everything around the service stands, as text: two worlds are around the same if it is the same.
+    /// Returns the state around the service as text: two worlds are the same around it if the texts are equal.
     pub(crate) fn surroundings(&self) -> String {
         let chains: Vec<_> = self.world.chains.values().map(Chain::state).collect();
         format!("{chains:?} {:?} {:?}", self.world.watchers, self.world.network)
@@ -355,7 +356,7 @@ impl Sandbox {
         calls.join("\n")
     }
 
-    /// What was written down. From now on nothing is, until [`Sandbox::keep_record`].
+    /// Takes the record. Recording stops until [`Sandbox::keep_record`].
     pub(crate) fn take_record(&mut self) -> Record {
         self.observers.record.take().unwrap_or_default()
     }
@@ -426,26 +427,27 @@ impl Sandbox {
         progress
     }
 
-    /// What a request to the service caused is part of its own moment. One that only reads causes nothing, unless
-    /// somebody made a wrong service of this one.
+    /// Advances the world through the events that a request caused, which belong to its own moment. A request that
+    /// only reads causes none, unless the service is tampered with.
     fn follow(&mut self, request: &Request<'_>) {
         if self.observers.is_tampered() || !matches!(request.method, "GET" | "HEAD") {
             self.work();
         }
     }
 
-    /// Who asks, for a request that is answered by [`Sandbox::call_as`].
+    /// Authenticates a request that is answered by [`Sandbox::call_as`].
     ///
     /// # Errors
     ///
-    /// The refusal as it goes back: 401 for an unknown key, 429 for one that asks too often.
+    /// The refusal as it goes back: 401 for an unknown key, 429 above the rate limit.
     pub fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Admitted, Response> {
         self.advance_to(now);
         let admission = self.world.service.admit(self.world.now, authorization)?;
         Ok(Admitted { admission, era: self.era })
     }
 
-    /// Whether this world made the key that a request shows, revoked or not. Counts as no request of it.
+    /// Returns `true` if this world created the key of a request, revoked or not. Does not count towards the rate
+    /// limit.
     pub fn knows_key(&self, authorization: &[u8]) -> bool {
         bearer(Some(authorization)).is_some_and(|text| self.service().keys().has_made(text))
     }

@@ -1,12 +1,12 @@
-//! How much a simulated customer pays.
+//! The amount that a simulated customer pays.
 
 use reference_core::{asset::Asset, charge::Charge, error::ApiError, money::Coin};
 
 /// Decimal places of a share.
 const SHARE_DECIMALS: usize = 6;
 
-/// What to pay on a charge: an amount, a share of what remains, or exactly what remains. On a charge
-/// that nothing remains of, the share is of the whole again.
+/// Returns the amount to pay on a charge: an amount, a share of what remains, or exactly what remains. If nothing
+/// remains, the share is of the whole again.
 pub(super) fn payment(
     charge: &Charge,
     asset: Asset,

@@ -1,7 +1,7 @@
-//! What a host's journal keeps of the values that a world hands to its host and gets back.
+//! The journal's records of the values that a world hands to its host and gets back.
 //!
-//! Numbers only. A journal may come from a stranger's file, so nothing is believed: what names nobody in the world that
-//! it is given back to is refused, before anything looks it up.
+//! Numbers only. A journal may come from a stranger's file, so every number is checked: one that names nothing in
+//! the world is refused before anything looks it up.
 
 use reference_core::{
     id::{AccountNo, KeyNo},
@@ -58,7 +58,7 @@ impl From<BookRecord> for Within {
 }
 
 impl Admitted {
-    /// What a journal keeps of it.
+    /// Returns the journal's record of it.
     pub fn record(&self) -> AdmittedRecord {
         let Principal { account, mode, key } = self.admission.principal;
         AdmittedRecord {
@@ -71,7 +71,7 @@ impl Admitted {
 }
 
 impl PendingAdvance {
-    /// What a journal keeps of it.
+    /// Returns the journal's record of it.
     pub fn record(&self) -> PendingRecord {
         PendingRecord {
             until: self.target.until.0,
@@ -117,7 +117,7 @@ impl Sandbox {
         })
     }
 
-    /// How many worlds came before this one, and how many attempts went outside in all of them.
+    /// Returns the number of worlds before this one, and the number of attempts that went outside in all of them.
     pub fn lineage(&self) -> (u64, u64) {
         (self.era, self.world.external.count)
     }

@@ -57,7 +57,7 @@ impl Sandbox {
     }
 }
 
-/// Where a state goes, in pieces.
+/// The output of a state, in pieces.
 struct Pieces<'a, W> {
     out: &'a mut W,
     piece: Vec<u8>,

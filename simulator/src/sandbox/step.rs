@@ -1,4 +1,4 @@
-//! What happens next: when something is due, and all that happens then.
+//! The next step of a world: the time at which something is due, and everything that happens then.
 
 use reference_core::{
     id::AccountNo,
@@ -19,8 +19,8 @@ use crate::{
     tamper::PostFate,
 };
 
-/// How much may happen before the world's host serves somebody else: so many attempts that leave or end, locks that end,
-/// deliveries that this opens, and moments that come.
+/// The work that may be done before the world's host serves other requests: attempts that leave or end, locks that
+/// end, deliveries that this opens, and moments that come.
 pub(super) struct Slice(u32);
 
 impl Slice {
@@ -45,7 +45,7 @@ impl Slice {
 }
 
 impl World {
-    /// When something will happen by itself; `None` if the world is at rest.
+    /// Returns the time of the next event that happens by itself; `None` if the world is at rest.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         let find = || {
             let behind = self.is_behind.then_some(self.now);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use reference_core::{asset::Asset, mode::Mode, sighting::Sighting};
 use serde::{Deserialize, Serialize};
 
-/// What becomes of the notices of a watcher that does not simply do its work.
+/// The fault of a watcher's notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum WatcherFault {
     /// They wait.
@@ -22,7 +22,7 @@ pub(super) enum WatcherFault {
     Twice,
 }
 
-/// What [`parse`] reads.
+/// The words that [`parse`] reads.
 pub(super) const WORDS: [&str; 5] = ["up", "late", "reversed", "lost", "twice"];
 
 /// Reads `up`, which is no fault, or the word of a fault; `None` if it is neither.
@@ -73,7 +73,7 @@ impl Watchers {
         self.faulty.keys().copied().collect()
     }
 
-    /// What a chain showed at one moment, on its way to the service; what is on time joins `now`.
+    /// Passes a chain's sightings of one moment on to the service; those that are on time join `now`.
     pub(super) fn hear(&mut self, chain: (Mode, Asset), notices: Vec<Sighting>, now: &mut Vec<Sighting>) {
         match self.faulty.get_mut(&chain) {
             None if now.is_empty() => *now = notices,

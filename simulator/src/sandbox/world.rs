@@ -33,18 +33,18 @@ pub(super) struct World {
     pub(super) watchers: Watchers,
     pub(super) network: Network,
     pub(super) external: External,
-    /// What the host last found real names to mean.
+    /// The latest result of resolving each real name.
     names: BTreeMap<String, KnownName>,
     /// A slice ended before everything was done that is due at this moment.
     pub(super) is_behind: bool,
     /// Bytes held of what it was told, estimated: see `held`.
     pub(super) told_bytes: u64,
-    /// When something happens by itself, since that was last found out; `None` after a change.
+    /// The time of the next event that happens by itself; `None` after a change, until it is computed again.
     #[serde(skip)]
     pub(super) due: Cell<Option<Option<Timestamp>>>,
 }
 
-/// What the host said about a name.
+/// The host's result for a name.
 #[derive(Serialize, Deserialize)]
 enum KnownName {
     /// It resolves to these.
@@ -119,7 +119,7 @@ impl World {
         self.service.service()
     }
 
-    /// What observers see of it.
+    /// Returns the observers' view of it.
     pub(super) fn scene(&self) -> Scene<'_> {
         Scene { now: self.now, service: self.service() }
     }
@@ -153,7 +153,7 @@ impl World {
         self.names.insert(host.to_owned(), KnownName::OwnWay);
     }
 
-    /// Whether an endpoint may be saved: none of the addresses of its host may be private.
+    /// Checks that an endpoint may be saved: none of the addresses of its host may be private.
     pub(super) fn judge_endpoint(&self, url: &str) -> Result<(), ApiError> {
         let wrong = |why: String| ApiError::field("url", format!("The url field is invalid: {why}."));
         let url = address_rule::judge_url(url).map_err(|refusal| wrong(refusal.to_string()))?;

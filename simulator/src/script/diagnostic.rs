@@ -1,4 +1,4 @@
-//! What is wrong with a scenario file, shown on the line where it is wrong.
+//! The diagnostics of a scenario file, shown on the line at fault.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 /// A stretch of the file, in bytes. A length of 0 marks the start of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceSpan {
-    /// Where it begins.
+    /// The start, in bytes.
     pub offset: usize,
-    /// How many bytes it has.
+    /// The length in bytes.
     pub len: usize,
 }
 

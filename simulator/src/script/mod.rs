@@ -46,11 +46,11 @@ pub struct Script {
     pub path: String,
     /// The text of the file.
     pub source: String,
-    /// What it shows, in one sentence.
+    /// The title: the subject in one sentence.
     pub title: String,
     /// The seed of the world's random draws.
     pub seed: u64,
-    /// What the service clock shows at first.
+    /// The start of the service clock.
     pub start: Timestamp,
     /// The time from one act to the next.
     pub pace: Span,
@@ -58,7 +58,7 @@ pub struct Script {
     pub mode: Mode,
     /// Settings of the account.
     pub account: Settings,
-    /// What happens.
+    /// The steps.
     pub steps: Vec<At<Step>>,
 }
 
@@ -67,15 +67,15 @@ pub struct Script {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Scenario", title = "A scenario for the payment service")]
 struct ScenarioFile {
-    /// What the scenario shows, in one sentence.
+    /// The title: the subject in one sentence.
     title: String,
     /// More about it.
     #[serde(default)]
     #[expect(dead_code, reason = "for the reader of the file")]
     description: Option<String>,
-    /// What every draw of the world hangs on; 1 if not given.
+    /// The seed of every draw of the world; 1 if not given.
     seed: Option<u64>,
-    /// What the clock shows at first; 2026-01-05T09:00:00Z if not given.
+    /// The start of the clock; 2026-01-05T09:00:00Z if not given.
     start: Option<Moment>,
     /// The time from one act to the next; 1s if not given.
     pace: Option<Duration>,
@@ -84,7 +84,7 @@ struct ScenarioFile {
     /// Settings of the account.
     #[serde(default)]
     account: Settings,
-    /// What happens, one after the other.
+    /// The steps in order.
     steps: At<Vec<At<Step>>>,
 }
 

@@ -1,5 +1,5 @@
-//! Which names a step gives and which it needs: a name must be given before it is used, once, and for the right
-//! kind of thing.
+//! The names that a step gives and needs: a name must be given before it is used, once, and for the right kind of
+//! object.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,7 +10,7 @@ use super::{
     value::Name,
 };
 
-/// What a name can stand for.
+/// The kind of object that a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A charge.
@@ -52,7 +52,7 @@ impl Kind {
         }
     }
 
-    /// Whether such things appear without a step that names them, so that t1 or d2 may simply be used.
+    /// Returns `true` if such objects appear without a step that names them, so that t1 or d2 may simply be used.
     const fn appears_by_itself(self) -> bool {
         matches!(self, Kind::Transaction | Kind::Delivery | Kind::Event)
     }

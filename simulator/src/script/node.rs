@@ -18,7 +18,7 @@ pub(super) struct Node {
     pub(super) span: SourceSpan,
 }
 
-/// What a node is, as YAML reads it when nothing says which type is wanted.
+/// The kind of a node, as YAML reads it without an expected type.
 #[derive(Debug)]
 pub(super) enum NodeKind {
     Null,

@@ -18,7 +18,7 @@ pub fn schema() -> String {
     text
 }
 
-/// What need not be said is left out, never written as null: an editor should not offer it.
+/// Removes null from the schema: an absent value is left out, and an editor should not offer null.
 fn leave_out_null(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

@@ -25,7 +25,7 @@ const AT: &str = "simulator::script::At";
 pub struct At<T> {
     /// The value.
     pub value: T,
-    /// Where it stands.
+    /// The place in the file.
     pub span: SourceSpan,
 }
 
@@ -98,7 +98,7 @@ pub(super) fn typed<'a, T: Deserialize<'a>>(node: &'a Node, source: &'a str) -> 
     })
 }
 
-/// Why a node is not what a type takes. The place is that of the innermost node that is refused.
+/// The reason why a type refuses a node. The place is that of the innermost refused node.
 #[derive(Debug)]
 struct Refusal {
     title: &'static str,
@@ -270,7 +270,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
         }
     }
 
-    /// Nothing is a list without elements.
+    /// Reads null as a list without elements.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
         if self.is_null() {
             return visitor.visit_seq(Elements { nodes: [].iter(), source: self.source });
@@ -278,7 +278,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
         self.deserialize_any(visitor)
     }
 
-    /// Nothing is a map without keys.
+    /// Reads null as a map without keys.
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
         if self.is_null() {
             return visitor.visit_map(Entries { entries: [].iter(), value: None, source: self.source });

@@ -75,7 +75,7 @@ words!(
     EventTypeName
 );
 
-/// What an object is called in a file and in its transcript: `c1`, `shop`.
+/// The name of an object in a file and in its transcript: `c1`, `shop`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(pub String);
 

@@ -1,4 +1,5 @@
-//! What met what: each type of event, under each fault, in each situation of the chain, and the first seed that did.
+//! The coverage matrix: each type of event, under each fault, in each situation of the chain, with the first seed
+//! that reached it.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::{law::ExpectedEvent, model::Situation, workload::Fault};
 pub struct Cell {
     /// The type of the event.
     pub kind: &'static str,
-    /// Where the chain stood for the charge.
+    /// The situation of the chain for the charge.
     pub situation: Situation,
     /// The fault; nothing if none was around.
     pub fault: Option<Fault>,
@@ -123,7 +124,7 @@ const OF_TRANSFERS: [Fault; 7] = [
 /// Faults of a chain: they are around the charges of its coin.
 const OF_CHAINS: [Fault; 4] = [Fault::Reorg, Fault::Congestion, Fault::Stall, Fault::Watcher];
 
-/// Why an event is never recorded under a fault; nothing if it may be.
+/// Returns the reason why an event is never recorded under a fault; `None` if it may be.
 fn impossible(kind: &str, fault: Fault) -> Option<&'static str> {
     let of_transfer = OF_TRANSFERS.contains(&fault);
     match kind {

@@ -34,7 +34,7 @@ use crate::{
 const BASE: &str = "https://pay.example";
 /// Wallets of all worlds of a sweep come from this seed, so that their addresses are derived once.
 const WALLETS: Seed = Seed(0x5eed);
-/// When all is healed, everything must have settled after so long: by then a delivery has used up its attempts.
+/// The time within which a healed world must settle: by then a delivery has used up its attempts.
 const LIVENESS: Span = Span::days(4);
 /// Of so many large worlds one is looked at in depth, and every small one: every event read, every filter tried.
 const DEEP_EVERY: u64 = 8;
@@ -43,7 +43,7 @@ const TWINS_EVERY: u64 = 16;
 /// Of so many worlds one is played twice.
 const AGAIN_EVERY: u64 = 16;
 
-/// Whether the world of a seed is played twice, and so has a fingerprint.
+/// Returns `true` if the world of a seed is played twice, and so has a fingerprint.
 pub fn is_played_twice(seed: u64) -> bool {
     seed % AGAIN_EVERY == 3
 }
@@ -51,12 +51,12 @@ pub fn is_played_twice(seed: u64) -> bool {
 /// Makes the service of each world a wrong one, in tests.
 pub type Wrong<'a> = &'a dyn Fn() -> Box<dyn Tamper>;
 
-/// How worlds are played.
+/// The runner of random worlds.
 #[derive(Clone)]
 pub struct Runner<'a> {
     /// Wallets that the worlds share. A thread does best with its own.
     pub wallet_cache: WalletCache,
-    /// What is wrong with the service.
+    /// The fault of the service.
     pub wrong: Option<Wrong<'a>>,
     /// A law that no world keeps, to try the alarm.
     pub canary: bool,
@@ -83,16 +83,16 @@ pub struct Run {
     pub record: Record,
 }
 
-/// What came of one world.
+/// The verdict on one world.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
-    /// What the laws found.
+    /// The findings of the invariants.
     pub findings: Findings,
     /// Events that were recorded.
     pub events: u64,
     /// Posts that left.
     pub posts: u64,
-    /// What met what.
+    /// The reached cells.
     pub cells: Vec<Cell>,
     /// The fingerprint of all that was written down, of worlds that were played twice.
     pub digest: Option<String>,
@@ -100,7 +100,7 @@ pub struct Verdict {
     pub beside: u64,
     /// Two runs of this world differ, and where first: the machine or the program is broken.
     pub differs: Option<String>,
-    /// What steps were refused with.
+    /// The statuses of refused steps.
     pub refusals: std::collections::BTreeMap<usize, u16>,
 }
 
@@ -238,7 +238,7 @@ impl Runner<'_> {
         }
     }
 
-    /// What the model says must be recorded in a world that was played, and what the API shows of it in the end.
+    /// Returns the events that the model expects in a played world, and the state that the API shows at the end.
     pub fn expected(&self, script: &Script, run: &mut Run) -> (Vec<ExpectedEvent>, law::Shown) {
         let now = run.rehearsal.sandbox.now();
         let Ok(shown) = shown(&mut run.rehearsal, Depth::Objects) else { return Default::default() };
@@ -257,7 +257,7 @@ impl Runner<'_> {
     }
 }
 
-/// What the API shows of a world that was played.
+/// Returns the state of a played world as the API shows it.
 fn shown(rehearsal: &mut Rehearsal, depth: Depth) -> Result<law::Shown, String> {
     let books: Vec<BookId> = rehearsal.lookers.keys().copied().collect();
     law::look(rehearsal, books, depth)
@@ -284,7 +284,7 @@ impl law::Reader for Rehearsal {
     }
 }
 
-/// What is known when a record begins.
+/// Returns the facts known when a record begins.
 fn beginning<'s>(script: &Script, sandbox: &Sandbox, shown: &'s law::Shown) -> Beginning<'s> {
     let percent = |text: &Option<String>, usual| {
         let hundredths = text.as_deref().and_then(|text| money::read(text, 2));

@@ -14,12 +14,12 @@ use crate::{
     witness::{Entry, Observation, Record},
 };
 
-/// What is changed.
+/// The change that makes a twin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Twin {
-    /// Nothing happens in test mode.
+    /// Live mode alone: test mode is empty.
     LiveAlone,
-    /// Nothing happens in live mode.
+    /// Test mode alone: live mode is empty.
     TestAlone,
     /// The service restarts here and there.
     Restarted,
@@ -164,7 +164,8 @@ impl Runner<'_> {
     }
 }
 
-/// How the charges and invoices that the script names ended, in words that must be the same in a twin.
+/// Returns the final states of the charges and invoices that the script names, in words that must be the same in a
+/// twin.
 fn endings(run: &mut Run, script: &Script, twin: Twin) -> BTreeMap<String, String> {
     let depth = if twin == Twin::Restarted { Depth::Events } else { Depth::Objects };
     let rehearsal = &mut run.rehearsal;
@@ -208,9 +209,9 @@ fn endings(run: &mut Run, script: &Script, twin: Twin) -> BTreeMap<String, Strin
     endings
 }
 
-/// What went to whom, under which id. Not how often: a post in flight is posted again after a restart. Endpoints that
-/// failed so often that they may have been switched off, in one of the worlds a little earlier than in the other, are
-/// left out.
+/// Adds the deliveries: content, receiver and id. Not their number: a post in flight is posted again after a
+/// restart. Endpoints that failed so often that they may have been switched off, in one of the worlds a little
+/// earlier than in the other, are left out.
 fn add_deliveries(
     one: &mut BTreeMap<String, String>,
     two: &mut BTreeMap<String, String>,
@@ -330,7 +331,7 @@ fn keys_of(run: &Run, mode: Mode) -> String {
     if mode == Mode::Live { keys.live } else { keys.test }
 }
 
-/// What was written down of one mode.
+/// Returns the part of a record that belongs to one mode.
 fn of_mode(record: &Record, key: &str, mode: Mode) -> Record {
     let mut deliveries = BTreeSet::new();
     let mut seen = Vec::new();
@@ -356,9 +357,9 @@ fn of_mode(record: &Record, key: &str, mode: Mode) -> Record {
     Record::of(seen)
 }
 
-/// What the names of drawn charges, transactions, invoices and so on begin with.
+/// The prefixes of the names of drawn charges, transactions, invoices and so on.
 const FIRST: &str = "ctixu";
-/// What they begin with instead: another order, and letters that no drawn name begins with.
+/// Their replacements: another order, and letters that no drawn name begins with.
 const OTHER_FIRST: &str = "nkgfb";
 
 /// A name with another first letter; as it is if it begins with none of `from`.

@@ -76,7 +76,7 @@ impl Plan {
         self.tell_bumps(&opened);
     }
 
-    /// What the payer does.
+    /// Plans the payer's actions.
     pub(super) fn tell_payment(&mut self, charge: &OpenedCharge, draw: &mut RngStream) {
         let mut at = self.first_payment(charge, draw);
         let tx = |part: u64| charge.tx(part);
@@ -235,7 +235,7 @@ impl Plan {
         self.add(at, Step::Reorg(step));
     }
 
-    /// What the account's owner does about a charge.
+    /// Plans the account owner's actions on a charge.
     pub(super) fn tell_owner(&mut self, charge: &OpenedCharge, draw: &mut RngStream) {
         let end = charge.at + LOCK;
         if self.strikes(Fault::CancelRace, draw) {

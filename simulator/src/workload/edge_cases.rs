@@ -1,5 +1,5 @@
-//! What makes a world less tidy: a second account, requests that are sent again, and values at the limits of what is
-//! allowed. Each has draws of its own, so that it moves nobody else's luck.
+//! Edge cases: a second account, repeated requests, and values at the limits of what is allowed. Each has draws of
+//! its own, so that it changes no other draw.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ impl Plan {
         self.add(0, Step::OpenAccount(Brief(open)));
     }
 
-    /// Whose a thing is, and the bounds of that account.
+    /// Returns the account of an object, and the bounds of that account.
     pub(super) fn pick_account(&self, thing: &str) -> (Option<At<Name>>, (u32, u32)) {
         match self.neighbour {
             Some(bounds) if self.stream(&format!("account/{thing}")).chance(1, 4) => {

@@ -1,5 +1,5 @@
-//! What befalls the whole world: chains that stall or reorganise, watchers that fall behind, a service that
-//! restarts, clients that read while others write. And how all of it ends.
+//! Faults of the whole world: chains that stall or reorganise, watchers that fall behind, a service that restarts,
+//! clients that read while others write. Then everything is healed.
 
 use reference_core::mode::Mode;
 

@@ -9,7 +9,7 @@ use crate::{
     script::step::{Brief, Choose, Drop, Link, LinkAnswer, LinkQuestion, Open, Pay, Step},
 };
 
-/// What links ask.
+/// The questions of links.
 const LABELS: [&str; 3] = ["Size", "Größe 👕", "\"Note\""];
 
 /// The cents that a customer says. Of a fixed price nothing has to be said, but may be; a wrong one is refused.
@@ -105,7 +105,7 @@ impl Plan {
         self.add(at + SECOND, Step::Drop(Brief(Drop { tx: words::name(&tx), refused: None })));
     }
 
-    /// What a link asks: mostly nothing.
+    /// Returns the questions of a link: mostly none.
     fn questions(&self, link: &str) -> Option<Vec<LinkQuestion>> {
         let mut draw = self.stream(&format!("questions/{link}"));
         draw.chance(1, 3).then(|| {
@@ -116,8 +116,8 @@ impl Plan {
         })
     }
 
-    /// What a customer answers: mostly each question once, now and then too little, too much or twice; and seldom
-    /// something where nothing is asked.
+    /// Returns the answers of a customer: mostly one per question, sometimes too few, too many or repeated; rarely
+    /// some where nothing is asked.
     fn answers(&self, charge: &str, questions: Option<&[LinkQuestion]>) -> Option<Vec<LinkAnswer>> {
         let mut draw = self.stream(&format!("answers/{charge}"));
         let asked = questions.unwrap_or_default().iter().map(|question| question.label.as_str());

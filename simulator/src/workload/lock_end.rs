@@ -1,5 +1,5 @@
-//! What happens around the end of a charge's lock: money that is stuck there, fee bumps after it, late money that is sent
-//! back. The draws are its own, so that other stories keep their luck.
+//! Actions around the end of a charge's lock: stuck money, fee bumps after it, late money that is refunded. The
+//! draws are its own, so that other plans keep theirs.
 
 use super::{Fault, HOUR, LOCK, MINUTE, Plan, SECOND, charge::OpenedCharge, words};
 use crate::{

@@ -1,4 +1,4 @@
-//! What coins cost in a world, so that a story knows what will be due.
+//! The prices of coins in a world, so that a plan knows the amounts due.
 
 use std::collections::BTreeMap;
 

@@ -33,15 +33,15 @@ const SECOND: u64 = 1_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
-/// How long the rate of a charge is locked.
+/// The time for which the rate of a charge is locked.
 const LOCK: u64 = 30 * MINUTE;
 
 /// A world to be played.
 #[derive(Clone, Debug)]
 pub struct DrawnWorld {
-    /// What happens.
+    /// The script.
     pub script: Script,
-    /// How much of each fault it has.
+    /// The level of each fault.
     pub swarm: Swarm,
 }
 
@@ -50,7 +50,7 @@ pub struct DrawnWorld {
 /// list of several pages, needs the large one.
 const LARGE_EVERY: u64 = 5;
 
-/// Whether the world of a seed is a large one.
+/// Returns `true` if the world of a seed is a large one.
 pub fn is_large(seed: u64) -> bool {
     seed % LARGE_EVERY == LARGE_EVERY - 1
 }
@@ -87,7 +87,7 @@ struct Plan {
     seed: Seed,
     swarm: Swarm,
     start: Timestamp,
-    /// When everything is healed.
+    /// The time at which everything is healed.
     healed_at: u64,
     modes: Vec<Mode>,
     coins: Vec<Asset>,
@@ -102,7 +102,7 @@ struct Plan {
     stuck: Vec<(u64, String)>,
     /// Chains whose watcher or blocks are faulty.
     faulty_chains: Vec<(Mode, Asset)>,
-    /// When, in which order of telling, and what.
+    /// The steps: time, order of planning, and step.
     steps: Vec<(u64, usize, Step)>,
 }
 

@@ -1,6 +1,6 @@
-//! Which things go wrong in a world: of each family nothing, a little, or much.
+//! The faults of a world: of each family none, a few, or many.
 //!
-//! Some are fully off in every world, for what always happens hides what it makes impossible.
+//! Some are off in every world, because a fault that always occurs hides the states that it prevents.
 
 use reference_core::rng::{RngStream, Seed};
 
@@ -63,10 +63,10 @@ faults! {
     BumpAtOnce     "bump_at_once";
 }
 
-/// How much of a family a world has.
+/// The level of a fault family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Nothing.
+    /// No fault of the family.
     Off,
     /// Now and then.
     Rate,
@@ -96,12 +96,12 @@ impl Swarm {
         Swarm { levels }
     }
 
-    /// How much of a family this world has.
+    /// Returns the level of a family in this world.
     pub fn level(&self, fault: Fault) -> Level {
         self.levels[fault as usize]
     }
 
-    /// Whether it happens now.
+    /// Returns `true` if it strikes now.
     pub(super) fn strikes(&self, fault: Fault, draw: &mut RngStream) -> bool {
         match self.level(fault) {
             Level::Off => false,
@@ -110,7 +110,7 @@ impl Swarm {
         }
     }
 
-    /// How often it happens in the whole world.
+    /// Returns the number of times that it strikes in the whole world.
     pub(super) fn times(&self, fault: Fault, draw: &mut RngStream, most: u64) -> u64 {
         match self.level(fault) {
             Level::Off => 0,

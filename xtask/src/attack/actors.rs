@@ -19,7 +19,7 @@ pub(crate) struct Shop {
     posts: Receiver<(String, Instant)>,
 }
 
-/// What a receiver does with a post.
+/// The behaviour of a receiver towards posts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReceiverBehavior {
     /// Answers 200 at once.
@@ -37,7 +37,7 @@ impl Shop {
         Ok(Shop { address, posts })
     }
 
-    /// When a post to this path came; `None` if none did in time.
+    /// Returns the time at which a post to this path arrived; `None` if none did in time.
     pub(crate) fn post_to(&self, path: &str, patience: Duration) -> Option<Instant> {
         let until = Instant::now() + patience;
         loop {

@@ -1,4 +1,4 @@
-//! What a case is, what it measures, and how that is told.
+//! A case of an attack, its measured figures, and their presentation.
 
 use serde_json::{Value, json};
 
@@ -9,11 +9,11 @@ const DEBUG_FACTOR: u64 = 10;
 
 /// One row of the table.
 pub(crate) struct AttackCase {
-    /// What `--only` takes.
+    /// The name for `--only`.
     pub(crate) name: &'static str,
-    /// What is done, in one line.
+    /// The attack in one line.
     pub(crate) what: &'static str,
-    /// What is measured, in the order in which `run` gives the figures.
+    /// The bounds of the figures, in the order in which `run` returns them.
     pub(crate) bounds: &'static [Bound],
     /// The short form leaves it out.
     pub(crate) is_long: bool,

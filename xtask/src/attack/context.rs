@@ -1,4 +1,4 @@
-//! What every case stands on: the program, a served reference, and the operating system's word on its memory.
+//! The context of every case: the program, a served reference, and its memory as the operating system reports it.
 
 use std::fs;
 use std::io::Read;
@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// So much of what a program prints is kept.
 const SAID_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Why a case has no figures.
+/// The reason why a case has no figures.
 #[derive(Debug)]
 pub(crate) enum Miss {
     /// This machine lacks what it takes. No fault of the server.
@@ -33,7 +33,7 @@ impl<E: ToString> From<E> for Miss {
     }
 }
 
-/// What a case may use.
+/// The context of a case.
 pub(crate) struct CaseContext {
     pub(crate) program: PathBuf,
     /// A directory of this run.
@@ -130,7 +130,7 @@ impl Host {
         self.served.pid()
     }
 
-    /// How long it takes to end; `None` if it does not in time.
+    /// Returns the time that it takes to end; `None` if it does not end in time.
     pub(crate) fn wait(&mut self, patience: Duration) -> Option<Duration> {
         let began = Instant::now();
         while began.elapsed() < patience {
@@ -190,7 +190,7 @@ pub(crate) fn status(pid: u32, name: &str) -> Result<u64, Miss> {
     Ok(number * factor)
 }
 
-/// What a program did.
+/// The result of a program run.
 pub(crate) struct Ran {
     /// `None` if it had to be killed.
     pub(crate) code: Option<i32>,

@@ -103,7 +103,7 @@ fn account(host: &mut Host, id: &str) -> Result<(), Miss> {
     host.post("/sandbox/accounts", &json!({ "id": id })).map(drop)
 }
 
-/// How long a new account waits until its first delivery arrives.
+/// Returns the time until a new account's first delivery arrives.
 fn first_attempt(host: &mut Host, shop: &Shop, url: &str, path: &str) -> Result<u64, Miss> {
     account(host, "neighbour")?;
     let test = endpoint(host, "neighbour", "live", &format!("{url}{path}"))?;

@@ -37,14 +37,14 @@ pub(super) const CASES: &[AttackCase] = &[
     },
 ];
 
-/// What opens the sandbox and the dashboard, and mints keys.
+/// The paths that open the sandbox and the dashboard, and create keys.
 const DOORS: [(&str, &str, &str); 4] = [
     ("GET", "/sandbox", ""),
     ("POST", "/sandbox/keys", r#"{"account":"acme","mode":"live"}"#),
     ("GET", "/sandbox/deliveries", ""),
     ("GET", "/dashboard/acme/live", ""),
 ];
-/// What usual proxies add.
+/// The headers that usual proxies add.
 const TRACES: [&str; 8] = [
     "Forwarded: for=192.0.2.9",
     "Via: 1.1 proxy",
@@ -56,7 +56,7 @@ const TRACES: [&str; 8] = [
     "True-Client-IP: 192.0.2.9",
 ];
 
-/// Whether a door opens, over a connection of its own.
+/// Returns `true` if a path answers, over a connection of its own.
 fn opens(
     host: &Host,
     version: &str,
@@ -131,7 +131,7 @@ fn clock_end(context: &CaseContext) -> Measured {
     Ok(vec![too_many(&host, 121)?])
 }
 
-/// How many of so many requests of the live key are refused because there are too many.
+/// Returns the number of requests of the live key that are refused with 429, of so many.
 fn too_many(host: &Host, count: usize) -> Result<u64, Miss> {
     let mut line = Line::open(&host.address)?;
     let mut refused = 0;

@@ -124,7 +124,7 @@ fn tricklers(context: &CaseContext) -> Measured {
     Ok(vec![waited, above(host.peak()?, idle)])
 }
 
-/// How long a good client tries until it has the large page.
+/// Returns the time after which a good client has the large page.
 fn page(host: &Host) -> Result<u64, Miss> {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(30) {

@@ -48,7 +48,7 @@ exit code: 0 every figure is within its bound, 1 one is not or a case was skippe
 /// A run ends within five minutes; the rest is for the case that was begun last.
 const TIME_MAX: Duration = Duration::from_secs(240);
 
-/// What to do.
+/// The options of the task.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct AttackOptions {
     is_short: bool,

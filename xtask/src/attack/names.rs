@@ -15,7 +15,7 @@ use std::thread;
 const INSIDE: &str = "CHARGEPROOF_ATTACK_INSIDE";
 /// Names that begin like this are slow when the test says so.
 pub(crate) const SLOW: &str = "slow";
-/// What every known name means: an address of the open internet, at which nobody is here.
+/// The address of every known name: one of the open internet, where no server is reached from here.
 const ADDRESS: [u8; 4] = [8, 8, 8, 8];
 /// Enough descriptors for as many connections as a server takes, where the machine allows it.
 const PREPARE: &str = "\
@@ -50,7 +50,7 @@ pub(crate) fn move_inside(directory: &Path, arguments: &[String]) -> Option<i32>
     status.code().filter(|code| *code != UNPREPARED)
 }
 
-/// Whether this is the run inside.
+/// Returns `true` if this is the run inside.
 pub(crate) fn is_inside() -> bool {
     env::var_os(INSIDE).is_some()
 }

@@ -17,7 +17,7 @@ pub(crate) struct Line {
     address: String,
 }
 
-/// What came back.
+/// A response.
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,

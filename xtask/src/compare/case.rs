@@ -1,4 +1,4 @@
-//! What is compared: requests, and the bytes that both servers answer them with.
+//! The comparisons: requests, and the bytes with which both servers answer them.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -54,7 +54,7 @@ pub(crate) struct World {
     address: SocketAddr,
     pub(crate) key: String,
     event: String,
-    /// What the client looks at before it opens charges.
+    /// The page that the client reads before it opens charges.
     pub(crate) account: PathBuf,
 }
 

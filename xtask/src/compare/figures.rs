@@ -1,4 +1,4 @@
-//! What rounds come to: medians, and how far they spread. In thousandths, because floats decide nothing here.
+//! The figures of several rounds: medians and spread. In thousandths, because floats decide nothing here.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! What `--data` costs: opening charges on a world that is kept, beside one in memory, in turns.
+//! The cost of `--data`: opening charges on a world that is kept and on one in memory, in turns.
 
 use std::path::Path;
 

@@ -18,7 +18,7 @@ use case::{CASES, Case, World};
 use figures::{Figures, Sample};
 use process::{Cores, Running};
 
-/// What may be said on the command line.
+/// The options of the command line.
 pub(crate) struct Options {
     rounds: usize,
     seconds: u32,
@@ -163,7 +163,7 @@ fn measure(programs: &Programs, work: &Path, cores: Cores, options: &Options) ->
     Ok(rows)
 }
 
-/// How long things take that happen once: to start, to check, to play everything.
+/// Returns the duration of operations that run once: start, check, play everything.
 fn moments(programs: &Programs) -> Result<Vec<(&'static str, u128)>, String> {
     let chargeproof = programs.path("chargeproof");
     let median = |mut all: Vec<u128>| {

@@ -24,7 +24,7 @@ struct Kind {
     command: fn(&Scene<'_>) -> Result<Command, String>,
 }
 
-/// What a mock server is to answer.
+/// The response that a mock server gives.
 struct Scene<'a> {
     work: &'a Path,
     answers: &'a [Prepared],

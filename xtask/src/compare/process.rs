@@ -12,11 +12,11 @@ use serde_json::Value;
 use super::Programs;
 use super::ask::ask;
 
-/// How long a server may take to start.
+/// The time within which a server must start.
 const START_MAX: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Which cores everybody runs on.
+/// The cores that each process runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cores {
     /// Servers on core 0, the client on core 1.

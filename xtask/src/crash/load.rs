@@ -41,7 +41,7 @@ impl Load {
         Load { openers, creator, others: vec![payer, mover], asked }
     }
 
-    /// What was acknowledged. The program has to be dead.
+    /// Returns the acknowledged calls. The program must have ended.
     pub(crate) fn end(self) -> Acknowledged {
         let charges = self.openers.into_iter().flat_map(|it| it.join().unwrap_or_default()).collect();
         let objects = self.creator.join().unwrap_or_default();

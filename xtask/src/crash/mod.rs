@@ -39,7 +39,7 @@ const CHECKPOINT_AFTER: &str = "60";
 /// A program is killed at a moment within this time of its start.
 const LIFE_MAX: Duration = Duration::from_millis(400);
 
-/// What to do.
+/// The options of the task.
 pub(crate) struct CrashOptions {
     rounds: u32,
     seed: u64,
@@ -72,7 +72,7 @@ impl CrashOptions {
     }
 }
 
-/// What a run came to.
+/// The figures of a run.
 #[derive(Default)]
 struct CrashFigures {
     kills: u32,
@@ -91,11 +91,11 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     crash(root, &CrashOptions { rounds: ROUNDS_SHORT, seed: 1 })
 }
 
-/// Whether nothing was lost.
+/// Runs the task. Returns `true` if nothing was lost.
 ///
 /// # Errors
 ///
-/// It could not be tried.
+/// The run could not be made.
 pub(crate) fn run(root: &Path, options: &CrashOptions) -> Result<bool, String> {
     let findings = crash(root, options)?;
     findings.iter().for_each(|finding| println!("{finding}"));
@@ -183,7 +183,7 @@ fn named(findings: Vec<String>, round: u32) -> Vec<String> {
     findings.into_iter().map(|finding| format!("after kill {round}: {finding}")).collect()
 }
 
-/// When the program is killed, after its start.
+/// The times after the start at which the program is killed.
 struct Moments(u64);
 
 impl Moments {

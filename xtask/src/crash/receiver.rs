@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Nobody takes longer over a post.
+/// The longest time that a post may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 

@@ -20,7 +20,7 @@ const PAGE: usize = 100;
 /// So many of the newest charges are repeated under their `Idempotency-Key`, which is kept for 24 hours.
 const REPEATED_MAX: usize = 20;
 
-/// What clients were told.
+/// The responses that clients got.
 #[derive(Default)]
 pub(crate) struct Acknowledged {
     /// Charges whose opening was answered.
@@ -116,7 +116,7 @@ impl Opened {
         Ok(())
     }
 
-    /// What is wrong with the world after a kill.
+    /// Returns the faults of the world after a kill.
     pub(crate) fn judge(&self, acknowledged: &Acknowledged, seen: &[Post]) -> Result<Vec<String>, String> {
         let charges = self.all("/v1/charges")?;
         let events = self.all("/v1/events")?;

@@ -49,7 +49,7 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
     Err(format!("the script ended with {}, or left something out:\n{said}{error}", ended.status))
 }
 
-/// Whether a check that cannot begin says so where people look: in an annotation and in the summary.
+/// Checks that a run that cannot begin reports it in an annotation and in the summary.
 fn without_keys(build: &Build, room: &Path) -> Result<(), String> {
     let summary = room.join("summary-without-keys");
     let ended = Command::new(build.root.join("conformance/action/check.sh"))

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::packages::{ask, cargo};
 
-/// What the names of files with terms begin with, in lower case.
+/// The beginnings of the names of licence files, in lower case.
 const NAMES: [&str; 5] = ["license", "licence", "copying", "notice", "copyright"];
 
 #[derive(Deserialize)]

@@ -28,11 +28,11 @@ The archive holds the program, completions, man pages and licences. The wheel ne
 without them that part is skipped with a message.
 ";
 
-/// What a published program may weigh.
+/// The largest size of a published program.
 const PROGRAM_BYTES_MAX: u64 = 25_000_000;
 const PUBLISHED: &str = "dist";
 
-/// What is built, and where.
+/// The build: packages, and their places.
 struct Build<'a> {
     root: &'a Path,
     profile: &'a str,
@@ -44,11 +44,11 @@ struct Build<'a> {
     platform: String,
     /// The built program.
     program: PathBuf,
-    /// Where everything goes.
+    /// The output directory.
     out: PathBuf,
 }
 
-/// Whether everything that can be built here was built, and works.
+/// Builds and tries everything that can be built here. Returns `true` if all of it works.
 ///
 /// # Errors
 /// Wrong options; a program that cannot be built or is too large; a tool that fails.

@@ -81,7 +81,7 @@ fn npm(command: &mut Command) -> Result<(), String> {
     if succeeds(command.args(["--loglevel", "error"]))? { Ok(()) } else { Err(format!("{command:?} failed")) }
 }
 
-/// What Node calls this platform.
+/// Returns Node's name of this platform.
 fn node_platform() -> Result<(String, String), String> {
     let output = Command::new("node")
         .args(["--print", "process.platform + ' ' + process.arch"])

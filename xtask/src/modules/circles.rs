@@ -1,14 +1,14 @@
-//! Which modules need each other in a circle.
+//! The cycles among modules.
 //!
-//! Modules are compared where their paths part: `wire::json` using `book::page` says that `wire` needs `book`. Among
-//! the modules of one parent, each taken with everything inside it, the needs must have a direction. A module
-//! and what it contains may use each other.
+//! Modules are compared where their paths part: `wire::json` using `book::page` means that `wire` needs `book`.
+//! Among the modules of one parent, each taken with everything inside it, the needs must have a direction. A
+//! module and its content may use each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::tree::{Found, Tree};
 
-/// Who needs whom, and what causes it.
+/// The needs of modules, with their causes.
 type Needs = BTreeMap<(usize, usize), BTreeSet<String>>;
 
 /// Modules of one parent that need each other.
@@ -73,7 +73,7 @@ fn needs(tree: &Tree) -> Needs {
     needs
 }
 
-/// What `from` needs, directly or through others.
+/// Returns the modules that `from` needs, directly or through others.
 fn reachable(from: usize, needs: &Needs) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut open = vec![from];

@@ -34,7 +34,7 @@ const NAMES_ALLOWED: &[(&str, &str, &str)] = &[
 /// Causes of one need that a finding shows.
 const CAUSES_SHOWN: usize = 4;
 
-/// What the packages break, and what is allowed but no longer needed.
+/// Returns the faults of the packages, and exceptions that are no longer needed.
 pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     let workspace = Workspace::load(root)?;
     let mut findings = Vec::new();
@@ -47,7 +47,7 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     Ok(findings)
 }
 
-/// What the lists above allow and nothing needs.
+/// Returns the exceptions above that nothing needs.
 fn idle(package: &str, trees: &[Tree]) -> Vec<String> {
     let found: Vec<Circle> = trees.iter().flat_map(circles::find).collect();
     let circles = CIRCLES_ALLOWED

@@ -1,4 +1,4 @@
-//! What one module says: the types it defines, the names it imports and the paths it writes.
+//! The content of one module: the types it defines, the names it imports and the paths it writes.
 //!
 //! Works on the syntax alone. Code for tests is left out.
 
@@ -18,7 +18,7 @@ pub(crate) struct Source {
     pub(crate) own: BTreeSet<String>,
     /// The structs, enums, unions, traits and type aliases among them.
     pub(crate) types: Vec<String>,
-    /// What `use` binds: the name here, and the path that it stands for.
+    /// The names that `use` binds, and their paths.
     pub(crate) imports: BTreeMap<String, Written>,
     /// The modules and enums of which everything is imported.
     pub(crate) globs: Vec<Written>,

@@ -8,7 +8,8 @@ use syn::Item;
 
 use super::source::Source;
 
-/// How many imports of imports are followed. More are a circle of `use` items, which the compiler refuses.
+/// The number of imports of imports that are followed. More are a cycle of `use` items, which the compiler
+/// refuses.
 const HOPS_MAX: usize = 32;
 
 /// A library or a program: its modules, each after the one that contains it. The first is the root.
@@ -27,7 +28,7 @@ pub(crate) struct Module {
     children: BTreeMap<String, usize>,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Module(usize),
@@ -103,7 +104,7 @@ impl Tree {
         Ok(index)
     }
 
-    /// What a path written in the module `at` leads to; `None` for names of other crates.
+    /// Returns the target of a path written in the module `at`; `None` for names of other crates.
     pub(crate) fn resolve(&self, at: usize, path: &[String]) -> Option<Found> {
         self.follow(at, path, HOPS_MAX)
     }

@@ -1,4 +1,4 @@
-//! Which sentence no statement cites, and which statement cites what is not there.
+//! The sentences that no statement cites, and the citations of sentences that do not exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,13 +7,13 @@ use serde::Deserialize;
 
 use super::sentences::Sentence;
 
-/// How the specification ends a sentence about what it leaves open.
+/// The end of the specification's sentences about open points.
 const LEFT_OPEN: &str = "not shown.";
 
-/// What this task wants to know of a statement.
+/// The part of a statement that this task reads.
 #[derive(Debug, Deserialize)]
 pub(super) struct Entry {
-    /// Where the statement says that it comes from: `5 items 2 and 6; 7`.
+    /// The source named by the statement: `5 items 2 and 6; 7`.
     spec: String,
     /// `must`, `should` or `open`.
     level: String,

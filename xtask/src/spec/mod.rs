@@ -15,12 +15,12 @@ use sentences::sentences;
 /// One file of statements per chapter.
 const CATALOGUE: &str = "conformance/model/requirements";
 
-/// Where each sentence stands, for reports: they may say so without having the text.
+/// The places of the sentences, for reports: they may be named without the text.
 const PLACES: &str = "conformance/model/requirements/sentences.txt";
 
 const USAGE: &str = "`spec` takes the specification's text, then perhaps `--hashes` or `--places`";
 
-/// Whether the catalogue covers the text, or with `--hashes` or `--places` only what there is to cover.
+/// Compares the catalogue with the text, or with `--hashes` or `--places` lists the sentences.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<bool, String> {
     let (file, list) = match arguments {
         [file] if !file.starts_with('-') => (file, ""),

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 /// The numbered sections that the catalogue covers. Titles, and what stands before the first, promise nothing.
 const SECTIONS: RangeInclusive<u32> = 1..=9;
-/// How much of a hash the catalogue keeps: enough to tell the sentences of one document apart.
+/// The number of bytes of a hash in the catalogue: enough to tell the sentences of one document apart.
 const HASH_BYTES: usize = 8;
 /// Words whose full stop ends no sentence.
 const ABBREVIATIONS: &[&str] = &["e.g.", "i.e.", "cf.", "vs.", "approx.", "no."];
@@ -27,7 +27,8 @@ pub(super) struct Sentence {
 }
 
 impl Sentence {
-    /// What the catalogue cites it by. The section is left out: who moves a sentence has not changed it.
+    /// Returns the hash by which the catalogue cites it. The section is left out, so moving a sentence does not
+    /// change it.
     pub(super) fn hash(&self) -> String {
         let digest = Sha256::digest(self.text.as_bytes());
         digest[..HASH_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What stands at the top, beside files whose name begins with a dot.
+/// The entries of the top level, beside files whose name begins with a dot.
 const TOP_LEVEL: &[&str] = &[
     "CHANGELOG.md",
     "Cargo.lock",
@@ -21,7 +21,7 @@ const TOP_LEVEL: &[&str] = &[
 /// The list of the pure packages. Clippy reads one file per package and inherits nothing, so each has a copy.
 const PROHIBITIONS: &str = "reference/core/.clippy.toml";
 
-/// What stands at the top and should not, or should and does not.
+/// Returns the entries of the top level that are unexpected or missing.
 pub(crate) fn top_level(names: &[String]) -> Vec<String> {
     let is_expected = |name: &str| name == "target" || name.starts_with('.') || TOP_LEVEL.contains(&name);
     let unexpected = names.iter().filter(|name| !is_expected(name)).map(|name| {

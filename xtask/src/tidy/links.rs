@@ -24,7 +24,7 @@ fn in_guide(path: &str, text: &str, files: &BTreeMap<String, String>) -> Vec<Str
     found
 }
 
-/// What stands in the round brackets of links.
+/// Returns the texts in the round brackets of links.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
 }

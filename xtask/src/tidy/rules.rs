@@ -32,7 +32,7 @@ struct Finding {
     message: String,
 }
 
-/// What one file breaks, as `path:line: message (rule)`.
+/// Returns the faults of one file, as `path:line: message (rule)`.
 pub(crate) fn judge(path: &str, text: &str) -> Vec<String> {
     let of = |(name, rule): &(&str, Rule)| -> Vec<String> {
         rule(path, text)

@@ -7,7 +7,7 @@ use conformance::Part;
 
 use super::{Receiving, Reports, parse_seconds};
 
-/// Whose keys are taken.
+/// The owner of the keys: the first or the second target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum KeysOf {
     /// Those of the target.
@@ -17,7 +17,7 @@ pub(crate) enum KeysOf {
     Other,
 }
 
-/// Which statements are judged.
+/// The statements that are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Profile {
     /// The specification only
@@ -88,7 +88,7 @@ pub(crate) struct Check {
     /// Send one more burst in the next minute, to tell kinds of rate limiters apart; a minute longer
     #[arg(long, conflicts_with = "quick")]
     pub(crate) thorough: bool,
-    /// Which statements to judge
+    /// Statements to judge
     #[arg(long, value_enum, default_value_t = Profile::Spec)]
     pub(crate) profile: Profile,
     /// Create two charges with the test key, to test that pages stay stable while records are inserted
@@ -141,7 +141,7 @@ pub(crate) struct Check {
     pub(crate) init: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) receiving: Receiving,
-    /// Whose keys are taken: `compare` checks two targets
+    /// Keys to use: `compare` checks two targets
     #[arg(skip)]
     pub(crate) keys_of: KeysOf,
 }

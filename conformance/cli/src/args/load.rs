@@ -7,7 +7,7 @@ use reference_core::time::Span;
 
 use super::{Format, whole};
 
-/// What a load consists of.
+/// The content of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mix {
     /// GET: pages of events and charges, single ones, the account
@@ -42,7 +42,7 @@ pub(crate) struct Load {
     /// No fixed rate: every connection sends its next request as soon as it has its answer
     #[arg(long)]
     pub(crate) max: bool,
-    /// What to send
+    /// Requests to send
     #[arg(long, value_enum, default_value_t = Mix::Read)]
     pub(crate) mix: Mix,
     /// Send GET requests for this path instead; may be repeated

@@ -15,8 +15,8 @@ pub(crate) struct Receiving {
     /// Public address of the receiver, if the service reaches it under another, such as a tunnel's
     #[arg(long, value_name = "URL", value_parser = parse_url, requires = "receiver")]
     pub(crate) public_url: Option<Url>,
-    /// How long to receive webhooks, from the first request on, such as 90s or 5m. Ends sooner once every endpoint
-    /// has got every type, but not before the other requests [default: 60s]
+    /// Time to receive webhooks, from the first request on, such as 90s or 5m. Stops early when every endpoint has
+    /// received every type and all other requests are done [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "receiver")]
     pub(crate) receive_for: Option<Duration>,
     /// Event types that the endpoints are subscribed to, such as 'charge.*' [default: all]

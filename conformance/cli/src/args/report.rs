@@ -42,7 +42,7 @@ pub(crate) struct ReportFile {
     pub(crate) path: PathBuf,
 }
 
-/// Where reports go.
+/// The destinations of reports.
 #[derive(Debug, Args)]
 pub(crate) struct Reports {
     /// Format of the report on stdout

@@ -8,7 +8,7 @@ use reference_server::{Forward, LocalHandler};
 
 use super::{Format, RateLimit, parse_listen, parse_rate_limit, whole};
 
-/// What moves the service clock.
+/// The source of the service clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Clock {
     /// Real time
@@ -19,7 +19,7 @@ pub(crate) enum Clock {
     Frozen,
 }
 
-/// How what goes on is printed, on stderr.
+/// The format of the log on stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Log {
     /// Not at all
@@ -93,7 +93,7 @@ pub(crate) struct Serve {
     /// Seed of every key, code and id; the same seed and requests give the same bytes [default: random]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
-    /// What moves the service clock
+    /// Source of the service clock
     #[arg(long, value_enum, default_value_t = Clock::Wall)]
     pub(crate) clock: Clock,
     /// Seconds of service time per second of real time, with `--clock fast` [default: 60]

@@ -178,7 +178,7 @@ fn plan_for(url: &str, args: &Check, config: &Config, screen: &mut Screen) -> Re
     Ok(plan)
 }
 
-/// What any plan takes from the options.
+/// Applies the options that any plan has.
 fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure> {
     Selection { profile: plan.profile, only: plan.only, skip: plan.skip } = selection(args);
     plan.quick = args.quick;
@@ -224,11 +224,11 @@ async fn prepare(hook: Hook, plan: &Plan) -> Result<(), Failure> {
     Err(Failure { code, message: one_line(&keys.clean(&said)) })
 }
 
-/// What is shown during a run.
+/// The progress display of a run.
 struct Screen {
     bar: ProgressBar,
     format: ReportFormat,
-    /// Whether waits take real time.
+    /// `true` if waits take real time.
     is_real: bool,
     countdown: Option<AbortHandle>,
 }

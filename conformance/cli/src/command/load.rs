@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Load, config: &Config) -> Result<u8, Failure> {
     Ok(if report.interrupted { INTERRUPTED } else { u8::from(!report.is_clean()) })
 }
 
-/// What the target may quote must not be shown: all keys and secrets at hand.
+/// Returns the redactor of all known keys and secrets, which the target may quote.
 fn redactor(args: &Load, key_prefix: &str) -> Redactor {
     let names = [LIVE_KEY, TEST_KEY, &args.secret_env];
     let secrets: Vec<_> = names.iter().filter_map(|name| env::var(name).ok().map(Secret::new)).collect();

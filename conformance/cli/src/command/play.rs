@@ -42,20 +42,20 @@ include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
 
 /// A scenario to run, and the transcript that is expected.
 struct ScenarioFile {
-    /// How people know it: a path, or the name of a built-in one.
+    /// The name for people: a path, or the name of a built-in scenario.
     name: String,
     text: String,
     transcript: Option<String>,
-    /// Where its transcript is kept.
+    /// The path of its golden transcript.
     golden: Option<PathBuf>,
 }
 
 const NO_TRANSCRIPT: &str = "it has no golden transcript; --bless writes one";
 
-/// How a scenario ended.
+/// The result of a scenario.
 enum PlayResult {
     AsWritten(Played),
-    /// Nothing to compare with.
+    /// Played without a golden transcript.
     Played(Played),
     Blessed(Played),
     Differs(Played, Diff),
@@ -88,7 +88,7 @@ impl PlayResult {
         }
     }
 
-    /// What went wrong.
+    /// Returns the failure.
     fn message(&self) -> Option<String> {
         match self {
             PlayResult::Stopped { plain, .. } => Some(plain.clone()),

@@ -166,7 +166,7 @@ struct Reader {
     format: Format,
 }
 
-/// How it went in all.
+/// The summary of all deliveries.
 #[derive(Debug, Default, Serialize)]
 struct Summary {
     received: u64,

@@ -1,4 +1,4 @@
-//! How each event is made to happen in a served world: what customers and the account's owner would do, as calls.
+//! The recipes of events in a served world: the calls of customers and of the account's owner that lead to each.
 
 use reference_core::{asset::Asset, event::EventType, mode::Mode};
 
@@ -7,11 +7,11 @@ pub(super) struct Step {
     pub(super) method: &'static str,
     pub(super) path: &'static str,
     pub(super) body: &'static str,
-    /// What the answer gives to later steps: a name, and the pointer to a text.
+    /// The value that later steps take from the answer: a name, and the pointer to a text.
     pub(super) gives: Option<(&'static str, &'static str)>,
 }
 
-/// What an event is about.
+/// The terms of the object of an event.
 #[derive(Clone, Copy)]
 pub(super) struct Terms {
     pub(super) mode: Mode,

@@ -48,7 +48,7 @@ struct ServerReady {
     seed: u64,
     clock: &'static str,
     sandbox_token: String,
-    /// What clients have to trust, with `--tls`.
+    /// The certificate that clients have to trust, with `--tls`.
     #[serde(skip_serializing_if = "Option::is_none")]
     certificate: Option<PathBuf>,
     forwards: Vec<Forwarded>,
@@ -167,12 +167,12 @@ async fn tell_openings(mut openings: watch::Receiver<Openings>) {
     }
 }
 
-/// Whether a server was started with this directory before.
+/// Returns `true` if a server was started with this directory before.
 fn has_world(args: &Serve) -> bool {
     args.data.as_deref().is_some_and(Data::has_world)
 }
 
-/// When the history begins: so that it ends now, if nobody says otherwise.
+/// Returns the start of the history: it ends now by default.
 fn demo_start(start: Option<Timestamp>) -> Timestamp {
     start.unwrap_or_else(|| {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -199,7 +199,7 @@ async fn in_world(
     played.map_err(|_| Failure::machine("what was to happen before the server is ready broke off"))?
 }
 
-/// Why a server can't listen, and what to do about it.
+/// Returns the reason why a server cannot listen, and the remedy.
 pub(super) fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     match error.kind() {
         // A setting is wrong, and the error names it: the address has nothing to do with it.
@@ -261,7 +261,7 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
     })
 }
 
-/// How deliveries reach real receivers.
+/// Returns the settings for deliveries to real receivers.
 fn sender(args: &Serve) -> Result<SenderConfig, Failure> {
     let extra_roots = args.cacert.as_deref().map(read_certificates).transpose()?;
     Ok(SenderConfig {
@@ -272,12 +272,12 @@ fn sender(args: &Serve) -> Result<SenderConfig, Failure> {
     })
 }
 
-/// What is inside is read when the server starts.
+/// Reads a world's file. Its content is checked when the server starts.
 fn read_world(path: &Path) -> Result<Vec<u8>, Failure> {
     files::read(path, WORLD_FILE_MAX).map_err(|error| files::cannot_read(path, &error))
 }
 
-/// What is inside is read when the server starts; this much can be said with the file's name.
+/// Reads certificates, for errors with the file's name. The content is checked when the server starts.
 fn read_certificates(path: &Path) -> Result<Vec<u8>, Failure> {
     let name = path.display();
     let pem = files::read(path, SETTINGS_MAX).map_err(|error| files::cannot_read(path, &error))?;

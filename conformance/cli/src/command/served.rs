@@ -15,7 +15,7 @@ use crate::{Failure, remote::RemoteStage};
 /// A served reference.
 pub(super) struct ServedWorld {
     stage: RemoteStage,
-    /// What opens the sandbox from elsewhere.
+    /// The token that opens the sandbox from elsewhere.
     token: Option<String>,
     /// The first account's id.
     account: String,
@@ -23,7 +23,7 @@ pub(super) struct ServedWorld {
     keys: BTreeMap<Mode, (String, String)>,
 }
 
-/// What was made on the way to an event.
+/// The objects made on the way to an event.
 pub(super) struct Made {
     pub(super) charge: Option<String>,
     pub(super) invoice: Option<String>,

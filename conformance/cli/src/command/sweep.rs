@@ -134,7 +134,7 @@ fn read_parts(path: &Path) -> Result<(String, Parts), Failure> {
     Ok((name, parts))
 }
 
-/// Whether every result can be written, before the first simulation runs.
+/// Checks that every result can be written, before the first simulation runs.
 fn writable<'a>(files: impl Iterator<Item = &'a PathBuf>, directory: &Path) -> Result<(), Failure> {
     fs::create_dir_all(directory)
         .map_err(|error| Failure::machine(format!("`{}` can't be created: {error}", directory.display())))?;

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Trigger) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Where the dashboard shows what the event is about.
+/// Returns the address of the dashboard page for the object of the event.
 fn address_of(args: &Trigger, world: &ServedWorld, made: &Made) -> String {
     let (list, code) = match (&made.invoice, &made.charge) {
         (Some(invoice), _) => ("invoices", invoice),

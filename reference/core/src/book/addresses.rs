@@ -1,4 +1,4 @@
-//! Whose deposit address is whose.
+//! The index from deposit address to charge.
 
 use std::hash::BuildHasher;
 

@@ -29,7 +29,7 @@ pub(super) struct Order {
     pub(super) custom_fields: Vec<CustomField>,
 }
 
-/// What an order costs, and where that is due.
+/// The price of an order, and the address where it is due.
 pub(super) struct Quote {
     rate: Rate,
     due: Coin,
@@ -195,8 +195,8 @@ impl Book {
         Ok(())
     }
 
-    /// What the watcher saw at one moment: each charge judges its own part together, in order of
-    /// first mention. What is not for this book is left alone.
+    /// Applies the watcher's sightings of one moment: each charge judges its own part together, in order of first
+    /// mention. Sightings of other books are ignored.
     pub(crate) fn on_sightings<'s>(
         &mut self,
         context: &BookContext<'_>,
@@ -230,7 +230,7 @@ impl Book {
         }
     }
 
-    /// When the next rate lock ends.
+    /// Returns the time at which the next rate lock ends.
     pub(super) fn next_lock_end(&self) -> Option<Timestamp> {
         self.locks.first().map(|(end, _)| *end)
     }

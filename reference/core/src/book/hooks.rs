@@ -156,12 +156,12 @@ impl Book {
         }
     }
 
-    /// When the book needs to be woken.
+    /// Returns the time at which the book needs to be woken.
     pub(crate) fn next_tick(&self) -> Option<Timestamp> {
         [self.next_lock_end(), self.outbox.next_due()].into_iter().flatten().min()
     }
 
-    /// What is lost when the service stops: posts in flight are due again.
+    /// Drops the state that a stop of the service loses: posts in flight are due again.
     pub(crate) fn restart(&mut self, now: Timestamp) {
         self.outbox.requeue_in_flight(now, &self.endpoints);
     }

@@ -87,7 +87,7 @@ impl Book {
         self.open_charge(context, order)
     }
 
-    /// What a charge from this link costs, if the link allows it now.
+    /// Returns the price of a charge from this link, if the link allows one now.
     pub(super) fn order_from_link(
         &self,
         context: &BookContext<'_>,

@@ -44,7 +44,7 @@ use crate::{
     wallet::WalletCache,
 };
 
-/// What a change of a book depends on.
+/// The state outside a book that its changes depend on.
 #[derive(Clone, Copy)]
 pub(crate) struct BookContext<'a> {
     pub(crate) now: Timestamp,
@@ -62,9 +62,9 @@ pub enum Notice {
     Mail {
         /// To whom.
         to: String,
-        /// What for.
+        /// The purpose of the e-mail.
         kind: MailKind,
-        /// Which invoice.
+        /// The number of the invoice.
         invoice: InvoiceNo,
     },
     /// An endpoint failed too often and was switched off.
@@ -80,7 +80,7 @@ pub struct Book {
     mode: Mode,
     rng_keys: RngKeys,
     charges: Vec<Charge>,
-    /// How often each charge was changed.
+    /// The number of changes to each charge.
     charge_changes: Vec<u32>,
     /// The coin of each charge that shows confirmations which grow with the chain. Beside the charges, so that a list can
     /// be checked for changes without reading them.
@@ -92,10 +92,10 @@ pub struct Book {
     charges_by_status: StatusIndex<{ ChargeStatus::ALL.len() }>,
     #[serde(skip)]
     addresses: Addresses,
-    /// When rate locks end.
+    /// The ends of rate locks.
     locks: BTreeSet<(Timestamp, ChargeNo)>,
     invoices: Vec<Invoice>,
-    /// How often each invoice was changed.
+    /// The number of changes to each invoice.
     invoice_changes: Vec<u32>,
     #[serde(skip)]
     invoice_codes: ByCode<InvoiceNo>,
@@ -191,7 +191,7 @@ impl Book {
         self.events.index_all();
     }
 
-    /// Which mode this is.
+    /// Returns the book's mode.
     pub fn mode(&self) -> Mode {
         self.mode
     }

@@ -24,9 +24,9 @@ pub struct Payouts {
     /// The number of the next address of each key that was ever set. Kept when a wallet is taken
     /// away, so that no two charges share an address. Coins with the same key share the count.
     next: BTreeMap<String, u32>,
-    /// How often a wallet was set or removed.
+    /// The number of times that a wallet was set or removed.
     changes: u64,
-    /// Where addresses are derived, if not here. It changes none.
+    /// The cache that derives addresses in place of this book. It returns the same addresses.
     #[serde(skip)]
     wallet_cache: Option<WalletCache>,
 }
@@ -70,7 +70,7 @@ impl Payouts {
         self.wallets.iter().map(|(&asset, wallet)| (asset, wallet))
     }
 
-    /// How often a wallet was set or removed.
+    /// Returns the number of times that a wallet was set or removed.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
@@ -144,13 +144,13 @@ pub(super) struct NextAddress {
 /// Money at one of our addresses that belongs to no charge.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnmatchedTransfer {
-    /// What was sent.
+    /// The coin that was sent.
     pub asset: Asset,
-    /// How much.
+    /// The amount.
     pub amount: Coin,
-    /// Where to.
+    /// The receiving address.
     pub address: String,
-    /// Where it stands on its chain.
+    /// The depth on its chain.
     pub depth: Depth,
 }
 

@@ -21,12 +21,12 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// How long the rate of a new charge is locked (`open.charge.lock`).
+/// The time for which the rate of a new charge is locked (`open.charge.lock`).
 pub const LOCK: Span = Span::mins(30);
-/// How long transfers on time hold a charge open after its lock at most (`open.charge.hold`).
+/// The longest time for which transfers on time hold a charge open after its lock (`open.charge.hold`).
 pub const HOLD_MAX: Span = Span::hours(24);
 
-/// What a charge has to tell, in order. The book turns each into an event.
+/// A change of a charge. The book turns each into an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChargeChange {
     /// A transfer that is on time was seen.
@@ -107,11 +107,12 @@ impl Charge {
         charge
     }
 
-    /// What the watcher saw at one moment of transfers to this charge's address, in its coin.
+    /// Applies the watcher's sightings, at one moment, of transfers to this charge's address, in its coin.
     ///
-    /// Judged together: one block may hold several payments, and they count as one if that is enough.
-    /// Only the end of a hold comes before what is first seen in that moment, as the end of the lock does; but for a fee
-    /// bump: a transaction that pays at least as much as one that it replaces keeps that one's time.
+    /// They are judged together: one block may hold several payments, and they count as one if that is enough. Of
+    /// what happens in the same moment only the end of a hold comes first, as the end of the lock does. A fee bump
+    /// keeps its time: a transaction that pays at least as much as one that it replaces counts as seen when that
+    /// one was.
     pub fn on_sightings<'s>(
         &mut self,
         now: Timestamp,
@@ -217,7 +218,7 @@ impl Charge {
         told
     }
 
-    /// When the charge expires at the latest, whatever holds it open.
+    /// Returns the time at which the charge expires at the latest, whatever holds it open.
     pub(crate) fn hold_end(&self) -> Timestamp {
         self.expires_at.plus(HOLD_MAX)
     }
@@ -411,7 +412,7 @@ impl Charge {
     }
 }
 
-/// What a transaction pays by its outputs that are there.
+/// Returns the amount that a transaction pays by those of its outputs that are present.
 fn paid(sightings: &[&Sighting], txid: &str) -> Coin {
     let there = |sighting: &&&Sighting| sighting.txid == txid && !matches!(sighting.depth, Depth::Gone(_));
     let outputs: BTreeMap<u32, Coin> =

@@ -18,7 +18,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Where a charge is in its life (`open.charge.status`).
+/// The status of a charge (`open.charge.status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ChargeStatus {
     /// Waits for money.
@@ -60,7 +60,7 @@ impl ChargeStatus {
     }
 }
 
-/// Who pays, as far as the merchant said.
+/// The payer, as far as the merchant named them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Customer {
     /// E-mail address.
@@ -100,11 +100,11 @@ pub enum MetaValue {
     Number(String),
     /// Yes or no.
     Truth(bool),
-    /// Nothing.
+    /// No value.
     Null,
 }
 
-/// What the customer filled in on a payment link that asks for it.
+/// A customer's answer to a question of a payment link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustomField {
     /// The question.
@@ -113,7 +113,7 @@ pub struct CustomField {
     pub value: String,
 }
 
-/// What a new charge is about.
+/// The terms of a new charge.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Terms {
     /// The coin.
@@ -124,15 +124,15 @@ pub struct Terms {
     pub fiat_currency: Currency,
     /// The rate, locked.
     pub rate: Rate,
-    /// What is due in the coin.
+    /// The amount due in the coin.
     pub asset_amount: Coin,
-    /// Where it is due.
+    /// The address where it is due.
     pub deposit_address: String,
     /// The payment link, if it came from one.
     pub link: Option<LinkNo>,
     /// The invoice, if it is for one.
     pub invoice: Option<InvoiceNo>,
-    /// Who pays. Takes no room if the merchant said nothing about that.
+    /// The payer. Takes no memory if the merchant named none.
     pub(crate) customer: Option<Box<Customer>>,
     /// Free text.
     pub description: Option<String>,
@@ -143,7 +143,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Who pays, as far as the merchant said.
+    /// Returns the payer, as far as the merchant named them.
     pub fn customer(&self) -> &Customer {
         static UNKNOWN: LazyLock<Customer> = LazyLock::new(Customer::default);
         self.customer.as_deref().unwrap_or(&UNKNOWN)
@@ -155,14 +155,14 @@ impl Terms {
 pub struct Charge {
     /// Its public name.
     pub code: Code,
-    /// What it is about; never changes.
+    /// The terms; they never change.
     #[serde(with = "crate::shared")]
     pub terms: Arc<Terms>,
-    /// When it was opened.
+    /// The time of opening.
     pub created_at: Timestamp,
     /// The end of the rate lock.
     pub expires_at: Timestamp,
-    /// How far from what is due a payment may be.
+    /// The tolerances of a payment.
     pub bounds: Bounds,
     status: ChargeStatus,
     transfers: Vec<Transfer>,
@@ -180,7 +180,7 @@ pub struct Bounds {
 }
 
 impl Charge {
-    /// Where it is in its life.
+    /// Returns the status.
     pub fn status(&self) -> ChargeStatus {
         self.status
     }
@@ -195,17 +195,17 @@ impl Charge {
         &self.refunds
     }
 
-    /// When the deciding transfer was confirmed, if it is paid.
+    /// Returns the time of the deciding confirmation, if the charge is paid.
     pub fn paid_at(&self) -> Option<Timestamp> {
         self.paid_at
     }
 
-    /// What was credited.
+    /// Returns the credited amount.
     pub fn received(&self) -> Coin {
         self.transfers.iter().filter(|transfer| transfer.credited).map(|transfer| transfer.amount).sum()
     }
 
-    /// What came too late and is confirmed, but was not accepted.
+    /// Returns the late amount that is confirmed and was not accepted.
     pub fn late(&self, required: u32) -> Coin {
         let is_late =
             |transfer: &&Transfer| transfer.standing == Standing::Late && transfer.is_confirmed(required);
@@ -220,7 +220,7 @@ impl Charge {
         }
     }
 
-    /// What is still due.
+    /// Returns the amount still due.
     pub fn remaining(&self) -> Coin {
         self.terms.asset_amount.less(self.counted())
     }

@@ -10,7 +10,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Whether a transfer came in time.
+/// The timing of a transfer: on time or late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Standing {
     /// It counts once it is confirmed.
@@ -31,19 +31,19 @@ pub struct Transfer {
     pub txid: Arc<str>,
     /// The output.
     pub output: u32,
-    /// How much.
+    /// The amount.
     pub amount: Coin,
     /// Confirmations on the active branch, as last seen; [`Transfer::confirmations_at`] counts on from there.
     pub confirmations: u32,
     /// The height of the chain when they were seen.
     pub(super) height: u64,
-    /// Why it is gone, if it is.
+    /// The reason for its absence, if it has vanished.
     pub gone: Option<Gone>,
     /// It is part of what the charge received.
     pub credited: bool,
     /// The service's time of the first sighting.
     pub seen_at: Timestamp,
-    /// When it last became confirmed.
+    /// The time of the latest confirmation.
     pub confirmed_at: Option<Timestamp>,
     /// In time or not.
     pub standing: Standing,

@@ -15,7 +15,7 @@ const SECRET_ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu
 /// So many failed deliveries in a row switch an endpoint off (`open.delivery.switch_off`).
 pub(crate) const FAILED_IN_A_ROW_MAX: u32 = 15;
 
-/// What deliveries to an endpoint are signed with: `whsec_` and 32 characters.
+/// The secret that signs deliveries to an endpoint: `whsec_` and 32 characters.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Secret(#[serde(with = "crate::shared")] Arc<Known>);
 
@@ -63,7 +63,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Whether an endpoint gets deliveries.
+/// The status of an endpoint: enabled or disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EndpointStatus {
     /// It does.
@@ -90,18 +90,18 @@ impl EndpointStatus {
 pub struct Endpoint {
     /// Its name in the dashboard.
     pub id: Code,
-    /// Where deliveries go.
+    /// The URL that receives deliveries.
     #[serde(with = "crate::shared")]
     pub url: Arc<EndpointUrl>,
-    /// Which event types it gets.
+    /// The subscribed event types.
     pub events: BTreeSet<EventType>,
-    /// What they are signed with, from the next attempt on.
+    /// The signing secret, used from the next attempt on.
     pub secret: Secret,
     /// On, off or gone.
     pub status: EndpointStatus,
     /// Deliveries that used up their attempts since the last success.
     pub failed_in_a_row: u32,
-    /// When it was added.
+    /// The time of registration.
     pub created_at: Timestamp,
 }
 

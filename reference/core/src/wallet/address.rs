@@ -1,4 +1,4 @@
-//! What an address looks like, for each form whose addresses are made from a point.
+//! The text of an address, for each form whose addresses are made from a point.
 
 use bech32::Hrp;
 use k256::{AffinePoint, elliptic_curve::sec1::ToSec1Point};
@@ -39,9 +39,9 @@ pub(super) fn of_point(
     })
 }
 
-/// How a network with several scripts spells its addresses.
+/// The spelling of addresses on a network with several scripts.
 struct Network {
-    /// What segwit addresses begin with.
+    /// The prefix of segwit addresses.
     prefix: &'static str,
     /// The version byte of public key hashes.
     key_hash: u8,

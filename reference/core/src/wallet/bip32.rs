@@ -74,7 +74,8 @@ impl Node {
         PublicKey::from_sec1_bytes(compressed).ok().map(|key| *key.as_affine())
     }
 
-    /// Whether only the parent's private key can have made this one, as for accounts, or nothing did.
+    /// Returns `true` if only the parent's private key can have derived this key, as for accounts, or if it is a
+    /// master key.
     pub(super) fn is_hardened_or_master(&self) -> bool {
         self.number >= HARDENED || self.depth == 0
     }

@@ -22,7 +22,7 @@ pub struct WalletCache {
     known: Arc<Mutex<Entries>>,
 }
 
-/// What a wallet's addresses depend on: its identity, the form and script of its addresses, its mode.
+/// The values that determine a wallet's addresses: its identity, the form and script of its addresses, its mode.
 type WalletKey = (String, AddressForm, Option<Script>, Mode);
 
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl WalletCache {
         })
     }
 
-    /// What [`Wallet::address`] gives.
+    /// Returns the same as [`Wallet::address`].
     pub fn address(&self, wallet: &Wallet, n: u32) -> Option<String> {
         let place = n as usize;
         if place >= REMEMBERED_MAX {

@@ -37,7 +37,7 @@ fn checksum(prefix: &str, symbols: &[u8]) -> u64 {
 
 /// The remainder of `symbols`, as a polynomial, divided by the code's generator; one added.
 fn polymod(symbols: impl Iterator<Item = u8>) -> u64 {
-    /// What each bit of the symbol that leaves at the top adds below.
+    /// The constants that each bit of the outgoing symbol adds.
     const GENERATOR: [u64; 5] =
         [0x98_f2bc_8e61, 0x79_b76d_99e2, 0xf3_3e5f_b3c4, 0xae_2eab_e2a8, 0x1e_4f43_e470];
     let mut remainder = 1;

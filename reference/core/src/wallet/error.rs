@@ -1,11 +1,11 @@
-//! Why a text is no wallet, said in a way that repeats no secret.
+//! The errors of wallets, worded so that no secret is repeated.
 
 use std::fmt;
 
 use super::{Script, name, version::Version};
 use crate::{asset::AddressForm, mode::Mode};
 
-/// Why a key or an address is refused. Prints what is wrong, what is allowed and what to do.
+/// The reason why a key or an address is refused. Prints the fault, the allowed forms and the remedy.
 ///
 /// The text itself is never part of it: a mistyped private key is still nearly one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,32 +29,32 @@ pub enum WalletError {
     UnknownVersion([u8; 4]),
     /// An extended key for another coin, or for another kind of address.
     OtherCoin {
-        /// What came: `dgub`.
+        /// The kind that was given: `dgub`.
         got: &'static str,
-        /// What the wallet is for.
+        /// The form of the wallet.
         form: AddressForm,
         /// The mode the wallet is for.
         mode: Mode,
     },
     /// A key or an address of a network that is not this mode's.
     OtherNetwork {
-        /// What came: `tpub`, `stagenet address`.
+        /// The kind that was given: `tpub`, `stagenet address`.
         got: &'static str,
-        /// What the wallet is for.
+        /// The form of the wallet.
         form: AddressForm,
         /// The mode the wallet is for.
         mode: Mode,
     },
     /// The key is exported for several kinds of address, and nobody said which one.
     NeedsScript {
-        /// What came: `xpub`.
+        /// The kind that was given: `xpub`.
         got: &'static str,
     },
     /// The prefix of the key says another kind of address.
     OtherScript {
-        /// What came: `zpub`.
+        /// The kind that was given: `zpub`.
         got: &'static str,
-        /// What its prefix says.
+        /// The script named by its prefix.
         script: Script,
     },
     /// This coin has one kind of address only.
@@ -90,13 +90,13 @@ pub enum WalletError {
     Listed {
         /// Its position, from 1.
         position: usize,
-        /// Why.
+        /// The reason.
         why: Box<WalletError>,
     },
 }
 
 impl WalletError {
-    /// Whether it is about the script, and not about the key itself.
+    /// Returns `true` if the error is about the script rather than the key.
     pub const fn is_about_script(&self) -> bool {
         matches!(
             self,
@@ -170,7 +170,7 @@ impl fmt::Display for WalletError {
 
 impl std::error::Error for WalletError {}
 
-/// What a wallet of this form and mode takes, in words.
+/// The accepted keys of a wallet of this form and mode, in words.
 struct Taken(AddressForm, Mode);
 
 impl fmt::Display for Taken {

@@ -10,7 +10,7 @@ use crate::{asset::AddressForm, mode::Mode, rng::Seed};
 
 /// The first of an account's two chains: the addresses others pay to. The second is for change.
 const EXTERNAL_CHAIN: u32 = 0;
-/// What an account's own key looks like from outside: `m / purpose' / coin' / 0'`.
+/// The depth of an account's key: `m purpose' coin' 0'`.
 const ACCOUNT_DEPTH: u8 = 3;
 const FIRST_ACCOUNT: u32 = 1 << 31;
 
@@ -59,7 +59,8 @@ impl ExtendedKey {
         ExtendedKey::of_account(account).ok_or(WalletError::TooDeep)
     }
 
-    /// Which addresses this key stands for, if `said` is what its owner says; `None` for a form with one kind only.
+    /// Returns the script of this key's addresses, given the owner's statement; `None` for a form with one kind
+    /// only.
     ///
     /// An `xpub` is exported for every kind of account, so nothing is guessed from it: its owner must say.
     pub(super) fn script(
@@ -123,7 +124,8 @@ impl ExtendedKey {
         address::of_point(form, script, mode, &point).ok_or(WalletError::NeedsList(form))
     }
 
-    /// What is the same for every spelling of this key (`xpub`, `zpub`, …), and for no other key.
+    /// Returns the identity of this key: the same for each of its spellings (`xpub`, `zpub`, …), and for no other
+    /// key.
     pub fn identity(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(self.account.compressed());

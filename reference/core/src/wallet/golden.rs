@@ -138,7 +138,7 @@ const MNEMONIC: [Golden; 12] = [
     ),
 ];
 
-/// What the seed 7 makes for the account "acme", with the addresses 0, 1 and 2³¹ - 1 that bip_utils reads
+/// The keys that seed 7 makes for the account "acme", with the addresses 0, 1 and 2³¹ - 1 that bip_utils reads
 /// from the printed key.
 const SEEDED: [Golden; 12] = [
     (
@@ -263,7 +263,7 @@ const SEEDED: [Golden; 12] = [
     ),
 ];
 
-/// What is said of a key, and the script it then stands for.
+/// The owner's statement about a key, and the resulting script.
 type SaidAndMeant = (Option<Script>, Script);
 
 /// The same mnemonic in accounts of the other scripts, BIP-49 and BIP-44: what must be said of the key, what it then

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::{asset::AddressForm, mode::Mode, rng::Seed};
 use list::{Drawn, Listed};
 
-/// Where the deposit addresses of one form in one mode come from.
+/// The source of deposit addresses of one form in one mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wallet {
     form: AddressForm,
@@ -128,7 +128,7 @@ impl Wallet {
         }
     }
 
-    /// Which addresses its key stands for; `None` for a form with one kind only.
+    /// Returns the script of its key's addresses; `None` for a form with one kind only.
     pub fn script(&self) -> Option<Script> {
         match self.source {
             Source::Key(_, script) => script,
@@ -162,7 +162,7 @@ impl Wallet {
         &self.identity
     }
 
-    /// Whether the two could hand out the same address, or addresses of the same key.
+    /// Returns `true` if the two could derive the same address, or addresses of the same key.
     pub(crate) fn overlaps(&self, other: &Wallet) -> bool {
         match (&self.source, &other.source) {
             (Source::Listed(one), Source::Listed(two)) => self.form == other.form && one.overlaps(two),
@@ -171,7 +171,7 @@ impl Wallet {
     }
 }
 
-/// Whether wallets of this form are lists, because nothing public leads to a second address.
+/// Returns `true` if wallets of this form are lists, because nothing public leads to a second address.
 pub const fn takes_list(form: AddressForm) -> bool {
     matches!(form, AddressForm::Solana | AddressForm::Monero)
 }

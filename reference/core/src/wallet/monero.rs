@@ -12,7 +12,7 @@ use crate::{asset::AddressForm, mode::Mode};
 const DIGITS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
 const BLOCK_LEN: usize = 8;
-/// How many characters a block of 0 to 8 bytes takes.
+/// The number of characters for a block of 0 to 8 bytes.
 const BLOCK_CHARS: [usize; BLOCK_LEN + 1] = [0, 2, 3, 5, 6, 7, 9, 10, 11];
 
 const CHECKSUM_LEN: usize = 4;

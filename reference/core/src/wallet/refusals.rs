@@ -1,4 +1,4 @@
-//! What a wallet does not take, and what it says then.
+//! Tests of the texts that a wallet refuses, and of the messages.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Which addresses a key stands for, where one coin knows several kinds.
+//! The script of a key's addresses, where one coin has several kinds.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ impl Script {
         Script::ALL.into_iter().find(|script| script.as_str() == word)
     }
 
-    /// Whether a coin of this form has these kinds of address: where it has one only, nobody says which.
+    /// Returns `true` if a coin of this form has these kinds of address.
     pub const fn is_for(form: AddressForm) -> bool {
         matches!(form, AddressForm::Bitcoin | AddressForm::Litecoin)
     }

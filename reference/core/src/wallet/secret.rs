@@ -6,7 +6,7 @@ use super::{base58, version};
 
 const MNEMONIC_WORDS_MIN: usize = 12;
 
-/// Whether `text` is a private key, or so close to one that nothing of it may be repeated.
+/// Returns `true` if `text` is a private key, or so close to one that no part of it may be repeated.
 pub(super) fn is_secret(text: &str) -> bool {
     let text = text.trim();
     version::has_secret_prefix(text) || is_mnemonic(text) || is_raw_key(text) || is_base58_key(text)

@@ -13,14 +13,14 @@ use crate::{
 pub(super) struct Version {
     /// The first bytes of the public key.
     pub bytes: [u8; 4],
-    /// What the public key's text begins with.
+    /// The prefix of the public key's text.
     pub prefix: &'static str,
-    /// What the text of the private key beside it begins with.
+    /// The prefix of the corresponding private key's text.
     secret_prefix: &'static str,
     mode: Mode,
     /// The address forms it is for. None: multisig.
     forms: &'static [AddressForm],
-    /// Which addresses it stands for, if the prefix says it: wallets export the others for accounts of every kind.
+    /// The script, if the prefix names it: wallets export the others for accounts of every kind.
     pub script: Option<Script>,
 }
 
@@ -72,12 +72,12 @@ impl Version {
         VERSIONS.iter().filter(move |version| version.is_for(form) && version.serves(form, mode))
     }
 
-    /// Whether addresses of this form are usually derived from such a key.
+    /// Returns `true` if addresses of this form are usually derived from such a key.
     pub(super) fn is_for(&self, form: AddressForm) -> bool {
         self.forms.contains(&form)
     }
 
-    /// Whether such a key belongs to the network of this mode.
+    /// Returns `true` if such a key belongs to the network of this mode.
     pub(super) fn serves(&self, form: AddressForm, mode: Mode) -> bool {
         // Ethereum and Tron look the same on their test networks, and their wallets export an `xpub`
         // for both. The way back is closed: a `tpub` was never meant to hold value.
@@ -86,7 +86,7 @@ impl Version {
     }
 }
 
-/// Whether `text` is an extended private key, or what is left of one.
+/// Returns `true` if `text` is an extended private key, or the remains of one.
 pub(super) fn has_secret_prefix(text: &str) -> bool {
     // Longer than a Solana address, which may begin with any four letters.
     const TEXT_LEN_MIN: usize = 50;

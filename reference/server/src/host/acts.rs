@@ -16,7 +16,7 @@ const BODY_CHARS_KEPT: usize = 160;
 /// A call of the sandbox that changed something.
 #[derive(Debug)]
 pub(crate) struct SandboxAct {
-    /// What the clock showed afterwards.
+    /// The time on the clock afterwards.
     pub(crate) at: Timestamp,
     pub(crate) method: String,
     pub(crate) path: String,

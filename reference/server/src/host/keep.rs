@@ -17,29 +17,29 @@ use crate::{
     world::Succession,
 };
 
-/// How long to wait before a failing disk is tried again.
+/// The time before a failing disk is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest time that a read waits for the world to be back where the disk has it. Making its calls again takes less.
 const READABLE_WITHIN: Duration = Duration::from_secs(30);
 /// The name of the snapshot that is taken before the clock is reset.
 const BEFORE_RESET: &str = "before --clock-reset";
-/// What a client is told to wait.
+/// The value of `Retry-After`, in seconds.
 const RETRY_AFTER: &str = "2";
 
-/// What a world was told, and what it began with.
+/// The journal of a world, and its start.
 pub(crate) struct Keep {
     pub(crate) journal: Arc<Journal>,
     pub(crate) setup: Setup,
     pub(crate) clock: ClockKind,
 }
 
-/// Whether requests for this path are not the world's to answer.
+/// Returns `true` if requests for this path are answered by the host, not the world.
 pub(super) fn serves(path: &str) -> bool {
     snapshots::serves(path)
 }
 
 impl Host {
-    /// What the world was drawn from; `None` if nobody kept that.
+    /// Returns the seed of the world; `None` if it was not kept.
     pub(crate) fn seed(&self) -> Option<Seed> {
         self.keep.as_ref().map(|keep| keep.setup.seed)
     }
@@ -49,7 +49,7 @@ impl Host {
         self.keep.as_ref().map(|keep| keep.journal.snapshots()).unwrap_or_default()
     }
 
-    /// Whether what the world is told is on a disk.
+    /// Returns `true` if the journal is on a disk.
     pub(crate) fn is_on_disk(&self) -> bool {
         self.writer().is_some()
     }
@@ -133,7 +133,7 @@ impl Host {
         }
     }
 
-    /// How many worlds were opened beside this one, before this server and since.
+    /// Returns the number of worlds opened beside this one, before this server and since.
     pub(crate) fn worlds_counted(&self) -> u64 {
         self.keep.as_ref().map_or(0, |keep| keep.journal.worlds())
     }
@@ -147,7 +147,7 @@ impl Host {
         self.keep.as_ref()?.journal.writer()
     }
 
-    /// Whether changes are kept now.
+    /// Returns the present state of durability.
     pub(super) fn kept(&self) -> Keeping {
         self.writer().map_or(Keeping::Yes, |writer| writer.kept())
     }
@@ -172,7 +172,7 @@ impl Host {
         }
     }
 
-    /// Why nothing can be changed now.
+    /// Returns the refusal of changes, with its reason.
     pub(crate) fn unkept(&self) -> Response {
         let why = self.writer().map(Writer::why);
         let message = format!(

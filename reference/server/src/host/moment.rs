@@ -18,22 +18,22 @@ use crate::{
 struct FoundMoment {
     /// So many records had been written when the last one came that leads there.
     position: u64,
-    /// What the world is compared with.
+    /// The position that the world is compared with.
     tip: Option<Tip>,
     /// Time passes up to then, after the last record.
     until: Option<Timestamp>,
 }
 
-/// What a request came to.
+/// The result of a request.
 type Answered<T> = Result<Result<T, Response>, Broken>;
 
 impl Host {
-    /// How the world began and how its clock goes; `None` for a world that can't be made again.
+    /// Returns the setup of the world and its kind of clock; `None` for a world that cannot be recreated.
     pub(crate) fn begun(&self) -> Option<(&Setup, ClockKind)> {
         self.keep.as_ref().map(|Keep { setup, clock, .. }| (setup, *clock))
     }
 
-    /// What the clock shows and how many records were written, all of which are on the disk then.
+    /// Returns the time of the clock and the number of written records, all of which are then on the disk.
     pub(super) async fn written(&self, keep: &Keep) -> Answered<(Timestamp, u64)> {
         let (now, position, ticket) = self.locked(|held| {
             let reading = held.clock.read();

@@ -20,7 +20,7 @@ use super::outcome::{BeforeCall, CallOutcome, CallResult};
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum HostCall<'a> {
-    /// What was due happened.
+    /// The clock moved, and everything due happened.
     Advance { at: u64 },
     /// A key was let in, or a request that only reads was counted.
     Admit { at: u64, authorization: Option<Bytes<'a>> },
@@ -118,7 +118,7 @@ impl<'a> KeptRequest<'a> {
     }
 }
 
-/// How an attempt ended.
+/// The result of an attempt.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReportRecord {
@@ -193,7 +193,7 @@ impl From<ReportRecord> for AttemptReport {
     }
 }
 
-/// What the keys and addresses of one world become in another that goes on from it.
+/// The renaming of keys and addresses of one world in another that branches from it.
 pub(crate) struct Renaming {
     key_starts: [String; 2],
     from: String,

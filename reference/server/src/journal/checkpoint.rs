@@ -19,16 +19,16 @@ use simulator::{
 
 use super::{SetupRecord, disk::Disk, medium::Medium, seal::Digest, setup::damaged};
 
-/// What makes of records what it makes of them, and writes states as it writes them.
+/// The digest of the program: it decides how records are replayed and how states are written.
 const PROGRAM: &str = env!("PROGRAM_DIGEST");
 const DIGEST_BYTES: usize = 32;
-/// What stands behind a state, before the digest of both.
+/// The fields after a state, before the digest of both.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CheckpointHead {
     program: String,
     setup: SetupRecord,
-    /// How many records had been written, of whatever branch.
+    /// The number of records written, of whatever branch.
     position: u64,
     /// Covers all records up to it.
     chain: Digest,
@@ -102,7 +102,7 @@ fn leads_through(range: &Range<u64>, position: u64) -> bool {
     range.start < position && position <= range.end
 }
 
-/// How many records these are.
+/// Returns the number of these records.
 pub(super) fn length(way: &[Range<u64>]) -> u64 {
     way.iter().map(|range| range.end - range.start).sum()
 }

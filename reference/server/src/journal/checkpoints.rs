@@ -27,7 +27,7 @@ use super::{
 const PAUSE: u32 = 3;
 /// After one could not be written. Long, because on a disk that is nearly full each try takes the room of records.
 const PAUSE_FAILED: Duration = Duration::from_secs(10 * 60);
-/// How often somebody asks whether one is written.
+/// The interval of checks for a finished checkpoint.
 const ASKED: Duration = Duration::from_millis(100);
 
 /// Only one is written at a time, of whatever world: for so long it takes as much memory as its world.
@@ -37,7 +37,7 @@ static TURN: Mutex<()> = Mutex::new(());
 pub(super) struct Checkpoints {
     medium: Arc<dyn Medium>,
     setup: Setup,
-    /// Where the last one stands.
+    /// The position of the latest one.
     position: u64,
     job: Option<Job>,
     /// The next one is not begun before.
@@ -48,7 +48,7 @@ pub(super) struct Checkpoints {
 struct Job {
     /// Says where it stands, and how long it took.
     thread: JoinHandle<io::Result<(u64, Duration)>>,
-    /// Somebody waits for it to end.
+    /// The request to stop writing.
     stop: Arc<AtomicBool>,
 }
 
@@ -88,7 +88,7 @@ impl Checkpoints {
         }
     }
 
-    /// Nobody has the disk for one from now on.
+    /// Stops writing checkpoints for good.
     pub(super) fn stop(&mut self) {
         if let Some(job) = self.job.take() {
             job.stop.store(true, Ordering::Relaxed);

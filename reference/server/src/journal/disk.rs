@@ -31,7 +31,7 @@ pub(super) const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new(
 /// Memory of a journal that is open: what redb keeps of it, and the thread that writes.
 pub(crate) const OPEN_BYTES: u64 = 128 * 1_024;
 
-/// What one commit adds.
+/// The content of one commit.
 #[derive(Default)]
 pub(crate) struct Batch {
     /// The number of its first record.
@@ -42,7 +42,7 @@ pub(crate) struct Batch {
     pub(crate) returns: Vec<Return>,
     /// Snapshots by their numbers, made or dropped.
     pub(crate) snapshots: Vec<(u64, Option<Snapshot>)>,
-    /// How many worlds were opened beside it.
+    /// The number of worlds opened beside it.
     pub(crate) worlds: Option<u64>,
 }
 
@@ -76,17 +76,17 @@ impl Disk {
         Ok(disk)
     }
 
-    /// What the world began with; `None` if none has.
+    /// Returns the setup of the world; `None` if there is no world.
     pub(crate) fn setup(&self) -> io::Result<Option<Vec<u8>>> {
         self.fact("setup")
     }
 
-    /// Why the world was opened, if somebody asked for it.
+    /// Returns the request that opened the world, if there was one.
     pub(crate) fn opening(&self) -> io::Result<Option<Vec<u8>>> {
         self.fact("opening")
     }
 
-    /// How many worlds were opened beside it.
+    /// Returns the number of worlds opened beside it.
     pub(crate) fn worlds(&self) -> io::Result<u64> {
         Ok(self.fact("worlds")?.map_or(0, |text| number(&text)))
     }
@@ -180,7 +180,7 @@ impl Disk {
         })
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     pub(crate) fn records(&self) -> io::Result<u64> {
         self.look(|transaction| {
             let table = transaction.open_table(CHUNKS)?;
@@ -189,7 +189,7 @@ impl Disk {
         })
     }
 
-    /// Where the world stands; `None` if nothing was written yet.
+    /// Returns the position of the world; `None` if nothing was written yet.
     pub(crate) fn end(&self) -> io::Result<Option<End>> {
         if let Some(seal) = lock(&self.sealed).seal {
             return Ok(seal.end);
@@ -395,7 +395,7 @@ impl Disk {
     }
 }
 
-/// How many records these lines are.
+/// Returns the number of records in these lines.
 pub(crate) fn count(lines: &[u8]) -> u64 {
     lines.iter().filter(|byte| **byte == b'\n').count() as u64
 }

@@ -17,7 +17,7 @@ use super::{
 pub(crate) const RECORDS_MAX: usize = 64 * 1_024 * 1_024;
 /// Bytes of a file that a world may begin with.
 pub const WORLD_FILE_MAX: u64 = RECORDS_MAX as u64 + 64 * 1_024;
-/// What the first line of a file begins with.
+/// The beginning of the first line of a file.
 const MARK: &str = "chargeproof world";
 const NO_WORLD: &str = "it is no world; GET /sandbox/snapshots/{id} of a server gives one";
 
@@ -25,7 +25,7 @@ const NO_WORLD: &str = "it is no world; GET /sandbox/snapshots/{id} of a server 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileHead {
-    /// What kind of file it is.
+    /// The kind of file.
     file: String,
     setup: SetupRecord,
     tip: Tip,

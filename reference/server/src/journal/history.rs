@@ -1,4 +1,4 @@
-//! Which records lead to a moment: a world that went back has records that are no part of what came after.
+//! The records that lead to a moment: a world that went back has records that are no part of its later history.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ pub(crate) struct Snapshot {
     /// Its number among those of its world, from 1 on.
     pub(crate) n: u64,
     pub(crate) name: String,
-    /// How many records had been written, of whatever branch.
+    /// The number of records written, of whatever branch.
     pub(crate) position: u64,
     pub(crate) tip: Tip,
 }
@@ -43,7 +43,7 @@ pub(crate) fn path(returns: &[Return], position: u64) -> Vec<Range<u64>> {
     path
 }
 
-/// Where so many records of such a path had been written.
+/// Returns the position at which so many records of such a path had been written.
 pub(crate) fn position_of(count: u64, path: &[Range<u64>]) -> u64 {
     let mut left = count;
     for range in path {

@@ -68,7 +68,7 @@ pub(crate) const MEMORY_MAX: usize = 8 * 1_024 * 1_024;
 /// Snapshots of a world.
 pub(crate) const SNAPSHOTS_MAX: usize = 100;
 
-/// Whether an answer may leave before a record is on the disk.
+/// The need for an fsync: before the answer leaves, or later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// Something changed that somebody is told of.
@@ -94,16 +94,16 @@ pub(crate) struct InMemory {
     marks: Marks,
 }
 
-/// What is known of the records without reading them.
+/// The facts about the records that are known without reading them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Marks {
-    /// How many there are.
+    /// The number of records.
     records: u64,
     returns: Vec<Return>,
     snapshots: Vec<Snapshot>,
     /// The highest number that a snapshot had.
     last_snapshot: u64,
-    /// How many worlds were opened beside it.
+    /// The number of worlds opened beside it.
     worlds: u64,
 }
 
@@ -119,7 +119,7 @@ impl Marks {
     }
 }
 
-/// Why there is no new snapshot.
+/// The reason why there is no new snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoSnapshot {
     /// The records were more than are kept in memory.
@@ -157,7 +157,7 @@ impl Journal {
         }
     }
 
-    /// What has to be on the disk before an answer leaves; `None` if all of it is.
+    /// Returns the ticket of the commit that must be on the disk before an answer leaves; `None` if all of it is.
     pub(crate) fn ticket(&self) -> Option<Ticket> {
         match self {
             Journal::Memory(_) => None,
@@ -190,11 +190,11 @@ impl Journal {
         self.with_marks(|marks| marks.snapshots.clone())
     }
 
-    /// How many records were written so far, of whatever branch; [`Journal::read`] takes it.
+    /// Returns the number of records written so far, of whatever branch; [`Journal::read`] takes it.
     ///
     /// # Errors
     ///
-    /// They were more than are kept.
+    /// There were more than are kept.
     pub(crate) fn position(&self) -> Result<u64, NoSnapshot> {
         match self {
             Journal::Disk(writer) => Ok(writer.with_marks(|marks| marks.records)),
@@ -205,7 +205,7 @@ impl Journal {
         }
     }
 
-    /// Where the first of the records that lead to `position` had been written, so many of them.
+    /// Returns the position at which the first `count` of the records that lead to `position` had been written.
     pub(crate) fn position_of(&self, count: u64, position: u64) -> u64 {
         self.with_marks(|marks| position_of(count, &path(&marks.returns, position)))
     }
@@ -271,7 +271,7 @@ impl Journal {
         }
     }
 
-    /// How many worlds were opened beside it.
+    /// Returns the number of worlds opened beside it.
     pub(crate) fn worlds(&self) -> u64 {
         self.with_marks(|marks| marks.worlds)
     }
@@ -325,14 +325,14 @@ pub(crate) struct OpenedJournal {
     pub(crate) journal: Arc<Journal>,
     pub(crate) setup: Setup,
     pub(crate) world: Replayed,
-    /// Where the world stood, and the time of day then in microseconds since 1970; `None` if it just began.
+    /// The position of the world, and the time of day then in microseconds since 1970; `None` if it just began.
     pub(crate) stood: Option<(Tip, u64)>,
 }
 
 /// A world before it is known where it is kept.
 pub(crate) struct Beginning {
     pub(crate) setup: Setup,
-    /// What it was told already.
+    /// The recorded inputs.
     pub(crate) records: Vec<u8>,
     pub(crate) world: Replayed,
 }
@@ -402,7 +402,7 @@ impl Started {
 }
 
 impl Data {
-    /// Whether a world was begun in this directory.
+    /// Returns `true` if this directory holds a world.
     pub fn has_world(directory: &Path) -> bool {
         Directory::has_world(directory)
     }

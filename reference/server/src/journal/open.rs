@@ -26,7 +26,7 @@ use crate::clock;
 
 /// A world that was opened on request, and kept.
 pub(crate) struct KeptWorld {
-    /// Why.
+    /// The request that opened it.
     pub(crate) opening: Vec<u8>,
     pub(crate) opened: OpenedJournal,
 }
@@ -159,7 +159,7 @@ fn named(medium: &dyn Medium, error: io::Error) -> io::Error {
     }
 }
 
-/// What a world began with, if it may be gone on with.
+/// Returns the setup of a world, if it may be continued.
 fn judged(
     medium: &dyn Medium,
     setup: &[u8],

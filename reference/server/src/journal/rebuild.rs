@@ -20,9 +20,9 @@ use super::{
 /// A world that was made again.
 pub(super) struct Rebuilt {
     pub(super) world: Replayed,
-    /// Where the newest checkpoint stands, from 1 on.
+    /// The position of the newest checkpoint, from 1 on.
     pub(super) checkpoint: u64,
-    /// Why the one that was there is of no use.
+    /// The reason why the existing one is ignored.
     pub(super) ignored: Option<String>,
 }
 

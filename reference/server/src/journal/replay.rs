@@ -32,7 +32,7 @@ pub(crate) struct Replay {
 }
 
 thread_local! {
-    /// Whether this thread makes a call of a file.
+    /// `true` while this thread makes a call from a file.
     static IS_TRYING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -201,9 +201,9 @@ impl Replay {
 pub(crate) struct Finder {
     replay: Replay,
     at: Timestamp,
-    /// When the world began that is there now.
+    /// The start of the present world.
     begun: Timestamp,
-    /// How many records had been made when the first of it came that leads past the moment.
+    /// The number of records before the first one that leads past the moment.
     before: Option<u64>,
 }
 
@@ -234,7 +234,7 @@ impl Finder {
         Ok(())
     }
 
-    /// When the world began, and how many records lead to the moment if it was after that.
+    /// Returns the start of the world, and the number of records that lead to the moment if it is later.
     pub(crate) fn found(&self) -> (Timestamp, u64) {
         (self.begun, self.before.unwrap_or(self.replay.records))
     }

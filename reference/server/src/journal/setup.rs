@@ -1,4 +1,4 @@
-//! What a kept world began with, and whether a server may go on with it.
+//! The setup of a kept world, and the check that a server may continue it.
 
 use std::io;
 
@@ -11,7 +11,7 @@ const FORMAT: u32 = 2;
 /// The oldest format that this program reads: without outcomes and seals.
 const FORMAT_OLDEST: u32 = 1;
 
-/// How a world began: all of it that decides what its calls come to.
+/// The setup of a world: all of it that decides the results of its calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetupRecord {
@@ -24,9 +24,9 @@ pub(crate) struct SetupRecord {
     key_prefix: String,
     header_prefix: String,
     user_agent: String,
-    /// Whether deliveries go out over the network.
+    /// `true` if deliveries go out over the network.
     posts: bool,
-    /// What its keys carry after the mode: the id of a world that was opened on request.
+    /// The tag of its keys after the mode: the id of a world that was opened on request.
     key_tag: String,
 }
 
@@ -76,7 +76,7 @@ impl SetupRecord {
         serde_json::from_slice(text).is_ok_and(|AnyFormat { format }| format > FORMAT_OLDEST)
     }
 
-    /// What [`SetupRecord::parse`] reads.
+    /// Returns the text that [`SetupRecord::parse`] reads.
     pub(crate) fn text(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("texts and numbers are JSON")
     }
@@ -100,8 +100,8 @@ impl SetupRecord {
         }
     }
 
-    /// Whether a server that was started with these settings may go on with this world. `seed` and `start` as far as
-    /// somebody asked for them.
+    /// Checks that a server with these settings may continue this world. `seed` and `start` are given as far as
+    /// the user asked for them.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl SetupRecord {
     }
 }
 
-/// What is kept does not check out.
+/// Returns an error for damaged storage.
 pub(crate) fn damaged(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }

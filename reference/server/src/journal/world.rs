@@ -46,7 +46,7 @@ impl JournaledWorld {
         BeforeCall::of(&self.sandbox)
     }
 
-    /// Whether a call at `now` lets something happen first.
+    /// Returns `true` if something is due before a call at `now`.
     fn is_due(&self, now: Timestamp) -> bool {
         self.sandbox.next_due().is_some_and(|due| due <= now)
     }
@@ -69,12 +69,12 @@ impl JournaledWorld {
     }
 }
 
-/// Whether a request changes nothing but its key's limit.
+/// Returns `true` if a request changes nothing but its key's limit.
 fn reads(request: &Request<'_>) -> bool {
     matches!(request.method, "GET" | "HEAD")
 }
 
-/// Whether the key was not let in: it is unknown or asks too often. Neither counts.
+/// Returns `true` if the key was refused: it is unknown or above its limit. Neither counts.
 fn is_shut_out(refusal: Option<&Response>) -> bool {
     refusal.is_some_and(|refusal| matches!(refusal.status, 401 | 429))
 }

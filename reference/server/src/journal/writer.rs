@@ -32,24 +32,24 @@ const REST: Duration = Duration::from_secs(3_600);
 /// Lets posts leave.
 type Posts = Box<dyn FnOnce() + Send>;
 
-/// How far the disk has come.
+/// The progress of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Progress {
     /// Counts failures. What was told before one and is not on the disk never will be.
     failures: u64,
-    /// How much of what it was told is on the disk.
+    /// The number of durable inputs.
     durable: u64,
 }
 
-/// What somebody waits for.
+/// The commit that a request waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     failures: u64,
-    /// How much of what the writer was told has to be on the disk.
+    /// The number of inputs that must be durable.
     durable: u64,
 }
 
-/// Whether changes are kept.
+/// The state of durability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeping {
     /// They are.
@@ -80,25 +80,25 @@ struct Queue {
     /// The database that was open when its file was removed or replaced: it can still be read.
     removed: Option<Arc<Disk>>,
     marks: Marks,
-    /// What the next commit adds.
+    /// The content of the next commit.
     batch: Batch,
     /// Posts that leave after it.
     held: Vec<Posts>,
-    /// Whether somebody waits for it.
+    /// `true` if a request waits for it.
     is_urgent: bool,
-    /// How much was told: records, snapshots, returns, posts.
+    /// The number of inputs: records, snapshots, rewinds, posts.
     told: u64,
-    /// How much of it has to be on the disk before an answer leaves.
+    /// The number of inputs that must be durable before an answer leaves.
     must: u64,
-    /// How far the disk has come. Written here first, so that nobody who has the queue asks for another lock.
+    /// The progress of the disk. Written here first, so that a holder of the queue needs no second lock.
     progress: Progress,
-    /// Where the world stood at the end of the last commit, and the marks then.
+    /// The position of the world at the end of the latest commit, and the marks then.
     last: (Option<(Tip, u64)>, Marks),
     kept: Keeping,
-    /// Why the disk failed.
+    /// The reason why the disk failed.
     why: String,
     is_closing: bool,
-    /// What was kept is taken away then.
+    /// `true` if the stored world is to be deleted.
     is_discarded: bool,
 }
 
@@ -266,12 +266,12 @@ impl Writer {
         &self.notices
     }
 
-    /// Whether changes are kept now.
+    /// Returns the present state of durability.
     pub(crate) fn kept(&self) -> Keeping {
         self.queue().kept
     }
 
-    /// Why they are not.
+    /// Returns the reason why changes are not kept.
     pub(crate) fn why(&self) -> String {
         self.queue().why.clone()
     }
@@ -295,12 +295,14 @@ impl Writer {
         queue.removed.clone()
     }
 
-    /// Where the world stood at the end of the last commit, with the time of day then, and the marks then.
+    /// Returns the position of the world at the end of the latest commit, with the time of day then, and the marks
+    /// then.
     pub(super) fn reached(&self) -> (Option<(Tip, u64)>, Marks) {
         self.queue().last.clone()
     }
 
-    /// Where the world stood at the end of the last commit, and the time of day then in microseconds since 1970.
+    /// Returns the position of the world at the end of the latest commit, and the time of day then in microseconds
+    /// since 1970.
     pub(crate) fn stood(&self) -> Option<(Tip, u64)> {
         self.queue().last.0
     }

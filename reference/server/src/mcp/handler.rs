@@ -1,4 +1,4 @@
-//! What the SDK asks us: who we are, which tools there are, and what a call comes to.
+//! The handler of the MCP SDK's requests: server information, tools, and calls.
 
 use http::request::Parts;
 use reference_core::{
@@ -22,7 +22,7 @@ use serde_json::Value;
 use super::{Caller, toolbox::Toolbox};
 use crate::{backend::Backend, config::McpClock, refusal::Refusal};
 
-/// What every key's holder has to know.
+/// The instructions for every client.
 const INSTRUCTIONS: &str = "Tools of a crypto payment service. Amounts are decimal texts such as \"49.90\". Lists \
 come in pages: ask for the next `page` with the `anchor` of the first. Give `idempotency_key` with whatever creates \
 something, so that a repeated call creates nothing twice.";
@@ -30,7 +30,7 @@ const LIVE: &str = "The key is a live key: it sees live objects only, and what i
 const TEST: &str = "The key is a test key: it sees test objects only, and nothing has value.";
 const SANDBOX: &str = "More tools act on the simulated world: pay a charge with `pay`, let blocks come with `mine`, let \
 time pass with `advance`, and read what happened with `list_events`. The clock is everybody's and never goes back.";
-/// How far one call may move the clock, in days.
+/// The number of days by which one call may move the clock.
 const ADVANCE_DAYS_MAX: u64 = 366;
 
 /// Answers the protocol's questions.
@@ -43,7 +43,7 @@ fn caller(context: &RequestContext<RoleServer>) -> Result<&Caller, ErrorData> {
 }
 
 impl Handler {
-    /// Who we are, in words that fit the key that reads them.
+    /// Returns the server information, in words that fit the client's key.
     fn info_for(&self, context: &RequestContext<RoleServer>) -> Result<ServerConfig, ErrorData> {
         let caller = caller(context)?;
         let mode = if caller.admitted.mode() == Mode::Live { LIVE } else { TEST };
@@ -52,8 +52,8 @@ impl Handler {
         Ok(self.get_info().with_instructions(said.join(" ")))
     }
 
-    /// Whether a call may move the clock as it wants to: the clock is everybody's, and a model's mistake must not cost
-    /// others their rate locks.
+    /// Checks that a call may move the clock: it is shared, and a model's mistake must not cost others their rate
+    /// locks.
     fn judge_clock(backend: &Backend, tool: &str, arguments: &JsonObject) -> Result<(), String> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
         let moves = match tool {

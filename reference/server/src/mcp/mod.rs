@@ -33,13 +33,13 @@ use crate::{
 
 const JSON: &str = "application/json";
 
-/// Who calls, for the tools.
+/// The caller of a tool.
 #[derive(Clone)]
 struct Caller {
     /// The world that its key is of.
     backend: Arc<Backend>,
     admitted: Admitted,
-    /// What links start with.
+    /// The start of links.
     base: String,
     /// It may use the simulated world.
     in_sandbox: bool,

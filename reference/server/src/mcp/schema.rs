@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// What a body adds to a tool's arguments.
+/// The arguments that a body adds to a tool.
 #[derive(Default)]
 pub(super) struct Arguments {
     pub(super) properties: Map<String, Value>,

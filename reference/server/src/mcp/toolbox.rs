@@ -12,7 +12,7 @@ use url::form_urlencoded;
 use super::schema;
 use crate::openapi;
 
-/// What of the simulated world stays within one account and mode. The clock is everybody's.
+/// The tools of the simulated world that stay within one account and mode. The clock is shared.
 const SANDBOX_TOOLS: [&str; 25] = [
     "listHappenings",
     "advance",
@@ -41,7 +41,7 @@ const SANDBOX_TOOLS: [&str; 25] = [
     "payLink",
 ];
 
-/// What takes something away that was there, or cannot be undone: time does not go back either.
+/// The tools that remove something, or cannot be undone: time does not go back either.
 const DESTRUCTIVE: [&str; 14] = [
     "advance",
     "mine",
@@ -59,7 +59,7 @@ const DESTRUCTIVE: [&str; 14] = [
     "rotateSecret",
 ];
 
-/// What changes nothing more when it is done again.
+/// The tools that change nothing more when repeated.
 const IDEMPOTENT: [&str; 6] = [
     "changePaymentLink",
     "archivePaymentLink",
@@ -72,7 +72,7 @@ const IDEMPOTENT: [&str; 6] = [
 const IDEMPOTENCY_KEY: &str = "idempotency_key";
 /// Arguments that can only say what the key says.
 const OF_THE_KEY: [&str; 2] = ["account", "mode"];
-/// What stands in one segment of a path as it is.
+/// The characters that stand for themselves in one segment of a path.
 const IN_A_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Every tool, those of the API first.

@@ -16,7 +16,7 @@ pub(super) const KEEP: HeaderValue = HeaderValue::from_static("public, max-age=3
 
 /// The look of every page.
 pub(crate) static FRAME_CSS: Asset = Asset::css("frame", include_str!("../../templates/frame.css"));
-/// What every page does by itself: the clock, changes as they happen, copying.
+/// The script of every page: the clock, live changes, copying.
 pub(crate) static FRAME_JS: Asset = Asset::js("frame", include_str!("../../templates/frame.js"));
 /// The picture in the browser's tab.
 pub(crate) static ICON: Asset = Asset::svg("icon", include_str!("../../templates/icon.svg"));

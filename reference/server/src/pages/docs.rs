@@ -43,7 +43,7 @@ struct Operation {
     path: String,
     summary: String,
     about: String,
-    /// What is given in path, query and headers, and what in the body.
+    /// The fields in path, query and headers, and those in the body.
     takes: [(&'static str, Vec<Field>); 2],
     answers: Vec<(String, String)>,
     /// An answer as it was really given.
@@ -55,7 +55,7 @@ struct Operation {
 
 struct Field {
     name: String,
-    /// Where it stands: `path`, `query`, `header`, or `body`.
+    /// The place of a field: `path`, `query`, `header`, or `body`.
     place: String,
     takes: String,
     is_needed: bool,
@@ -80,7 +80,7 @@ struct DocsPage<'a> {
     site: &'a Site,
     sections: &'a [Section],
     samples: &'static [Sample],
-    /// Who may use the sandbox may try the calls on the page.
+    /// `true` if the caller may use the sandbox, and so try the calls on the page.
     may_try: bool,
 }
 
@@ -128,7 +128,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// What a value stands for: itself, or what it refers to.
+    /// Returns the target of a reference, or the value itself.
     fn resolve<'v>(&'v self, value: &'v Value) -> &'v Value {
         let mut found = value;
         for _ in 0..DEPTH_MAX {
@@ -242,7 +242,7 @@ impl Reader {
         }
     }
 
-    /// What a field takes, in a few words.
+    /// Returns the allowed values of a field, in a few words.
     fn takes(&self, schema: &Value, depth: usize) -> String {
         let schema = self.resolve(schema);
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);

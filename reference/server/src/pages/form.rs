@@ -1,4 +1,4 @@
-//! What a form says.
+//! The fields of a form.
 
 use http::{HeaderMap, header::CONTENT_TYPE};
 use url::form_urlencoded;

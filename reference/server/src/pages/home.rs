@@ -14,7 +14,7 @@ struct HomePage<'a> {
     is_lost: bool,
 }
 
-/// Whether a request comes from a browser that shows a page: it says so in `Accept`, which programs do not.
+/// Returns `true` if a request comes from a browser that shows a page, by its `Accept`.
 pub(crate) fn wants_page(head: &Parts) -> bool {
     let asks = |value: &http::HeaderValue| value.to_str().is_ok_and(|text| text.contains("text/html"));
     matches!(head.method, Method::GET | Method::HEAD) && head.headers.get_all(ACCEPT).iter().any(asks)

@@ -82,7 +82,7 @@ impl Topic {
 pub(crate) struct Part {
     /// Its name on the page.
     pub(crate) id: &'static str,
-    /// What is in it, as HTML.
+    /// The content as HTML.
     pub(crate) html: String,
 }
 

@@ -51,7 +51,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 );
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// What all requests for pages share.
+/// The state that all requests for pages share.
 pub(crate) struct Pages {
     streams: Streams,
     dashboard: Dashboard,
@@ -80,7 +80,7 @@ pub(crate) struct Call<'a> {
     pub(crate) head: &'a Parts,
     /// As the service knows it: without the public prefix.
     pub(crate) path: &'a str,
-    /// What the client called us.
+    /// The host that the client called.
     pub(crate) authority: Option<&'a str>,
     pub(crate) body: &'a RequestBody<'a>,
 }
@@ -96,19 +96,19 @@ impl Call<'_> {
         if self.head.method == Method::HEAD { &Method::GET } else { &self.head.method }
     }
 
-    /// Whether the caller is the owner of this server, who sees more on hosted pages than customers do.
+    /// Checks that the caller is the owner of this server, who sees more on hosted pages than customers do.
     pub(crate) fn admit_owner(&self) -> Result<(), Refusal> {
         dashboard::admit(self)
     }
 
-    /// Whether the caller may use `/sandbox`: this machine, or who knows the token.
+    /// Checks that the caller may use `/sandbox`: this machine, or a caller with the token.
     pub(crate) fn admit(&self) -> Result<(), Refusal> {
         let Call { backend, ends, head, authority, .. } = self;
         gate::admit(*ends, head, *authority, &backend.addresses, &backend.token)
     }
 
-    /// Whether a form that was sent is on a page of ours, by what the browser says of it. A caller that is no
-    /// browser says nothing, and no page can make it call.
+    /// Checks that a form was sent from one of our pages, by the browser's headers. A caller that is no browser
+    /// sends none, and no page can make it call.
     pub(crate) fn admit_form(&self) -> Result<(), Refusal> {
         let headers = &self.head.headers;
         let called = self.authority.unwrap_or_default();
@@ -126,7 +126,7 @@ impl Call<'_> {
         self.asker().ask(method, path, body).await
     }
 
-    /// What asks the world when this call is over.
+    /// Returns the client of the world for after this call.
     pub(crate) fn asker(&self) -> Asker {
         let base = self.backend.addresses.base(self.authority).into_owned();
         Asker {
@@ -137,7 +137,7 @@ impl Call<'_> {
         }
     }
 
-    /// What every page is drawn with.
+    /// Returns the context of every page.
     pub(crate) fn site(&self) -> Result<Site, Refusal> {
         self.asker().site()
     }
@@ -153,7 +153,7 @@ pub(crate) struct Asker {
     base: String,
 }
 
-/// What the world answered.
+/// The answer of the world.
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     pub(crate) json: Value,
@@ -165,7 +165,7 @@ impl Reply {
         self.status.is_success()
     }
 
-    /// What the world has to say against it.
+    /// Returns the error message of the world.
     pub(crate) fn message(&self) -> &str {
         self.json["message"].as_str().unwrap_or_default()
     }
@@ -192,7 +192,7 @@ impl Asker {
         Ok((StatusCode::from_u16(response.status).map_err(|_| Refusal::Broken)?, response.body))
     }
 
-    /// What every page is drawn with.
+    /// Returns the context of every page.
     pub(crate) fn site(&self) -> Result<Site, Refusal> {
         let (now, pace) = self.backend.host.clock()?;
         Ok(Site {
@@ -207,20 +207,20 @@ impl Asker {
     }
 }
 
-/// What every page is drawn with.
+/// The context of every page.
 pub(crate) struct Site {
     prefix: String,
-    /// What absolute links start with.
+    /// The start of absolute links.
     pub(crate) base: String,
-    /// What the service clock shows.
+    /// The time of the service clock.
     pub(crate) now: Timestamp,
-    /// How many seconds it goes on in a second of real time.
+    /// The speed of the clock in seconds per second of real time.
     pub(crate) pace: u64,
     /// The time of day.
     pub(crate) real: Timestamp,
     /// The token of forms that act with the rights of the server's owner.
     pub(crate) form_word: String,
-    /// Where the page's stream of changes is, if it has one.
+    /// The address of the page's stream of changes, if it has one.
     pub(crate) live: Option<String>,
 }
 
@@ -230,7 +230,7 @@ impl Site {
         format!("{}{path}", self.prefix)
     }
 
-    /// Where an asset is.
+    /// Returns the address of an asset.
     pub(crate) fn asset(&self, asset: &Asset) -> String {
         format!("{}/assets/{}", self.prefix, asset.file())
     }

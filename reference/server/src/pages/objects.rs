@@ -147,7 +147,7 @@ pub(crate) struct Customer {
 }
 
 impl Customer {
-    /// What is known, with its name.
+    /// Returns the known facts with their names.
     pub(crate) fn facts(&self) -> Vec<(&str, &str)> {
         let all = [
             ("Name", &self.name),
@@ -247,7 +247,7 @@ impl Link {
         self.amount.as_deref().map(|amount| words::price(amount, &self.currency))
     }
 
-    /// What the customer may say: `Between 5.00 and 100.00`.
+    /// Returns the range of the customer's price: `Between 5.00 and 100.00`.
     pub(crate) fn bounds(&self) -> Option<String> {
         let said = |amount: &String| words::fiat(amount);
         match (&self.min_amount, &self.max_amount) {
@@ -276,7 +276,7 @@ pub(crate) struct Event {
     pub(crate) created_at: Moment,
 }
 
-/// What an event is about.
+/// The object of an event.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Subject {
     pub(crate) code: String,

@@ -1,4 +1,4 @@
-//! How pages say times and amounts.
+//! The words for times and amounts on pages.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use reference_core::time::{Span, Timestamp};
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// How pages say a moment, in UTC.
+/// The words for a moment on pages, in UTC.
 pub(crate) trait MomentWords {
     /// As machines read it: `2026-09-20T10:05:41.000000Z`.
     fn iso(&self) -> String;
@@ -32,7 +32,7 @@ pub(crate) trait MomentWords {
         moment(&self.iso())
     }
 
-    /// How far it is from `now`, in words: `in 5 minutes`, `2 hours ago`.
+    /// Returns the distance from `now` in words: `in 5 minutes`, `2 hours ago`.
     fn from(&self, now: &Timestamp) -> String;
 }
 
@@ -85,7 +85,8 @@ pub(crate) fn length(of: Duration) -> String {
     format!("{n} {unit}{}", if n == 1 { "" } else { "s" })
 }
 
-/// How far the service clock is from real time: `2 days ahead of real time`; `None` for less than two seconds.
+/// Returns the distance of the service clock from real time: `2 days ahead of real time`; `None` for less than two
+/// seconds.
 pub(crate) fn away(service: Timestamp, real: Timestamp) -> Option<String> {
     let (ahead, behind) = (service.since(real), real.since(service));
     let said = |of: Span| length(Duration::from_micros(of.0));

@@ -84,7 +84,7 @@ impl WebhookSender {
         }
     }
 
-    /// Where a forward leads. The rule is not asked: that is what a forward is for.
+    /// Connects to the target of a forward. The address rule does not apply: that is the purpose of a forward.
     async fn forwarded(
         &self,
         share: &Share,

@@ -23,7 +23,7 @@ const EXCERPT_BYTES: usize = 2 * 1_024;
 /// Headers of an answer that are kept for the log, and bytes of each value.
 const HEADERS_KEPT: usize = 64;
 const HEADER_VALUE_KEPT: usize = 512;
-/// How long saying goodbye may take, when all has been said.
+/// The time for an orderly end of a connection.
 const GOODBYE: Duration = Duration::from_millis(100);
 
 /// Posts, and reads the answer. What is known so far is always in the record, because the caller may break

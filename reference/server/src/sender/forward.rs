@@ -19,7 +19,7 @@ pub struct Forward {
     pub(super) target: Target,
 }
 
-/// Where a forward leads.
+/// The target of a forward.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) is_encrypted: bool,
@@ -28,7 +28,7 @@ pub(super) struct Target {
     pub(super) called: Called,
 }
 
-/// What the target is called in the `Host` header and in its certificate.
+/// The name of the target in the `Host` header and in its certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Called {
     /// As the endpoint, as with curl's `--connect-to`.
@@ -71,12 +71,12 @@ impl Forward {
         Ok(Forward { host: source.host().clone(), port: source.port(), target: Target::parse(to)? })
     }
 
-    /// Whether it leads from the same host and port as another.
+    /// Returns `true` if it has the same host and port as another.
     pub(super) fn replaces(&self, other: &Forward) -> bool {
         self.host == other.host && self.port == other.port
     }
 
-    /// Whether it is the way to this endpoint.
+    /// Returns `true` if it applies to this endpoint.
     pub(super) fn serves(&self, url: &EndpointUrl) -> bool {
         self.host == *url.host() && self.port == url.port()
     }
@@ -129,8 +129,8 @@ impl LocalHandler {
     }
 }
 
-/// Whether an address was refused because it is one of this machine or of a private network, where developers have
-/// their handlers.
+/// Returns `true` if an address was refused because it is one of this machine or of a private network, where
+/// developers have their handlers.
 pub(super) fn is_local(refusal: &Refusal) -> bool {
     match refusal {
         Refusal::SingleLabel { .. } | Refusal::LocalName { .. } => true,

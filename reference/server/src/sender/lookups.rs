@@ -18,7 +18,7 @@ use tokio::{
 
 use super::{Resolve, Tenant, WorldNo, queue::may_take};
 
-/// Whose share of the lookups is used.
+/// The share of lookups in use.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Share {
     /// Deliveries of an account.

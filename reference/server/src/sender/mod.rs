@@ -54,7 +54,7 @@ use crate::clock;
 
 /// Forwards that may be added to a running server.
 const FORWARDS_MAX: usize = 64;
-/// What to do about a receiver that turned out to be on this machine or in a private network.
+/// The hint for a receiver on this machine or in a private network.
 const LOCAL_HINT: &str = "to reach a handler on this machine, start with `chargeproof serve --forward-to http://localhost:3000/hooks`";
 
 /// Posts deliveries, any number at a time.
@@ -71,7 +71,7 @@ pub(crate) struct WebhookSender {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WorldNo(pub(crate) u64);
 
-/// Who has a share of places and lookups of their own: an account of a world.
+/// The holder of a share of delivery slots and lookups: an account of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tenant {
     pub(crate) world: WorldNo,
@@ -86,14 +86,14 @@ pub(crate) struct WorldAttempt {
 
 /// The worlds that attempts come from and are reported to.
 pub(crate) trait AttemptOwners: Send + Sync {
-    /// Whether somebody still waits for what becomes of a world's attempts.
+    /// Returns `true` if the results of a world's attempts are still wanted.
     fn is_open(&self, world: WorldNo) -> bool;
 
     /// An attempt ended. Called once for each.
     fn end_attempt(&self, world: WorldNo, id: AttemptId, report: AttemptReport);
 }
 
-/// What is known of an attempt so far, whenever it is broken off.
+/// The record of an attempt so far, wherever it ends.
 #[derive(Default)]
 struct Record {
     status: Option<u16>,
@@ -178,7 +178,7 @@ impl WebhookSender {
         forwards.iter().map(ToString::to_string).collect()
     }
 
-    /// Where deliveries to an endpoint are forwarded to.
+    /// Returns the target of the forward for an endpoint.
     fn target_of(&self, url: &EndpointUrl) -> Option<Target> {
         let forwards = self.forwards.read().unwrap_or_else(PoisonError::into_inner);
         forwards.iter().find(|forward| forward.serves(url)).map(|forward| forward.target.clone())

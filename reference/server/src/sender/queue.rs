@@ -1,10 +1,10 @@
-//! Which delivery is posted next: accounts take turns, and within an account its hosts do.
+//! The order of deliveries: accounts take turns, and within an account its hosts do.
 //!
-//! Pure: knows neither sockets nor time. What is slow for one account costs another nothing, and a host that
-//! is slow fills its own queue and no other.
+//! Pure: it knows neither sockets nor time. A slow receiver of one account delays no other account, and a slow
+//! host fills its own queue and no other.
 //!
-//! Nothing is turned away: whatever waits here is a delivery that the world holds anyway, and refusing it would
-//! use up one of its attempts.
+//! Nothing is refused: every waiting delivery is one that the world holds anyway, and refusing it would use up one
+//! of its attempts.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,7 +17,7 @@ pub(super) fn may_take(held: usize, free: usize, total: usize) -> bool {
     held < if held == 0 { free } else { free.saturating_sub(total / RESERVE_PART) }
 }
 
-/// How many posts may be under way.
+/// The number of posts that may run at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Places {
     /// In all.
@@ -34,7 +34,7 @@ pub(super) enum Pace {
     Slow,
 }
 
-/// What waits to be posted, by account and host.
+/// The posts that wait, by account and host.
 pub(super) struct SendQueue<A, T> {
     places: Places,
     accounts: BTreeMap<A, AccountQueue<T>>,

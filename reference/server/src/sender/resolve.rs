@@ -1,4 +1,4 @@
-//! How names become addresses.
+//! The resolution of names to addresses.
 
 use std::{
     fmt,

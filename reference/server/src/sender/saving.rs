@@ -1,4 +1,4 @@
-//! What the world has to know of a name before it saves an endpoint with it.
+//! The facts about a name that the world needs before it saves an endpoint.
 
 use std::{io, net::IpAddr};
 
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{LocalHandler, Tenant, WebhookSender, WorldNo, forward::is_local, lookups::Share};
 
-/// What was heard of a name.
+/// The result of a host check.
 pub(crate) enum HostCheck {
     /// It resolves to these; to none if nobody knows it.
     Resolved {
@@ -76,12 +76,12 @@ impl WebhookSender {
     }
 }
 
-/// Whether a request may save an endpoint. Cheap, because every request is asked.
+/// Returns `true` if a request may save an endpoint. Cheap, because every request is checked.
 pub(crate) fn may_save(request: &Request<'_>) -> bool {
     matches!(request.method, "POST" | "PATCH") && request.path.starts_with("/sandbox/endpoints")
 }
 
-/// What is wrong with a local address, and how a handler there is reached all the same.
+/// Returns the error for a local address, with the way to reach a handler there.
 fn local(refusal: &str, handler: &LocalHandler) -> HostCheck {
     let target = handler.target();
     HostCheck::Local(format!(

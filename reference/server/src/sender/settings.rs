@@ -1,4 +1,4 @@
-//! What the webhook sender is told at the start.
+//! The settings of the webhook sender.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,23 +6,23 @@ use simulator::sandbox::Reach;
 
 use super::{Forward, Resolve, SystemResolver};
 
-/// How deliveries go out.
+/// The settings of the webhook sender.
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
-    /// How far deliveries reach. [`Reach::Simulated`] opens no socket.
+    /// The reach of deliveries. [`Reach::Simulated`] opens no socket.
     pub reach: Reach,
     /// Certificates to believe beside the usual ones, in PEM.
     pub extra_roots: Option<Vec<u8>>,
     /// Hosts that stand for others, for development. The first that fits is taken.
     pub forwards: Vec<Forward>,
-    /// What looks names up.
+    /// The resolver of names.
     pub resolver: Arc<dyn Resolve>,
-    /// How long and how much.
+    /// The bounds.
     pub bounds: SenderBounds,
 }
 
 impl Default for SenderConfig {
-    /// Nothing leaves the process.
+    /// Returns settings with which nothing leaves the process.
     fn default() -> SenderConfig {
         SenderConfig {
             reach: Reach::Simulated,
@@ -34,7 +34,7 @@ impl Default for SenderConfig {
     }
 }
 
-/// How long a post may take, and how many there may be.
+/// The bounds on the duration and number of posts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderBounds {
     /// For looking the name up, connecting and TLS together.

@@ -1,4 +1,4 @@
-//! Whose certificates are believed.
+//! The trusted certificate authorities.
 
 use std::{io, sync::Arc};
 

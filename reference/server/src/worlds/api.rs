@@ -21,7 +21,7 @@ use crate::{
 
 const PATH: &str = "/sandbox/worlds";
 
-/// Whether a path of the first world is this list's.
+/// Returns `true` if a path of the first world belongs to this list.
 pub(crate) fn is_at(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -43,7 +43,7 @@ struct WorldRecord<'a> {
     ttl: Option<String>,
     /// Bytes of memory that it holds, estimated.
     memory: u64,
-    /// What its clock shows.
+    /// The time of its clock.
     now: String,
 }
 
@@ -92,7 +92,7 @@ pub(crate) async fn answer(
     }
 }
 
-/// Why there is no answer.
+/// The reason for a refusal.
 enum Refused {
     By(Response),
     Unknown,

@@ -22,7 +22,7 @@ const WORLDS: &str = "worlds";
 /// Bytes of a journal that are kept in memory, of each world.
 const CACHE_BYTES: usize = 64 * 1_024;
 
-/// What a directory says of its world besides how it began.
+/// The record in a directory of its world, besides the setup.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OpeningRecord {
@@ -32,7 +32,7 @@ struct OpeningRecord {
     ttl_micros: Option<u64>,
 }
 
-/// Where worlds are kept that are opened on request.
+/// The directory of worlds that are opened on request.
 pub(super) struct WorldsDirectory {
     path: PathBuf,
     options: DirectoryOptions,
@@ -55,7 +55,7 @@ impl WorldsDirectory {
         Started::on_disk(Arc::new(self.of(id.as_str())), record, world)
     }
 
-    /// What stands in it, by name. One that is not there is empty.
+    /// Returns the names in it. A missing directory is empty.
     fn names(&self) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -128,7 +128,7 @@ impl Worlds {
         self.waiting.notice(notice);
     }
 
-    /// How far that is.
+    /// Returns the progress.
     pub(crate) fn openings(&self) -> watch::Receiver<Openings> {
         self.waiting.openings()
     }

@@ -52,16 +52,16 @@ const SEED_BITS: u32 = 53;
 pub(crate) struct Worlds {
     first: Arc<Backend>,
     shared: Shared,
-    /// How a world begins if nobody says otherwise.
+    /// The defaults of a new world.
     usual: Terms,
-    /// What keys begin with.
+    /// The starts of keys.
     key_starts: [String; 2],
     opened: RwLock<Opened>,
     /// Worlds that are open beside the first, for those who need no lock.
     open: AtomicUsize,
     /// Rings when a world opens that may end by itself.
     opened_with_ttl: Notify,
-    /// Where worlds are kept that are opened; `None` if they end with the server.
+    /// The directory of opened worlds; `None` if they end with the server.
     directory: Option<WorldsDirectory>,
     memory: Arc<MemoryBudget>,
     /// Worlds in it that are not open yet.
@@ -90,11 +90,11 @@ pub(crate) struct OpenedWorld {
     keeper: Option<AbortHandle>,
 }
 
-/// When a world was last used.
+/// The latest use of a world.
 struct Usage {
     /// Requests that are being answered.
     under_way: usize,
-    /// When the last one was over.
+    /// The end of the latest request.
     idle_since: Instant,
 }
 
@@ -102,7 +102,7 @@ struct Usage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooManyWorlds;
 
-/// Why no world was opened.
+/// The reason why no world was opened.
 pub(crate) enum NotOpened {
     TooMany(TooManyWorlds),
     /// All worlds hold as much memory as they may: a sentence without its end.
@@ -129,7 +129,7 @@ pub(crate) struct Census {
     pub(crate) held_bytes_max: u64,
 }
 
-/// What a world that is about to open is called, and what it may hold at first.
+/// The id and the memory of a world that is about to open.
 struct Reservation {
     no: WorldNo,
     id: Code,
@@ -144,7 +144,7 @@ impl OpenedWorld {
         self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When it ends unless it is used again; `None` if it never ends by itself.
+    /// Returns the time at which it ends unless it is used again; `None` if it never ends by itself.
     fn ends_at(&self, now: Instant) -> Option<Instant> {
         let usage = self.usage();
         let from = if usage.under_way > 0 { now } else { usage.idle_since };
@@ -200,7 +200,7 @@ impl Worlds {
         &self.first
     }
 
-    /// How a world begins if nobody says otherwise.
+    /// Returns the defaults of a new world.
     pub(crate) fn usual(&self) -> &Terms {
         &self.usual
     }
@@ -358,7 +358,7 @@ impl Worlds {
         opened.worlds.get(opened.by_id.get(&id)?).cloned()
     }
 
-    /// What is behind an open world; `None` is the first.
+    /// Returns the backend of an open world; `None` is the first.
     pub(crate) fn backend(&self, id: Option<Code>) -> Option<Arc<Backend>> {
         match id {
             None => Some(Arc::clone(&self.first)),

@@ -1,4 +1,4 @@
-//! What somebody wants of a new world.
+//! The options of a new world.
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -20,9 +20,9 @@ use crate::{
 const FIELDS: [&str; 8] = ["name", "seed", "start", "clock", "speed", "rate_limit", "ttl", "from"];
 /// Those of them that decide what a world's calls come to: one that goes on from another has them from there.
 const GIVEN: [&str; 3] = ["seed", "start", "rate_limit"];
-/// How fast a fast clock goes if nobody says.
+/// The default speed of a fast clock.
 const SPEED: NonZeroU32 = NonZeroU32::new(60).expect("a constant above zero");
-/// How long a world may be idle at least and at most, where it ends by that.
+/// The shortest and the longest idle time after which a world may end.
 const TTL: (Span, Span) = (Span::secs(1), Span::days(7));
 
 /// The world that a new one goes on from, and where.
@@ -31,7 +31,7 @@ pub(crate) struct Origin {
     pub(crate) moment: WorldMoment,
 }
 
-/// What somebody wants of a new world.
+/// The options of a new world.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
     /// For people; worlds of one name have one seed, if none is given.

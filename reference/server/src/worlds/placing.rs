@@ -1,4 +1,4 @@
-//! Which world a request is for: the one that its path names, or else its key.
+//! The world of a request: the one that its path names, or else its key.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -63,7 +63,7 @@ impl Worlds {
         Ok(AddressedWorld { first: &self.first, stay, path })
     }
 
-    /// Whether kept worlds are yet to be opened.
+    /// Returns `true` if kept worlds are yet to be opened.
     pub(crate) fn has_waiting(&self) -> bool {
         self.waiting.left() > 0
     }
@@ -100,7 +100,7 @@ impl Worlds {
         }
     }
 
-    /// What follows the mode of a key; `None` if it is no key.
+    /// Returns the part of a key after its mode; `None` if it is no key.
     fn secret_of<'h>(&self, shown: &'h HeaderValue) -> Option<&'h [u8]> {
         let text = bearer(Some(shown.as_bytes()))?;
         self.key_starts.iter().find_map(|start| text.strip_prefix(start.as_bytes()))

@@ -16,11 +16,11 @@ use tokio::sync::watch;
 pub struct LostWorld {
     /// Its id, or the name of what stands in its place.
     pub id: String,
-    /// Why, with where it is.
+    /// The reason, with the place.
     pub why: String,
 }
 
-/// How far the server is with opening the worlds that were kept.
+/// The progress of opening the kept worlds.
 #[derive(Clone, Debug, Default)]
 pub struct Openings {
     /// Those that are yet to be opened.
@@ -36,7 +36,7 @@ pub struct Openings {
 #[derive(Default)]
 pub(super) struct WaitingWorlds {
     queue: Mutex<OpeningQueue>,
-    /// How many there are, for those who need no lock.
+    /// The number left, for readers without the lock.
     left: AtomicUsize,
     told: watch::Sender<Openings>,
 }
@@ -90,7 +90,7 @@ impl WaitingWorlds {
         self.queue().next.clear();
     }
 
-    /// How many are not open yet. Takes no lock.
+    /// Returns the number that are not open yet. Takes no lock.
     pub(super) fn left(&self) -> usize {
         self.left.load(Ordering::Acquire)
     }

@@ -1,10 +1,10 @@
-//! What bodies of requests say, as far as the model needs it.
+//! The request bodies, as far as the model needs them.
 
 use serde::Deserialize;
 
 use crate::model::{Account, Question, money};
 
-/// What bodies of requests say, as far as it matters here.
+/// The request bodies, as far as the model needs them.
 #[derive(Default, Deserialize)]
 pub(super) struct Asked {
     pub(super) asset: Option<String>,
@@ -61,7 +61,7 @@ impl Asked {
         cents(self.amount.as_deref())
     }
 
-    /// What an account says, where it says it.
+    /// Applies the settings that the request names.
     pub(super) fn change(self, account: &mut Account) {
         let percent = |text: Option<String>, before| {
             let hundredths = text.and_then(|text| money::read(&text, 2));

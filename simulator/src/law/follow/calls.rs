@@ -1,4 +1,4 @@
-//! What people do, as a record has it: each call is done in the model, and its answer compared.
+//! The calls of a record: each is made in the model, and its answer compared.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ struct PayAnswer {
     txid: String,
 }
 
-/// What a charge must cost.
+/// The expected price of a charge.
 struct ChargePrice {
     /// `None` if nobody can say.
     cents: Option<u64>,
@@ -73,7 +73,7 @@ struct ChargePrice {
     link: Option<usize>,
 }
 
-/// What idempotency goes by: the query and the body.
+/// Returns the bytes that idempotency compares: the query and the body.
 fn request_of(call: &RecordedCall) -> Vec<u8> {
     [call.query.as_deref().unwrap_or_default().as_bytes(), b"\n", &call.body].concat()
 }
@@ -184,7 +184,7 @@ impl Follower<'_> {
         true
     }
 
-    /// Whether a request came before, or only its key: then it does nothing.
+    /// Returns `true` if a request, or only its key, came before: then it changes nothing.
     fn is_repeat(&mut self, at: Timestamp, call: &RecordedCall) -> bool {
         let Some((id, key)) = self.asker(call).zip(call.idempotency_key.as_ref()) else { return false };
         let place = format!("{} {}", call.method, call.path);
@@ -249,7 +249,7 @@ impl Follower<'_> {
         }
     }
 
-    /// What a charge by a link must cost; `None` if the request must be refused.
+    /// Returns the expected price of a charge opened by a link; `None` if the request must be refused.
     fn price_of_link(
         &mut self,
         at: Timestamp,
@@ -279,7 +279,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Where no rate is to be had nothing is opened.
+    /// Checks that nothing is opened without a rate.
     fn check_rate(
         &mut self,
         at: Timestamp,
@@ -298,7 +298,7 @@ impl Follower<'_> {
         }
     }
 
-    /// What a merchant writes on a charge comes back as it was written.
+    /// Checks that the merchant's texts on a charge are returned as they were written.
     fn check_texts(&mut self, at: Timestamp, code: &str, asked: &Asked) {
         let Some((_, seen)) = self.shown.charge(code) else { return };
         let same_text = asked.description.is_none() || seen.description == asked.description;
@@ -532,7 +532,7 @@ impl Follower<'_> {
     }
 }
 
-/// Whether the limit refused it; another law judges that.
+/// Returns `true` if the rate limit refused it; another invariant judges that.
 fn is_limited(call: &RecordedCall) -> bool {
     call.status == 429 && call.retry_after.is_some() && !call.path.ends_with("/send")
 }
@@ -551,7 +551,7 @@ const LINK_TERMS: [&str; 10] = [
     "expires_at",
 ];
 
-/// Whether a request says nothing but what the model knows.
+/// Returns `true` if a request has no fields but those that the model knows.
 fn says_only(body: &[u8], known: &[&str]) -> bool {
     let asked: BTreeMap<String, IgnoredAny> = serde_json::from_slice(body).unwrap_or_default();
     asked.keys().all(|name| known.contains(&name.as_str()))

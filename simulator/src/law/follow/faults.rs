@@ -1,4 +1,4 @@
-//! What goes wrong around a charge, so that a report can say which faults met which events.
+//! The faults around a charge, for reports of which faults met which events.
 
 use std::collections::BTreeMap;
 
@@ -30,12 +30,12 @@ impl FaultSet {
         FaultSet(self.0 | other.0)
     }
 
-    /// Whether it is among them.
+    /// Returns `true` if the set contains the fault.
     pub fn has(self, fault: Fault) -> bool {
         self.0 & (1 << fault as u64) != 0
     }
 
-    /// Nothing went wrong.
+    /// Returns `true` if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -49,23 +49,23 @@ impl FromIterator<Fault> for FaultSet {
 
 type ChainId = (Mode, Asset);
 
-/// What goes wrong in a world, and since when or until when.
+/// The faults of a world, and the times from or until which they act.
 #[derive(Default)]
 pub(super) struct FaultTracker {
-    /// What was done to a transaction.
+    /// The faults of each transaction.
     transactions: BTreeMap<String, FaultSet>,
     /// Faults of a chain that last until they are mended.
     lasting: BTreeMap<ChainId, FaultSet>,
-    /// When a fault last struck a chain.
+    /// The time at which each fault last struck a chain.
     struck: BTreeMap<ChainId, BTreeMap<Fault, Timestamp>>,
-    /// When a fault last struck everybody.
+    /// The time at which each fault last struck the whole world.
     everywhere: BTreeMap<Fault, Timestamp>,
     /// Merchants that are in trouble.
     merchants: BTreeMap<String, FaultSet>,
 }
 
 impl FaultTracker {
-    /// What was done to a transaction.
+    /// Returns the faults of a transaction.
     pub(super) fn of(&self, txid: &str) -> FaultSet {
         self.transactions.get(txid).copied().unwrap_or_default()
     }
@@ -121,13 +121,13 @@ impl FaultTracker {
         }
     }
 
-    /// What is wrong with the whole world now.
+    /// Returns the faults of the whole world now.
     pub(super) fn everywhere(&self, now: Timestamp) -> FaultSet {
         let recent = recent(&self.everywhere, now);
         self.merchants.values().fold(recent, |all, faults| all.with(*faults))
     }
 
-    /// What is wrong around a charge now, beside what befell its own transfers.
+    /// Returns the faults around a charge now, without those of its own transfers.
     pub(super) fn around(&self, now: Timestamp, chain: ChainId) -> FaultSet {
         let lasting = self.lasting.get(&chain).copied().unwrap_or_default();
         let struck = self.struck.get(&chain).map_or(FaultSet::default(), |struck| recent(struck, now));
@@ -139,7 +139,7 @@ fn recent(struck: &BTreeMap<Fault, Timestamp>, now: Timestamp) -> FaultSet {
     struck.iter().filter(|(_, at)| now.since(**at) < AFTERMATH).map(|(fault, _)| *fault).collect()
 }
 
-/// What a payment brings with it.
+/// Returns the faults that a payment brings.
 pub(super) fn of_payment(asked: &Asked) -> FaultSet {
     let fee = match asked.fee.as_deref() {
         Some("low") => Some(Fault::LowFee),

@@ -26,7 +26,7 @@ pub struct ExpectedEvent {
     /// Its place in the record: twice the number of the entry that it came before, and one more if that entry led
     /// to it.
     pub place: usize,
-    /// When.
+    /// The time.
     pub at: Timestamp,
     /// The type of the event.
     pub kind: &'static str,
@@ -34,25 +34,25 @@ pub struct ExpectedEvent {
     pub subject: String,
     /// The status of the subject then.
     pub status: &'static str,
-    /// Where the chain stood for the charge.
+    /// The situation of the chain for the charge.
     pub situation: Situation,
-    /// What had gone wrong around it.
+    /// The faults around it.
     pub faults: FaultSet,
 }
 
-/// What is known when a record begins.
+/// The facts known when a record begins.
 pub struct Beginning<'a> {
     /// The id of the account that the world started with.
     pub account: &'a str,
-    /// What matters of that account.
+    /// The relevant settings of that account.
     pub terms: Account,
     /// The key of each mode that the world started with.
     pub keys: [(String, Mode); 2],
-    /// What never changes of a charge, as it is shown.
+    /// The constant fields of each charge, as they were shown.
     pub shown: &'a Shown,
 }
 
-/// What a code names, as a number in its book.
+/// The object of a code, as a number in its book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Object {
     Charge(usize),
@@ -62,13 +62,13 @@ enum Object {
 
 /// The model beside a record.
 pub struct Follower<'a> {
-    /// How everything must be.
+    /// The expected state.
     pub model: Model,
     /// The public names of everything.
     pub ids: BTreeMap<BookId, Ids>,
-    /// What must have been recorded, in order.
+    /// The expected events, in order.
     pub expected: Vec<ExpectedEvent>,
-    /// What was answered or posted otherwise than it must be.
+    /// The differences between actual and expected answers and posts.
     pub findings: Findings,
     /// Links with terms that the model does not know.
     pub unknown_links: BTreeSet<(BookId, usize)>,
@@ -80,7 +80,7 @@ pub struct Follower<'a> {
     addresses: BTreeMap<(Mode, Asset, &'a str), (BookId, usize)>,
     answers: Vec<(u16, Bytes)>,
     faults: FaultTracker,
-    /// What befell the transfers of a charge.
+    /// The faults of the transfers of each charge.
     of_charges: BTreeMap<(BookId, usize), FaultSet>,
     posts: Posts<'a>,
     place: usize,
@@ -144,7 +144,7 @@ impl<'a> Follower<'a> {
         self.accounts.iter().position(|account| account == id)
     }
 
-    /// Whose key a call shows.
+    /// Returns the book of the key in a call.
     fn asker(&self, call: &RecordedCall) -> Option<BookId> {
         call.bearer.as_ref().and_then(|bearer| self.bearers.get(bearer)).copied()
     }

@@ -43,7 +43,7 @@ struct FirstPost<'a> {
     endpoint: Code,
 }
 
-/// What is known of endpoints and posts.
+/// The known endpoints and posts.
 #[derive(Default)]
 pub(super) struct Posts<'a> {
     /// Endpoints by their ids, and what is signed with.
@@ -58,12 +58,12 @@ pub(super) struct Posts<'a> {
     first: BTreeMap<Uuid, FirstPost<'a>>,
     /// The ids of events that an endpoint was sent.
     sent: BTreeSet<(Code, String)>,
-    /// What an event is about, by its id.
+    /// The object of each event, by its id.
     subjects: BTreeMap<String, (String, &'static str)>,
 }
 
 impl Posts<'_> {
-    /// What a book has recorded since it was last noted: numbers of events and of deliveries.
+    /// Takes the events and deliveries that a book recorded since the last call, as ranges of numbers.
     pub(super) fn news(&mut self, id: BookId, book: &Book) -> (Range<usize>, Range<usize>) {
         let noted = self.noted.entry(id).or_default();
         let news = (noted.0..book.events.len(), noted.1..book.deliveries.len());
@@ -301,7 +301,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// What was delivered under an id is read under it through the API, if events were read at all.
+    /// Checks that each delivered event can be read under its id through the API, if events were read at all.
     pub(crate) fn compare_event_ids(&self, shown: &Shown) -> Findings {
         let mut findings = Findings::default();
         let events = shown.books.values().flat_map(|book| &book.events);
@@ -320,7 +320,7 @@ impl<'a> Follower<'a> {
         findings
     }
 
-    /// Nothing may be left to be delivered.
+    /// Checks that no delivery is left.
     pub(super) fn finish_posts(&mut self) {
         for (id, no) in std::mem::take(&mut self.posts.fresh) {
             let book = self.model.book(id);

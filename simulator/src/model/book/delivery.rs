@@ -22,7 +22,7 @@ pub const TRIES: usize = 14;
 /// So many failed deliveries in a row switch an endpoint off.
 const FAILED_IN_A_ROW: u32 = 15;
 
-/// Whether an endpoint gets anything.
+/// The switch of an endpoint: on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words say it")]
 pub enum EndpointSwitch {
@@ -36,7 +36,7 @@ pub enum EndpointSwitch {
 pub struct EndpointModel {
     /// The types of events it wants.
     pub types: BTreeSet<String>,
-    /// Whether it is on.
+    /// The switch.
     pub switch: EndpointSwitch,
     /// Deliveries that failed since the last that did not.
     pub failed_in_a_row: u32,
@@ -44,7 +44,7 @@ pub struct EndpointModel {
     pub secret: usize,
 }
 
-/// Where a delivery stands.
+/// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words of the contract")]
 pub enum DeliveryState {
@@ -60,11 +60,11 @@ pub enum DeliveryState {
 pub struct Delivery {
     /// The number of the event; `None` for a test.
     pub event: Option<usize>,
-    /// When it was made.
+    /// The time of fan-out.
     pub opened: Timestamp,
     /// The number of the endpoint.
     pub endpoint: usize,
-    /// Where it stands.
+    /// The state.
     pub state: DeliveryState,
     /// Attempts that ended, over all resends.
     pub attempts: u32,
@@ -218,7 +218,7 @@ impl Book {
         }
     }
 
-    /// Nobody knows how an attempt in flight ended: it is due again, and that try does not count.
+    /// Restarts the service: an attempt in flight has no known result, is due again, and does not count.
     pub(in crate::model) fn restart(&mut self, now: Timestamp) {
         for delivery in self.deliveries.iter_mut().filter(|it| it.state == DeliveryState::InFlight) {
             delivery.tries -= usize::from(delivery.kept.is_none());

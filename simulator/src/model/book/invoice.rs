@@ -125,7 +125,7 @@ impl Book {
         self.record(at, "invoice.sent", Subject::Invoice(no), Details::None);
     }
 
-    /// Somebody looks at the hosted page: the first time is recorded.
+    /// Opens the hosted page: the first view is recorded.
     pub fn view(&mut self, now: Timestamp, no: usize) {
         if self.invoices[no].viewed_at.is_none() {
             self.invoices[no].viewed_at = Some(now);
@@ -152,8 +152,8 @@ impl Book {
         Ok(())
     }
 
-    /// What choosing a coin on the hosted page comes to: the charge that waits in this coin already, or `None` if one
-    /// must be opened with [`Book::switch`].
+    /// Chooses a coin on the hosted page. Returns the pending charge in this coin, or `None` if one must be opened
+    /// with [`Book::switch`].
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ pub enum Pricing {
     },
 }
 
-/// What a payment link asks its customers.
+/// A question that a payment link asks its customers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words of the contract")]
 pub struct Question {
@@ -45,7 +45,7 @@ pub struct LinkModel {
     pub views: u64,
 }
 
-/// What a customer of a link asks for.
+/// The order of a link's customer.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// The coin; `None` if it is no coin that is known.
@@ -70,7 +70,7 @@ impl LinkModel {
 }
 
 impl Book {
-    /// Whether a link takes payments.
+    /// Returns `true` if a link takes payments.
     pub fn accepts_payments(&self, link: usize, now: Timestamp) -> bool {
         let LinkModel { expires_at, is_archived, .. } = &self.links[link];
         !is_archived && expires_at.is_none_or(|end| now < end) && self.has_room(link)
@@ -96,7 +96,7 @@ impl Book {
         self.links[link].max_payments.is_none_or(|max| paid < max as usize)
     }
 
-    /// What a charge opened by a link costs, in hundredths of the link's currency.
+    /// Returns the price of a charge opened by a link, in hundredths of the link's currency.
     ///
     /// # Errors
     ///

@@ -23,7 +23,7 @@ use super::{Account, Charge, ChargeEvent, HOLD_MAX, Situation, Terms};
 /// The answer of a request with an `Idempotency-Key` is kept for so long.
 const ANSWER_KEPT: Span = Span::hours(24);
 
-/// What an event happened to, as a number in its book.
+/// The object of an event, as a number in its book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A charge.
@@ -32,7 +32,7 @@ pub enum Subject {
     Invoice(usize),
 }
 
-/// What an event says in `details`. Amounts are in the coin's smallest units.
+/// The `details` of an event. Amounts are in the coin's smallest units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields of the API")]
 pub enum Details {
@@ -42,27 +42,27 @@ pub enum Details {
     Reason(&'static str),
 }
 
-/// What deliveries show of a charge or an invoice.
+/// The fields of a charge or an invoice that deliveries show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// Its status.
     pub status: &'static str,
-    /// What a charge had received, in smallest units; zero for an invoice.
+    /// The received amount of a charge in smallest units; zero for an invoice.
     pub received: u128,
     /// The statuses of the charges of an invoice.
     pub charges: Vec<&'static str>,
-    /// Where the chain stood for the charge, or for the newest charge of the invoice.
+    /// The situation of the chain for the charge, or for the newest charge of the invoice.
     pub situation: Situation,
 }
 
 /// An event that must have been recorded.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// When.
+    /// The time.
     pub at: Timestamp,
     /// Its type.
     pub kind: &'static str,
-    /// What it happened to.
+    /// The object.
     pub subject: Subject,
     /// More about it.
     pub details: Details,
@@ -70,7 +70,7 @@ pub struct Event {
     pub then: Snapshot,
 }
 
-/// What becomes of a request with an `Idempotency-Key`.
+/// The treatment of a request with an `Idempotency-Key`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepeatKind {
     /// It is done: there is no answer under this key.
@@ -100,11 +100,11 @@ pub struct Book {
     pub events: Vec<Event>,
     pub endpoints: Vec<EndpointModel>,
     pub deliveries: Vec<Delivery>,
-    /// How many webhook secrets were made.
+    /// The number of webhook secrets created.
     pub secrets: usize,
-    /// When mail went out.
+    /// The times of e-mails.
     mails: Vec<Timestamp>,
-    /// When locks and holds end, and of which charge; those that have rung are gone.
+    /// The ends of locks and holds with their charges; those that have passed are gone.
     locks: BTreeSet<(Timestamp, usize)>,
     kept: BTreeMap<String, Kept>,
 }
@@ -126,7 +126,7 @@ impl Book {
         }
     }
 
-    /// What becomes of a request with an `Idempotency-Key`. `scope` is the method, the path and the key.
+    /// Returns the treatment of a request with an `Idempotency-Key`. `scope` is the method, the path and the key.
     pub fn repeat(&self, now: Timestamp, scope: &str, request: &[u8]) -> RepeatKind {
         match self.kept.get(scope).filter(|kept| now.since(kept.at) < ANSWER_KEPT) {
             None => RepeatKind::First,
@@ -201,7 +201,8 @@ impl Book {
         Ok(())
     }
 
-    /// What watchers said at one moment of transfers to charges of this book: each charge judges its part together.
+    /// Applies the watchers' sightings of one moment to charges of this book: each charge judges its part
+    /// together.
     pub fn hear<'s>(&mut self, now: Timestamp, sightings: impl Iterator<Item = (usize, &'s Sighting)>) {
         let mut parts: Vec<(usize, Vec<&Sighting>)> = Vec::new();
         for (no, sighting) in sightings {

@@ -134,7 +134,7 @@ impl EventView {
     }
 }
 
-/// What an event is about, as it is now.
+/// The object of an event, as it is now.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "the fields of the API")]
 pub struct SubjectView {

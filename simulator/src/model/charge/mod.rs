@@ -49,7 +49,7 @@ impl Status {
     }
 }
 
-/// What a charge asks for, and where it comes from.
+/// The terms of a charge, and its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// The coin.
@@ -66,7 +66,7 @@ pub struct Terms {
     pub invoice: Option<usize>,
 }
 
-/// What a transfer is to its charge.
+/// The role of a transfer for its charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// Seen before the end of the lock, or a fee bump of what was.
@@ -84,7 +84,7 @@ enum Role {
 pub struct ChargeTransfer {
     /// The transaction.
     pub txid: String,
-    /// Which output of it.
+    /// The index of its output.
     pub output: u32,
     /// In the coin's smallest units.
     pub units: u128,
@@ -92,7 +92,7 @@ pub struct ChargeTransfer {
     pub depth: Option<u32>,
     /// The height of the chain then.
     height: u64,
-    /// Why it has vanished, if it has.
+    /// The reason why it has vanished, if it has.
     pub gone: Option<Gone>,
     pub(in crate::model) first_seen: Timestamp,
     deep_since: Option<Timestamp>,
@@ -120,7 +120,7 @@ pub enum ChargeEvent {
         /// Received in total.
         units: u128,
     },
-    /// What was confirmed is too little.
+    /// The confirmed amount is too little.
     Short {
         /// The transaction.
         txid: String,
@@ -138,7 +138,7 @@ pub enum ChargeEvent {
     Expired,
 }
 
-/// Where the chain stood for a charge when something was told.
+/// The situation of the chain for a charge at the time of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the words say it")]
 pub enum Situation {
@@ -177,11 +177,11 @@ impl Situation {
 /// A charge as it must be.
 #[derive(Clone, Debug)]
 pub struct Charge {
-    /// What it asks for.
+    /// The terms.
     pub terms: Terms,
-    /// When it was opened.
+    /// The time of opening.
     pub opened: Timestamp,
-    /// What is due, in the coin's smallest units.
+    /// The amount due, in the coin's smallest units.
     pub due: u128,
     /// Hundredths of a percent that may be missing.
     pub tolerance: u32,
@@ -191,13 +191,13 @@ pub struct Charge {
     pub required: u32,
     /// The end of the lock.
     pub end: Timestamp,
-    /// Where it stands.
+    /// The status.
     pub status: Status,
     /// Transfers to its address, in its coin, in the order in which they were first seen.
     pub transfers: Vec<ChargeTransfer>,
     /// In order of recording.
     pub(in crate::model) refunds: Vec<RefundModel>,
-    /// When the deciding transfer was deep enough.
+    /// The time at which the deciding transfer was deep enough.
     pub paid_at: Option<Timestamp>,
 }
 
@@ -219,12 +219,12 @@ impl Charge {
         }
     }
 
-    /// What it has received.
+    /// Returns the received amount.
     pub fn received(&self) -> u128 {
         self.transfers.iter().filter(|money| money.counted).map(|money| money.units).sum()
     }
 
-    /// Where the chain stands for it.
+    /// Returns the situation of the chain for it.
     pub fn situation(&self) -> Situation {
         let Some(newest) = self.transfers.last() else { return Situation::Nothing };
         match newest.depth {
@@ -488,7 +488,7 @@ impl Charge {
         }
     }
 
-    /// Whether it is open.
+    /// Returns `true` if it is open.
     pub fn waits(&self) -> bool {
         self.status.waits()
     }

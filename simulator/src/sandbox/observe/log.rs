@@ -32,7 +32,7 @@ pub struct WorldLog {
 }
 
 impl WorldLog {
-    /// How many things have happened.
+    /// Returns the number of events so far.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -62,8 +62,8 @@ pub(super) struct LogWriter {
 }
 
 impl LogWriter {
-    /// What became of a transfer, in the words of the log, and its confirmations: there may be nothing to say, or two
-    /// things at once.
+    /// Returns the changes of a transfer, in the words of the log, and its confirmations: there may be none, or
+    /// two at once.
     fn change(&mut self, sighting: &Sighting, required: u32) -> (Vec<&'static str>, u32) {
         let place = (sighting.txid.clone(), sighting.output);
         let before = self.noticed.get(&place).copied().flatten();

@@ -1,8 +1,8 @@
-//! Who watches a world: the log for everybody, the record for those who judge, and whoever spoils it in tests.
+//! The observers of a world: the log for everybody, the record for the judges, and the tampering of tests.
 //!
-//! The world tells what crosses its border and keeps none of it. An [`Observer`] changes nothing; only a
-//! [`Tamper`] does, and it stands next to the service: what comes in is written down before it is spoiled, what goes
-//! out is spoiled before it is written down.
+//! The world reports what crosses its border and keeps none of it. An [`Observer`] changes nothing; only a
+//! [`Tamper`] does, and it stands next to the service: input is recorded before it is spoiled, output is spoiled
+//! before it is recorded.
 
 mod log;
 mod record;
@@ -37,15 +37,15 @@ use crate::{
 /// A book: whose, and in which mode.
 pub(super) type BookOf = (AccountNo, Mode);
 
-/// What an observer sees of the world.
+/// The view of the world that an observer gets.
 pub(super) struct Scene<'a> {
-    /// What the service clock shows.
+    /// The time on the service clock.
     pub(super) now: Timestamp,
     /// The service.
     pub(super) service: &'a Service,
 }
 
-/// Somebody who watches what crosses the border of the service.
+/// An observer of everything that crosses the border of the service.
 pub(super) trait Observer {
     /// Watchers saw this on a chain, and the service is about to hear of it.
     fn saw(&mut self, _scene: &Scene<'_>, _seen: &[Sighting]) {}
@@ -77,7 +77,7 @@ pub(super) trait Observer {
     fn restarted(&mut self, _scene: &Scene<'_>) {}
 }
 
-/// How an attempt ended, in the words of the log.
+/// The result of an attempt, in the words of the log.
 pub(super) enum AttemptEnd {
     Answered(u16),
     Unreachable,
@@ -118,7 +118,7 @@ pub struct EndedAttempt {
     pub delivery: Uuid,
     /// The endpoint.
     pub endpoint: Code,
-    /// When it is tried again.
+    /// The time of the next attempt.
     pub next_at: Option<Timestamp>,
 }
 
@@ -140,7 +140,7 @@ impl Observer for Vec<EndedAttempt> {
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Observers {
     log: LogWriter,
-    /// What a terse world notes instead of its log.
+    /// The ended attempts, which a terse world notes in place of its log.
     #[serde(skip)]
     terse: Option<Vec<EndedAttempt>>,
     #[serde(skip)]
@@ -186,7 +186,7 @@ impl Observers {
         self.tamper = Some(tamper);
     }
 
-    /// Whether somebody reads what is posted inside the simulated network.
+    /// Returns `true` if posts inside the simulated network are read.
     pub(super) fn read_posts(&self) -> bool {
         self.record.is_some() || self.is_tampered()
     }
@@ -196,7 +196,7 @@ impl Observers {
         self.record.as_ref().filter(|_| !self.is_tampered())?.body_of(delivery)
     }
 
-    /// Somebody makes a wrong service of this one.
+    /// Returns `true` if the service is tampered with.
     pub(super) fn is_tampered(&self) -> bool {
         self.tamper.is_some()
     }
@@ -222,7 +222,7 @@ impl Observers {
         self.each(|observer| observer.saw(scene, seen));
     }
 
-    /// What the service hears of what watchers saw, and when.
+    /// Returns the sightings that reach the service, and the time at which they do.
     pub(super) fn hears(&mut self, now: Timestamp, mut seen: Vec<Sighting>) -> (Timestamp, Vec<Sighting>) {
         let at = self.tamper.as_mut().map_or(now, |tamper| tamper.sightings(now, &mut seen));
         (at, seen)
@@ -242,7 +242,7 @@ impl Observers {
         self.each(|observer| observer.posted(scene, book, post, arrival));
     }
 
-    /// How a post ended, on its way to the service.
+    /// Passes on the result of a post to the service.
     pub(super) fn learns(&mut self, now: Timestamp, post: &AttemptRequest, outcome: &mut AttemptResult) {
         self.each(|observer| observer.learns(now, post, outcome));
         if let Some(tamper) = &mut self.tamper {

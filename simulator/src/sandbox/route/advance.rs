@@ -10,7 +10,7 @@ use reference_wire::Response;
 use super::{Within, arrived, has_happened};
 use crate::sandbox::{AttemptId, Sandbox, step::Slice};
 
-/// How far a call has come.
+/// The progress of a call.
 #[derive(Debug)]
 pub enum Progress {
     /// It is over.
@@ -19,12 +19,12 @@ pub enum Progress {
     Waiting(PendingAdvance),
 }
 
-/// Where a call moves the clock to.
+/// The time to which a call moves the clock.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sandbox) struct AdvanceTarget {
     /// At most.
     pub(in crate::sandbox) until: Timestamp,
-    /// Whether it ends as soon as something has happened.
+    /// `true` if it ends as soon as an event happened.
     pub(in crate::sandbox) stop_early: bool,
     /// The number of the world event after which its answer begins, if not with what the call itself causes.
     pub(in crate::sandbox) after: Option<u64>,
@@ -34,9 +34,9 @@ pub(in crate::sandbox) struct AdvanceTarget {
 #[derive(Debug)]
 pub struct PendingAdvance {
     pub(in crate::sandbox) target: AdvanceTarget,
-    /// What had happened before it began.
+    /// The number of events before it began.
     pub(in crate::sandbox) before: u64,
-    /// Whose events it tells, if not everybody's.
+    /// The account whose events it reports, if not all.
     pub(in crate::sandbox) within: Option<Within>,
     /// The world that it began in.
     pub(in crate::sandbox) era: u64,
@@ -56,8 +56,8 @@ impl PendingAdvance {
         PendingAdvance { target, before, within, era: sandbox.era, last_awaited: None }
     }
 
-    /// Whether it waits for an outside attempt to end. Otherwise it stopped only for others to be served, and may go
-    /// on after them.
+    /// Returns `true` if it waits for an outside attempt to end. Otherwise it only let other requests in and may
+    /// continue.
     pub fn awaits_attempt(&self) -> bool {
         self.last_awaited.is_some()
     }
@@ -108,7 +108,7 @@ impl Sandbox {
         arrived(self, pending.before, pending.within)
     }
 
-    /// Whether a call that ends early has seen what it waits for.
+    /// Returns `true` if a call that ends early has seen the event that it waits for.
     fn is_over(&self, pending: &PendingAdvance) -> bool {
         pending.target.stop_early && has_happened(self, pending.before, pending.within)
     }

@@ -45,7 +45,7 @@ fn api_path(call: &SandboxCall<'_>) -> String {
     format!("/v1/{}", rest.collect::<Vec<_>>().join("/"))
 }
 
-/// What a key of the book would get for `/v1/` and the rest of the path, to the byte.
+/// Answers as `/v1/` with the rest of the path answers a key of the book, to the byte.
 pub(super) fn look(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let place = named(call)?;
     let path = api_path(call);
@@ -54,7 +54,7 @@ pub(super) fn look(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     Ok(Reply::Raw(Response { status: 200, headers: Vec::new(), body }))
 }
 
-/// What a key of the book would make or change by the same method, `/v1/` and the rest of the path.
+/// Creates or changes what a key of the book would by the same method, `/v1/` and the rest of the path.
 pub(super) fn act(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let place = named(call)?;
     f.finish()?;
@@ -74,7 +74,7 @@ pub(super) fn act(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     }
 }
 
-/// How much there is of everything.
+/// Returns the number of objects of each kind.
 pub(super) fn counts(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let place = named(call)?;
     let owner = call.service().account(place.0);
@@ -129,7 +129,7 @@ pub(super) fn late(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     answer(LateList { late: late.collect() })
 }
 
-/// What waits for the owner. Announced lately, because a charge that was never told of as late has none.
+/// Returns the late payments that wait for the owner, newest announcement last.
 fn waiting(book: &Book) -> Vec<(&Charge, &Transfer)> {
     let told =
         book.listing(&List::Events { kind: Some(EventType::ChargeLatePayment), charge: None, invoice: None });

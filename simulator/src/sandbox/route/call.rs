@@ -30,9 +30,9 @@ pub(super) struct SandboxCall<'c> {
     pub(super) sandbox: &'c mut Sandbox,
     pub(super) request: &'c Request<'c>,
     pub(super) within: Option<Within>,
-    /// What stands in the place of the segments in braces, in order.
+    /// The segments in place of those in braces, in order.
     parameters: Vec<&'c str>,
-    /// Where the call moves the clock to.
+    /// The time to which the call moves the clock.
     target: Option<AdvanceTarget>,
 }
 
@@ -95,7 +95,7 @@ impl<'c> SandboxCall<'c> {
         self.sandbox.world.act(account, mode, command)
     }
 
-    /// What stands in the place of the first segment in braces, and of those after it.
+    /// Returns the segments in place of those in braces, in order.
     pub(super) fn parameters(&self) -> &[&'c str] {
         &self.parameters
     }

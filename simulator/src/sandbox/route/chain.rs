@@ -1,4 +1,4 @@
-//! What can be done on the chains: pay, mine, and everything that goes wrong.
+//! The operations on the chains: pay, mine, and every hazard.
 
 use reference_core::{
     asset::Asset,
@@ -27,7 +27,7 @@ use crate::{
 const OUTPUTS_MAX: u32 = 100;
 const BLOCKS_MAX: u32 = 100_000;
 
-/// How a chain's refusal is answered.
+/// Returns the API error for a chain's refusal.
 fn refusal(error: ChainError) -> ApiError {
     ApiError::conflict(format!("The chain refuses: {error}."))
 }
@@ -36,7 +36,7 @@ fn read_fee(f: &mut Fields<'_>) -> FeeLevel {
     f.word("fee", &FeeLevel::ALL.map(FeeLevel::as_str), FeeLevel::parse).unwrap_or(FeeLevel::Normal)
 }
 
-/// Where a payment goes, in which coin, and how much.
+/// The destination, coin and amount of a payment.
 struct Transfer {
     mode: Mode,
     asset: Asset,

@@ -69,7 +69,7 @@ pub(super) fn world_events(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Out
     answer(WorldEvents { happened, next })
 }
 
-/// What was done since the beginning, as a scenario.
+/// Returns the history since the beginning, as a scenario.
 pub(super) fn scenario(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let Sandbox { history, world, .. } = &*call.sandbox;
     let history = history

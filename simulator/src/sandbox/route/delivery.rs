@@ -26,12 +26,12 @@ use crate::{
 const SHOWN_MAX: usize = 1_000;
 const ANSWERS_MAX: usize = 1_000;
 
-/// Which part of the log is asked for. Read once, for the whole log may be compared with it.
+/// The requested part of the log. Parsed once, because the whole log may be compared with it.
 struct Filter {
     account: Option<String>,
     mode: Option<Mode>,
     status: Option<&'static str>,
-    /// What is no id is no delivery's.
+    /// The endpoint; `Some(None)` for a text that is no id, which selects nothing.
     endpoint: Option<Option<Code>>,
     event: Option<Option<Uuid>>,
     charge: Option<Option<Code>>,

@@ -1,4 +1,4 @@
-//! What customers do on hosted pages.
+//! The actions of customers on hosted pages.
 
 use reference_core::{
     call::Choice,

@@ -42,7 +42,7 @@ pub struct Route {
     pub path: &'static str,
     /// The methods in one line, as `Allow` says them.
     pub allow: &'static str,
-    /// What each method does.
+    /// The methods of the route.
     pub methods: &'static [RouteMethod],
 }
 
@@ -50,17 +50,17 @@ pub struct Route {
 pub struct RouteMethod {
     /// `GET`, which stands for `HEAD` too, `POST`, `PUT`, `PATCH` or `DELETE`.
     pub method: &'static str,
-    /// Who may call.
+    /// The allowed callers.
     pub reach: RouteReach,
     /// The fields that a body may have; of `GET` the parameters of the query. [`ANY`]: those of the API, which ignores others.
     pub fields: &'static [&'static str],
     handler: Handler,
 }
 
-/// Who may call a route.
+/// The callers that a route allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteReach {
-    /// Whoever may use the whole sandbox.
+    /// Every caller that may use the whole sandbox.
     World,
     /// An API key too, for what belongs to its account and mode. The clock and the blocks of a chain are shared: a key
     /// moves them forward for all, but takes confirmations from transfers to charges of its own book only.
@@ -69,11 +69,11 @@ pub enum RouteReach {
 
 type Handler = fn(&mut SandboxCall<'_>, Fields<'_>) -> Outcome;
 
-/// What a handler answers with.
+/// The answer of a handler.
 enum Reply {
     /// Fields, to which what the call caused is added.
     Fields(Map<String, Value>),
-    /// What a key would get for its own request.
+    /// The answer that a key would get for its own request.
     Raw(Response),
 }
 
@@ -87,7 +87,7 @@ fn answer(value: impl Serialize) -> Outcome {
     }
 }
 
-/// Nothing to say beyond what happened.
+/// Returns an answer without fields of its own.
 fn nothing() -> Outcome {
     answer(Empty {})
 }
@@ -261,7 +261,7 @@ routes! {
 }
 
 impl Route {
-    /// What stands in the place of the segments in braces, if this is the route of a path.
+    /// Returns the segments in place of those in braces, if this is the route of a path.
     fn parameters<'p>(&self, path: &'p str) -> Option<Vec<&'p str>> {
         let (path, pattern) = (path.trim_start_matches('/'), &self.path[1..]);
         // Nearly every route differs from a path before its first parameter.
@@ -287,7 +287,7 @@ impl Route {
     }
 }
 
-/// Whether a call takes a field.
+/// Returns `true` if a call takes a field.
 pub(super) fn takes(method: &str, path: &str, field: &str) -> bool {
     let route = ROUTES.iter().find(|route| route.parameters(path).is_some());
     let method = route.and_then(|route| route.methods.iter().find(|it| it.method == method));
@@ -390,7 +390,7 @@ pub(super) fn arrived(sandbox: &Sandbox, before: u64, within: Option<Within>) ->
     finish(sandbox, fields)
 }
 
-/// Whether anything that concerns the book has happened after the `n`th thing.
+/// Returns `true` if an event that concerns the book happened after the `n`th.
 pub(super) fn has_happened(sandbox: &Sandbox, n: u64, within: Option<Within>) -> bool {
     events_after(sandbox, n, within).next().is_some()
 }
@@ -414,7 +414,7 @@ fn add_events(sandbox: &Sandbox, fields: &mut Map<String, Value>, n: u64, within
     fields.insert("happened".to_owned(), told.into_iter().map(api::json).collect());
 }
 
-/// What happened after the `n`th thing, as far as it concerns the book.
+/// Returns the events after the `n`th, as far as they concern the book.
 fn events_after(sandbox: &Sandbox, n: u64, within: Option<Within>) -> impl Iterator<Item = &WorldEvent> {
     let within = within.map(|(no, mode)| (sandbox.service().account(no), mode));
     sandbox.log().after(n).filter(move |event| {

@@ -1,4 +1,4 @@
-//! What the account owner does with endpoints, charges and invoices.
+//! The account owner's operations on endpoints, charges and invoices.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ pub(super) fn add_endpoint(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Out
     answer(EndpointAnswer { endpoint })
 }
 
-/// Whether an answer shows an endpoint's secret: only when it was just made.
+/// The visibility of an endpoint's secret: only the answer that creates it shows it.
 #[derive(Clone, Copy)]
 enum Secret {
     Shown,

@@ -1,5 +1,5 @@
-//! What the hosted pages show, one call a page. The words for where things stand are chosen here, because
-//! choosing them takes the rules of the service; a page only draws them.
+//! The content of the hosted pages, one call per page. The words for states are chosen here, because choosing them
+//! takes the rules of the service; a page only draws them.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -32,7 +32,7 @@ fn object(call: &SandboxCall<'_>, place: BookOf, path: &str) -> Result<Value, Ap
     Ok(answer["data"].take())
 }
 
-/// Whose page it is, as far as customers may know.
+/// Returns the account of the page, as far as customers may know.
 fn page_account(call: &SandboxCall<'_>, place: BookOf) -> PageAccount {
     let owner = call.service().account(place.0);
     let settings = &owner.settings;
@@ -103,7 +103,7 @@ fn coming(charge: &Charge, required: u32) -> Coin {
     on_its_way.map(|transfer| transfer.amount).sum()
 }
 
-/// What the customer should know about a charge first.
+/// Returns the most important fact about a charge for the customer.
 fn stage(charge: &Charge, required: u32) -> PaymentStage {
     let comes = |standing| charge.transfers().iter().any(move |it| it.standing == standing && it.is_alive());
     let confirming = charge
@@ -203,7 +203,7 @@ pub(super) fn link(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     })
 }
 
-/// Why a link takes no payments; `None` if it does.
+/// Returns the reason why a link takes no payments; `None` if it does.
 fn closed(link: &Link, now: Timestamp) -> Option<LinkClosed> {
     if link.accepts_payments(now) {
         None

@@ -169,8 +169,8 @@ fn attempt(n: u32, attempt: &Attempt) -> AttemptRecord {
     AttemptRecord { n, at: attempt.at, ended_at: attempt.ended_at, status, error, trace: None }
 }
 
-/// What went over the wire, as far as the host kept it. Inside the simulated network the time is the service clock's,
-/// and answers are a status and nothing more.
+/// Returns the request and response, as far as the host kept them. Inside the simulated network the duration is
+/// the service clock's, and an answer is only a status.
 fn trace(
     attempt: &Attempt,
     write: impl FnOnce(&EndpointUrl, &Secret) -> Vec<(String, String)>,

@@ -1,6 +1,6 @@
-//! What an owner looks for in a book: an object by its code, its transaction, the customer's e-mail address, the order.
+//! The search of a book: an object by its code, its transaction, the customer's e-mail address, the order.
 //!
-//! Looks at the newest objects only, a bounded number of them, and compares without regard to case.
+//! Reads the newest objects only, a bounded number of them, and ignores case.
 
 use reference_core::{
     book::Book,

@@ -1,4 +1,4 @@
-//! What the account owner does in the dashboard, and how merchants behave.
+//! Steps of the account owner in the dashboard, and the behaviour of merchants.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub struct Settings {
     pub name: Option<String>,
     /// The name that customers see.
     pub display_name: Option<String>,
-    /// Who may receive mail in test mode.
+    /// The members, who may receive mail in test mode.
     pub members: Option<Vec<String>>,
 }
 
@@ -36,7 +36,7 @@ pub struct Settings {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenAccount {
-    /// What the file calls it; also its id.
+    /// The name in the file; also its id.
     pub account: At<Name>,
     /// Percent below the amount due that still counts as paid.
     pub underpayment_tolerance: Option<String>,
@@ -50,13 +50,13 @@ from_word!(OpenAccount { account: Name, underpayment_tolerance, overpayment_thre
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wallet {
-    /// Which coin.
+    /// The coin.
     pub asset: AssetCode,
-    /// Which mode; the scenario's if not given.
+    /// The mode; the scenario's if not given.
     pub mode: Option<InMode>,
     /// The extended public key.
     pub key: Option<String>,
-    /// Which addresses the key stands for, where its prefix does not say it: `p2wpkh`, `p2sh-p2wpkh`, `p2pkh`.
+    /// The script of the key's addresses, where its prefix does not name it: `p2wpkh`, `p2sh-p2wpkh`, `p2pkh`.
     pub script: Option<String>,
     /// The addresses, for coins without such keys.
     pub addresses: Option<Vec<String>>,
@@ -71,7 +71,7 @@ pub struct Wallet {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
-    /// Which coin.
+    /// The coin.
     pub asset: AssetCode,
     /// In which currency.
     pub currency: CurrencyCode,
@@ -83,11 +83,11 @@ pub struct Rate {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Key {
-    /// What the file calls it.
+    /// The name in the file.
     pub name: At<Name>,
-    /// Which mode; the scenario's if not given.
+    /// The mode; the scenario's if not given.
     pub mode: Option<InMode>,
-    /// Whose; the first account's if not given.
+    /// The account; the first one if not given.
     pub account: Option<At<Name>>,
 }
 
@@ -97,15 +97,15 @@ from_word!(Key { name: Name, mode, account });
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
-    /// What the file calls it; also its merchant, unless the URL says otherwise.
+    /// The name in the file; also its merchant, unless the URL names another.
     pub name: At<Name>,
-    /// Which mode; the scenario's if not given.
+    /// The mode; the scenario's if not given.
     pub mode: Option<InMode>,
     /// The event types it wants; all if not given.
     pub events: Option<Vec<EventTypeName>>,
-    /// Where it is; `https://NAME.sim/webhooks` if not given.
+    /// The URL; `https://NAME.sim/webhooks` if not given.
     pub url: Option<String>,
-    /// Whose; the first account's if not given.
+    /// The account; the first one if not given.
     pub account: Option<At<Name>>,
     /// The refusal that must come, such as 422.
     pub refused: Option<u16>,
@@ -119,7 +119,7 @@ from_word!(Endpoint { name: Name, mode, events, url, account, refused });
 pub struct Accept {
     /// The charge it was meant for.
     pub charge: At<Name>,
-    /// Which transaction; the only one if not given.
+    /// The transaction; the only one if not given.
     pub tx: Option<At<Name>>,
     /// The refusal that must come, such as 409.
     pub refused: Option<u16>,
@@ -127,17 +127,17 @@ pub struct Accept {
 
 from_word!(Accept { charge: Name, tx, refused });
 
-/// How a merchant answers: one way, or a few answers in turn and then one way.
+/// The answers of a merchant: one behaviour, or a few answers in turn and then one behaviour.
 #[derive(Clone, Debug)]
 pub struct Answers {
     /// One per post, in this order.
     pub first: Vec<String>,
-    /// What follows.
+    /// The behaviour after them.
     pub then: MerchantState,
 }
 
-/// How a merchant answers when nothing else is said: `up`, `down`, `slow`, `lost`, `twice`, `lagging`, `redirect`,
-/// `private` or a status.
+/// The behaviour of a merchant: `up`, `down`, `slow`, `lost`, `twice`, `lagging`, `redirect`, `private` or a
+/// status.
 #[derive(Clone, Debug)]
 pub struct MerchantState(pub String);
 

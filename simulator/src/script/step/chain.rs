@@ -1,4 +1,4 @@
-//! What customers and miners do on the simulated chains.
+//! Steps of customers and miners on the simulated chains.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
@@ -25,22 +25,22 @@ pub struct Pay {
     pub share: Option<At<Share>>,
     /// An amount of coins.
     pub amount: Option<At<Amount>>,
-    /// What remains, and this much more.
+    /// Pays what remains, plus this amount.
     pub over: Option<At<Amount>>,
-    /// What remains, less this much.
+    /// Pays what remains, less this amount.
     pub short: Option<At<Amount>>,
     /// Another coin than the charge asks for.
     pub asset: Option<AssetCode>,
     /// Another mode's chain; only with `address_of`.
     pub mode: Option<InMode>,
-    /// How eager the payer is.
+    /// The fee level.
     pub fee: Option<FeeLevel>,
     /// Splits the amount over so many outputs of one transaction.
     pub outputs: Option<u32>,
     /// Goes straight into the next block, never through the mempool.
     #[serde(default)]
     pub unseen: bool,
-    /// What the file calls the transaction; t1, t2, … if not given.
+    /// The transaction's name in the file; t1, t2, … if not given.
     pub tx: Option<At<Name>>,
     /// The refusal that must come.
     pub refused: Option<u16>,
@@ -64,7 +64,7 @@ pub struct Mine {
     pub asset: At<AssetCode>,
     /// Of which mode; the scenario's if not given.
     pub mode: Option<InMode>,
-    /// How many; one if not given.
+    /// The number of blocks; one if not given.
     pub blocks: Option<u32>,
     /// They come now, and the clock stands still.
     #[serde(default)]
@@ -81,16 +81,16 @@ pub struct Reorg {
     pub asset: AssetCode,
     /// Of which mode; the scenario's if not given.
     pub mode: Option<InMode>,
-    /// How many blocks.
+    /// The number of blocks.
     pub depth: u32,
-    /// Which of their transactions the new blocks hold: `all`, `none` (they go back to the mempool) or a list.
+    /// The transactions that the new blocks keep: `all`, `none` (they go back to the mempool) or a list.
     #[serde(default, skip_serializing_if = "Keep::is_none")]
     pub keep: Keep,
     /// The refusal that must come.
     pub refused: Option<u16>,
 }
 
-/// What the new branch of a reorganisation holds of the old one.
+/// The transactions that the new branch of a reorganisation keeps.
 #[derive(Clone, Debug, Default)]
 pub enum Keep {
     /// The same transactions.
@@ -167,7 +167,7 @@ impl JsonSchema for Keep {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DoubleSpend {
-    /// Which one.
+    /// The transaction.
     pub tx: At<Name>,
     /// The refusal that must come, such as 409.
     pub refused: Option<u16>,
@@ -179,9 +179,9 @@ from_word!(DoubleSpend { tx: Name, refused });
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Replace {
-    /// Which one.
+    /// The transaction.
     pub tx: At<Name>,
-    /// What the file calls the new one; t1, t2, … if not given.
+    /// The new transaction's name in the file; t1, t2, … if not given.
     #[serde(rename = "as")]
     pub named: Option<At<Name>>,
     /// Another amount.
@@ -199,7 +199,7 @@ pub struct Replace {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Drop {
-    /// Which one.
+    /// The transaction.
     pub tx: At<Name>,
     /// The refusal that must come, such as 409.
     pub refused: Option<u16>,
@@ -211,7 +211,7 @@ from_word!(Drop { tx: Name, refused });
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rebroadcast {
-    /// Which one.
+    /// The transaction.
     pub tx: At<Name>,
     /// The refusal that must come, such as 409.
     pub refused: Option<u16>,
@@ -223,7 +223,7 @@ from_word!(Rebroadcast { tx: Name, refused });
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
-    /// Which coin's chain.
+    /// The coin of the chain.
     pub asset: AssetCode,
     /// Of which mode; the scenario's if not given.
     pub mode: Option<InMode>,
@@ -232,11 +232,11 @@ pub struct Stall {
     pub lasting: Duration,
 }
 
-/// How full the blocks to come are, in percent of them.
+/// The fullness of the blocks to come, in percent of them.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Congest {
-    /// Which coin's chain.
+    /// The coin of the chain.
     pub asset: AssetCode,
     /// Of which mode; the scenario's if not given.
     pub mode: Option<InMode>,
@@ -250,19 +250,19 @@ pub struct Congest {
     pub refused: Option<u16>,
 }
 
-/// How the service hears of what happens on a chain.
+/// The treatment of a chain's notices to the service.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Watcher {
-    /// Which coin's chain.
+    /// The coin of the chain.
     pub asset: AssetCode,
     /// Of which mode; the scenario's if not given.
     pub mode: Option<InMode>,
-    /// What becomes of its notices from now on.
+    /// The treatment of its notices from now on.
     pub notices: Notices,
 }
 
-/// What becomes of a watcher's notices.
+/// The treatment of a watcher's notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Notices {

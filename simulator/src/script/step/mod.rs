@@ -62,7 +62,8 @@ pub enum Step {
     Test(At<Name>),
     /// Posts a delivery again: `resend: d1`.
     Resend(At<Name>),
-    /// How merchants answer from now on: `merchant: { shop: down }`, `merchant: { shop: [500, timeout, 200] }`.
+    /// Sets the answers of merchants from now on: `merchant: { shop: down }`, `merchant: { shop: [500, timeout,
+    /// 200] }`.
     Merchant(BTreeMap<String, At<Answers>>),
 
     /// Opens a charge through the API: `open: { charge: c1, asset: BTC, amount: 49.90 EUR }`.
@@ -106,7 +107,7 @@ pub enum Step {
     Stall(Stall),
     /// Some of the blocks to come have no room: `congest: { asset: BTC, empty: 20, full: 30 }`.
     Congest(Congest),
-    /// How the service hears of a chain: `watcher: { asset: BTC, notices: late }`.
+    /// Sets the treatment of a chain's notices: `watcher: { asset: BTC, notices: late }`.
     Watcher(Watcher),
 
     /// The service stops and starts again from what it recorded: `restart`.
@@ -120,7 +121,7 @@ pub enum Step {
     Request(Request),
     /// Reads all pages of a list while new objects are created: `walk: { path: /v1/charges, per_page: 2, insert: 1 }`.
     Walk(Walk),
-    /// What must hold now: `expect: { c1: paid, i1: open }`.
+    /// Checks the state: `expect: { c1: paid, i1: open }`.
     Expect(Expect),
 }
 
@@ -130,7 +131,7 @@ pub struct Brief<T>(pub T);
 
 /// A step that one word can stand for.
 pub trait FromWord: Sized {
-    /// What the word names.
+    /// The values that the word may have.
     type Word: for<'de> Deserialize<'de> + JsonSchema;
 
     /// The key that the word stands for, where a file is written with it; `None` writes the whole map.

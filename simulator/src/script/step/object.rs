@@ -12,7 +12,7 @@ use crate::script::{
     value::{Amount, AssetCode, CurrencyCode, InMode, Name, Price},
 };
 
-/// Who asks: a program with a key, or a person in the dashboard.
+/// The caller: a program with a key, or a person in the dashboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
@@ -27,7 +27,7 @@ pub enum By {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
-    /// What the file calls it.
+    /// The name in the file.
     pub charge: At<Name>,
     /// In which coin.
     pub asset: AssetCode,
@@ -45,9 +45,9 @@ pub struct Open {
     pub custom_fields: Option<Vec<LinkAnswer>>,
     /// Sent as `Idempotency-Key`, so that `repeat` can send the request again.
     pub idempotency_key: Option<String>,
-    /// Whose; the first account's if not given.
+    /// The account; the first one if not given.
     pub account: Option<At<Name>>,
-    /// Which mode; the scenario's if not given.
+    /// The mode; the scenario's if not given.
     pub mode: Option<InMode>,
     /// The refusal that must come, such as 503.
     pub refused: Option<u16>,
@@ -71,7 +71,7 @@ from_word!(Repeat { charge: Name, description, refused });
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkQuestion {
-    /// What is asked.
+    /// The question.
     pub label: String,
     /// No charge opens without an answer.
     #[serde(default)]
@@ -82,9 +82,9 @@ pub struct LinkQuestion {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkAnswer {
-    /// What is asked.
+    /// The question.
     pub label: String,
-    /// What the customer says.
+    /// The customer's answer.
     pub value: String,
 }
 
@@ -92,7 +92,7 @@ pub struct LinkAnswer {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// What the file calls it.
+    /// The name in the file.
     pub link: At<Name>,
     /// Its title; its name if not given.
     pub title: Option<String>,
@@ -102,13 +102,13 @@ pub struct Link {
     pub currency: Option<CurrencyCode>,
     /// The coins it takes; all if not given.
     pub accepted_assets: Option<Vec<AssetCode>>,
-    /// How many payments it takes.
+    /// The number of payments it takes.
     pub max_payments: Option<u32>,
-    /// What it asks its customers.
+    /// The questions to its customers.
     pub custom_fields: Option<Vec<LinkQuestion>>,
-    /// Whose; the first account's if not given.
+    /// The account; the first one if not given.
     pub account: Option<At<Name>>,
-    /// Which mode; the scenario's if not given.
+    /// The mode; the scenario's if not given.
     pub mode: Option<InMode>,
     /// The refusal that must come, such as 422.
     pub refused: Option<u16>,
@@ -131,7 +131,7 @@ from_word!(Link {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Invoice {
-    /// What the file calls it.
+    /// The name in the file.
     pub invoice: At<Name>,
     /// Its amount, unless items make it up.
     pub amount: Option<Price>,
@@ -150,9 +150,9 @@ pub struct Invoice {
     /// E-mails it at once.
     #[serde(default)]
     pub send: bool,
-    /// Whose; the first account's if not given.
+    /// The account; the first one if not given.
     pub account: Option<At<Name>>,
-    /// Which mode; the scenario's if not given.
+    /// The mode; the scenario's if not given.
     pub mode: Option<InMode>,
     /// The refusal that must come, such as 422.
     pub refused: Option<u16>,
@@ -162,9 +162,9 @@ pub struct Invoice {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Item {
-    /// What it is.
+    /// The description of the item.
     pub description: String,
-    /// How many, at most three decimals.
+    /// The quantity, at most three decimals.
     pub quantity: Amount,
     /// Fiat money for one.
     pub unit_amount: Amount,
@@ -174,9 +174,9 @@ pub struct Item {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Send {
-    /// Which one.
+    /// The invoice.
     pub invoice: At<Name>,
-    /// Who asks.
+    /// The caller.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by: By,
     /// The refusal that must come, such as 429.
@@ -193,9 +193,9 @@ pub struct Choose {
     pub invoice: Option<At<Name>>,
     /// On the page of this payment link.
     pub link: Option<At<Name>>,
-    /// Which coin.
+    /// The coin.
     pub asset: AssetCode,
-    /// What the file calls the charge that opens.
+    /// The new charge's name in the file.
     pub charge: At<Name>,
     /// The customer's amount, for a link whose price is open.
     pub amount: Option<Amount>,
@@ -211,9 +211,9 @@ pub struct Choose {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cancel {
-    /// Which one.
+    /// The charge.
     pub charge: At<Name>,
-    /// Who asks.
+    /// The caller.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by: By,
     /// The refusal that must come, such as 409.
@@ -228,9 +228,9 @@ from_word!(Cancel { charge: Name, by, refused });
 pub struct Refund {
     /// Of which charge.
     pub charge: At<Name>,
-    /// How many coins.
+    /// The amount of coins.
     pub amount: Amount,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
     /// The transaction that carried it, as the merchant says.
     pub txid: Option<String>,
@@ -242,9 +242,9 @@ pub struct Refund {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Void {
-    /// Which one.
+    /// The invoice.
     pub invoice: At<Name>,
-    /// Who asks.
+    /// The caller.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by: By,
     /// The refusal that must come, such as 409.

@@ -28,9 +28,9 @@ pub struct Until {
     pub attempt: Option<At<Name>>,
     /// The next event of this type, looked for second by second.
     pub event: Option<At<EventTypeName>>,
-    /// Whose event.
+    /// The object of the event.
     pub of: Option<At<Name>>,
-    /// How long to look for it; two hours if not given.
+    /// The time within which it must happen; two hours if not given.
     pub within: Option<Duration>,
     /// So much before or after the moment.
     pub offset: Option<At<Offset>>,
@@ -44,24 +44,24 @@ pub struct Request {
     pub method: Option<String>,
     /// The path and the query; `${c1}` stands for the code of c1.
     pub path: At<String>,
-    /// Whose key: `live`, `test`, a key that a step made, or `none`; the scenario's mode if not given.
+    /// The key: `live`, `test`, a key that a step made, or `none`; the scenario's mode if not given.
     pub key: Option<At<Name>>,
     /// The body, as JSON; `${c1}` within a text stands for the code of c1.
     pub body: Option<Value>,
     /// More headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// How often; each answer must be as expected.
+    /// The number of repetitions; each answer must be as expected.
     pub times: Option<u32>,
     /// Names for parts of the answer, by JSON pointer: `{ page: /links/next }`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub save: BTreeMap<String, String>,
-    /// What the answer must be; any 2xx if not given.
+    /// The expected answer; any 2xx if not given.
     #[serde(default, skip_serializing_if = "Holds::is_empty")]
     pub expect: Holds,
 }
 
-/// What an answer must be.
+/// The expected answer of a request.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Holds {
@@ -93,17 +93,17 @@ pub struct Walk {
     pub path: At<String>,
     /// The size of a page.
     pub per_page: u32,
-    /// How many charges open after each page; for a list of invoices, how many are issued.
+    /// The number of charges opened after each page; for a list of invoices, the number issued.
     #[serde(default, skip_serializing_if = "is_default")]
     pub insert: u32,
     /// Follows `links.next`, or counts `page` up.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by: WalkBy,
-    /// Whose key, as in `request`.
+    /// The key, as in `request`.
     pub key: Option<At<Name>>,
 }
 
-/// How a client finds the next page.
+/// The way in which a client finds the next page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WalkBy {
@@ -114,22 +114,22 @@ pub enum WalkBy {
     Numbers,
 }
 
-/// What must hold now, by name: a status, or a map that says more.
+/// The expected state by name: a status, or a map with more.
 pub type Expect = BTreeMap<String, At<Expected>>;
 
-/// What must hold of one object.
+/// The expected state of one object.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(into = "ExpectedForm")]
 pub struct Expected {
     /// Its status, or the state of a transfer.
     pub status: Option<String>,
-    /// What a charge has been credited.
+    /// The credited amount of a charge.
     pub received: Option<String>,
     /// The types of its events, oldest first.
     pub events: Option<Vec<EventTypeName>>,
     /// Values of the object, by JSON pointer: `{ /overpaid: true }`.
     pub fields: BTreeMap<String, Value>,
-    /// How a delivery's attempts ended, oldest first.
+    /// The results of a delivery's attempts, oldest first.
     pub answers: Option<Vec<String>>,
     /// The types of the events that an endpoint acknowledged, in the order of their arrival.
     pub acknowledged: Option<Vec<EventTypeName>>,
@@ -142,7 +142,7 @@ struct ExpectedMap {
     /// Its status, or the state of a transfer.
     #[serde(default, deserialize_with = "status_word", skip_serializing_if = "Option::is_none")]
     status: Option<String>,
-    /// What a charge has been credited.
+    /// The credited amount of a charge.
     #[serde(skip_serializing_if = "Option::is_none")]
     received: Option<Amount>,
     /// The types of its events, oldest first.
@@ -151,13 +151,13 @@ struct ExpectedMap {
     /// Values of the object, by JSON pointer: `{ /overpaid: true }`.
     #[serde(default)]
     fields: BTreeMap<String, Value>,
-    /// How a delivery's attempts ended, oldest first.
+    /// The results of a delivery's attempts, oldest first.
     answers: Option<Vec<AnswerWord>>,
     /// The types of the events that an endpoint acknowledged, in the order of their arrival.
     acknowledged: Option<Vec<EventTypeName>>,
 }
 
-/// What charges, invoices, payment links, endpoints, deliveries and transfers can be.
+/// The statuses of charges, invoices, payment links, endpoints, deliveries and transfers.
 const STATUSES: [&str; 23] = [
     "pending",
     "underpaid",

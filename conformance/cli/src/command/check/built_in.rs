@@ -28,7 +28,7 @@ const REST: Duration = Duration::from_secs(600);
 pub(super) struct BuiltInServer {
     server: Server,
     stage: Arc<Mutex<RemoteStage>>,
-    /// Where its deliveries come.
+    /// The receiver of its deliveries.
     catch: Arc<Catch>,
     second_key: String,
     other_account_key: String,

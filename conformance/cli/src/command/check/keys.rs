@@ -24,7 +24,7 @@ pub(super) const REVOKED_KEY: &str = "CHARGEPROOF_REVOKED_KEY";
 /// A shorter one could not be told from other text, and so not be withheld.
 const SECRET_LETTERS_MIN: usize = 8;
 
-/// Where a key or a secret comes from.
+/// The source of a key or a secret.
 struct Slot<'a> {
     variable: String,
     setting: &'static str,

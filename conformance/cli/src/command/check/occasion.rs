@@ -41,7 +41,7 @@ pub(super) fn way(to: SocketAddr) -> Forward {
     Forward::parse(&format!("{HOST}=http://{to}")).expect("a public name and an address")
 }
 
-/// What a plan says about the built-in server's deliveries.
+/// Returns the plan for the built-in server's deliveries.
 pub(super) fn webhooks(
     catch: &Arc<Catch>,
     stage: &Arc<Mutex<RemoteStage>>,
@@ -132,7 +132,7 @@ impl SandboxCalls<'_> {
         Ok((answer.status, answer.json()))
     }
 
-    /// What must succeed, or there is nothing to deliver.
+    /// Makes a call that must succeed, or there is nothing to deliver.
     fn done(&mut self, path: &str, bearer: Option<&str>, body: &Value) -> Result<Value, String> {
         match self.ask("POST", path, bearer, body)? {
             (200..=299, answer) => Ok(answer),

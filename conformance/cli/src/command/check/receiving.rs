@@ -26,10 +26,10 @@ const REGISTER_TIME: Duration = Duration::from_secs(30);
 const CAPTURED_MAX: usize = 5_000;
 const LIVE_PATH: &str = "/live";
 const TEST_PATH: &str = "/test";
-/// Where the operator's command adds an endpoint: beside the others, which it must not disturb.
+/// The path that the operator's command adds as an endpoint: beside the others, which it must not disturb.
 const ADDED_PATH: &str = "/added";
 
-/// Where endpoints must never be: on the service's own machine, in its networks, at its cloud's metadata.
+/// The addresses that must be refused: the service's own machine, its networks, its cloud's metadata.
 pub(super) const REFUSED: [&str; 14] = [
     "https://localhost/hooks",
     "https://127.0.0.1/hooks",
@@ -49,7 +49,7 @@ pub(super) const REFUSED: [&str; 14] = [
 /// An endpoint is an HTTPS address.
 const PLAIN: &str = "http://example.com/hooks";
 
-/// What the options say about webhooks; `None` if they say nothing.
+/// Returns the webhook plan of the options; `None` if they have none.
 pub(super) fn webhooks(
     args: &Receiving,
     config: &Config,

@@ -1,4 +1,4 @@
-//! How a delivery is printed: as text, or as one line of JSON.
+//! The output for a delivery: text, or one line of JSON.
 
 use conformance::{
     receiver::{Caught, DeliverySummary, Diagnosis, Given, Note},

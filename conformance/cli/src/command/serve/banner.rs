@@ -1,4 +1,4 @@
-//! What `serve` prints once the server is ready.
+//! The output of `serve` once the server is ready.
 
 use std::{env, process::Stdio};
 
@@ -45,7 +45,7 @@ pub(super) fn print(ready: &ServerReady, format: Format) {
     say!("Press Ctrl-C to stop.");
 }
 
-/// What a shop needs, under the names that the other commands read.
+/// Returns the variables that a shop needs, under the names that the other commands read.
 fn exports(ready: &ServerReady) -> Vec<(String, &str)> {
     let mut exports = vec![
         ("CHARGEPROOF_URL".to_owned(), ready.url.as_str()),

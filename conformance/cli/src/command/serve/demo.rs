@@ -18,13 +18,13 @@ use crate::{
     },
 };
 
-/// How long the history is.
+/// The length of the history.
 pub(super) const LENGTH: Span = Span::days(3);
 
-/// Somebody who wants something.
+/// A sale: its last event, coin, price and buyer.
 type Sale = (EventType, Asset, &'static str, &'static str, &'static str);
 
-/// What happens one after the other.
+/// A part of the history.
 enum Scene {
     Sale(Mode, Sale),
     /// The shop's handler at shop.sim answers like this from now on.
@@ -81,7 +81,7 @@ const STORY: &[Scene] = &[
     sale(EventType::ChargePaid, Asset::UsdcBase, "19.00", "Order 1010", EVE),
 ];
 
-/// What is open when the history ends.
+/// The objects that are open when the history ends.
 const TODAY: &[Scene] = &[
     sale(EventType::ChargePaymentDetected, Asset::Btc, "65.00", "Order 1011", BOB),
     sale(EventType::ChargeCreated, Asset::Eth, "27.50", "Order 1012", ANN),

@@ -64,7 +64,7 @@ impl Printer {
         self.has_begun.store(true, Ordering::Relaxed);
     }
 
-    /// Where the server tells it.
+    /// Returns the receiver of the server's log entries.
     pub(super) fn sink(&self) -> LogSink {
         let (lines, is_json) = (self.lines.clone(), self.is_json);
         let (has_begun, left_out) = (Arc::clone(&self.has_begun), Arc::clone(&self.left_out));

@@ -11,7 +11,7 @@ use crate::{
     files::{self, SETTINGS_MAX},
 };
 
-/// What the server shows, and where clients find what to trust.
+/// The server's certificate, and the file that clients trust.
 pub(super) struct Certificate {
     pub(super) identity: TlsIdentity,
     /// The file of the certificate.

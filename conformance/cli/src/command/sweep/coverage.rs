@@ -1,4 +1,4 @@
-//! What met what in a sweep, as a table that fits the terminal. Pure.
+//! The coverage of a sweep as a table that fits the terminal. Pure.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -17,7 +17,7 @@ const LABELS: usize = 37;
 /// The width where nothing is known about the reader's screen.
 const USUAL: usize = 100;
 
-/// How many characters a line of the table may have.
+/// The number of characters of a line of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Width(usize);
 

@@ -30,7 +30,7 @@ use crate::{
 /// The version of the JSON; rises when an older reader would misread it.
 const FORMAT: u32 = 1;
 
-/// What came of a scope.
+/// The result of a scope.
 struct Exhausted {
     scope: &'static Scope,
     extent: Extent,

@@ -14,7 +14,7 @@ pub(super) struct Merged {
     pub(super) parts: BTreeMap<u64, Part>,
     /// Shards without a whole result.
     pub(super) gaps: Vec<u64>,
-    /// What shows that machines do not agree.
+    /// The proofs that machines do not agree.
     pub(super) conflicts: Vec<String>,
     /// Worlds of which two machines had the fingerprint.
     pub(super) compared: usize,

@@ -1,4 +1,4 @@
-//! What one shard brought, as a file: enough to put a sweep of many machines together again.
+//! The result of one shard, as a file: enough to merge a sweep of many machines.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(super) struct Parts {
     pub(super) parts: Vec<Part>,
 }
 
-/// What all shards of a sweep have in common.
+/// The settings that all shards of a sweep share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Whole {
@@ -36,7 +36,7 @@ pub(super) struct Whole {
     pub(super) shards: u64,
 }
 
-/// What one shard brought.
+/// The result of one shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Part {
@@ -131,7 +131,7 @@ impl Part {
         }
     }
 
-    /// Whether every simulation of the shard ran; a run that was interrupted has fewer.
+    /// Returns `true` if every simulation of the shard ran; an interrupted run has fewer.
     pub(super) fn is_whole(&self, sweep: &Whole) -> bool {
         let shard = Shard { index: self.shard, of: sweep.shards };
         self.worlds >= shard.range(sweep.seeds).1
@@ -143,7 +143,7 @@ impl Part {
         timeless(self) == timeless(other)
     }
 
-    /// Which of two same results is kept, whichever came first.
+    /// Returns the rank by which one of two equal results is kept, whichever came first.
     pub(super) fn haste(&self) -> (u64, u64) {
         (self.took_us, self.jobs)
     }

@@ -1,4 +1,4 @@
-//! What a sweep says at its end, for people and for programs. Pure.
+//! The report of a sweep, for people and for programs. Pure.
 
 use std::fmt::Write as _;
 
@@ -220,7 +220,7 @@ fn failure_json(group: &Group) -> Value {
     value
 }
 
-/// What all shards together say, and which are missing.
+/// Returns the report of all shards together, with the missing ones.
 pub(super) fn merged_text(merged: &Merged, table: Option<Width>) -> String {
     let mut text = verdict_line(merged.exit_code(), &merged.sum, Some(merged));
     let (sweep, seeds) = (&merged.sweep, merged.sweep.seeds);

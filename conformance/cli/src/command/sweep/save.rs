@@ -1,4 +1,4 @@
-//! What a sweep leaves behind of its failures: scenario files, and a page.
+//! The files that a sweep writes about its failures: scenario files, and a page.
 
 use std::path::Path;
 

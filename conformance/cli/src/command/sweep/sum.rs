@@ -43,9 +43,9 @@ pub(super) struct Sum {
     pub(super) took: Duration,
     pub(super) jobs: usize,
     pub(super) from: u64,
-    /// Whether a signal ended it early. What was run until then is a prefix of the seeds.
+    /// `true` if a signal ended it early. The simulations run until then are a prefix of the seeds.
     pub(super) interrupted: bool,
-    /// What is wrong on purpose.
+    /// The enabled demo fault.
     pub(super) fault: Option<&'static DemoFault>,
 }
 

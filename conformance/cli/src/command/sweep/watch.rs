@@ -19,7 +19,7 @@ use crate::{Failure, screen, signals};
 /// The directory is looked at so often.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// What was read of a file, as it was then.
+/// The content of files, with the size and time at which it was read.
 type Known = BTreeMap<PathBuf, ((u64, Option<SystemTime>), (String, Parts))>;
 
 /// Merges what is in a directory until every shard is there, time is up or a signal comes.

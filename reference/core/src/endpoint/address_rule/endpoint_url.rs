@@ -1,8 +1,7 @@
-//! What a typed address says before any name is resolved.
+//! The rules for an endpoint's URL that need no name resolution.
 //!
-//! The URL standard's own reader does the reading, because it is what unmasks `127.1`, `0x7f000001`
-//! and full-width digits. What it leaves is rebuilt from its parts, so the text that is stored is the
-//! text that was judged.
+//! The URL standard's own parser reads the URL, because it decodes `127.1`, `0x7f000001` and full-width digits.
+//! The URL is then rebuilt from its parts, so the stored text is the text that was judged.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -59,7 +58,7 @@ pub struct EndpointUrl {
     path_starts: usize,
 }
 
-/// Where an endpoint lives.
+/// The host of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Host {
     /// A name, in lower-case ASCII and without a trailing dot.
@@ -78,7 +77,7 @@ impl EndpointUrl {
         EndpointUrl { path_starts: text.len() - target.len(), text, host, port }
     }
 
-    /// Where it lives.
+    /// Returns the host.
     pub fn host(&self) -> &Host {
         &self.host
     }
@@ -98,8 +97,8 @@ impl EndpointUrl {
         &self.text[self.path_starts..]
     }
 
-    /// Whether the host belongs to the simulated network (`shop.sim`), where the rule for resolved
-    /// addresses has nothing to judge.
+    /// Returns `true` if the host belongs to the simulated network (`shop.sim`), to which the rule for resolved
+    /// addresses does not apply.
     pub fn is_simulated(&self) -> bool {
         matches!(&self.host, Host::Name(name) if lies_in(name, SIMULATED_ZONE))
     }

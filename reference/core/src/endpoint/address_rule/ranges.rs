@@ -87,11 +87,11 @@ fn is_global_unicast(ip: Ipv6Addr) -> bool {
     ip.segments()[0] >> 13 == 1
 }
 
-/// Whether an address lies in the open internet.
+/// Checks that an address is public.
 ///
 /// # Errors
 ///
-/// [`Refusal::NotPublic`] with the range that the address lies in.
+/// [`Refusal::NotPublic`] with the range that contains the address.
 pub fn judge_address(ip: IpAddr) -> Result<(), Refusal> {
     let verdict = match ip {
         IpAddr::V4(v4) => judge_v4(v4).map_err(|range| (None, range)),
@@ -100,7 +100,7 @@ pub fn judge_address(ip: IpAddr) -> Result<(), Refusal> {
     verdict.map_err(|(inner, range)| Refusal::NotPublic { ip, inner, range })
 }
 
-/// Whether a name may be delivered to, by what it resolves to now.
+/// Checks that a name may receive deliveries, by the addresses that it resolves to now.
 ///
 /// Every address must be public: with one bad one in the list, the next look-up could pick it.
 ///

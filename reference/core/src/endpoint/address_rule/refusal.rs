@@ -1,4 +1,4 @@
-//! Why an address is refused: a name for the log, a fragment for the person.
+//! The reasons for refusing an address: a name for the log, a sentence fragment for people.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 /// Bytes of the longest accepted URL.
 pub const URL_BYTES_MAX: usize = 2_048;
 
-/// Why an address may not receive webhooks.
+/// The reason why an address may not receive webhooks.
 ///
 /// Never holds the text as typed: it may carry a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,14 +59,14 @@ pub enum Refusal {
         ip: IpAddr,
         /// The IPv4 address inside it that decided, if one did.
         inner: Option<Ipv4Addr>,
-        /// What it belongs to.
+        /// The range that contains it.
         range: Range,
     },
     /// The name resolved to no address.
     Unresolved,
 }
 
-/// What an address that is not public belongs to.
+/// The range of an address that is not public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Range {
     /// Serves a cloud's machines their credentials or configuration.

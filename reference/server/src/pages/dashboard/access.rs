@@ -1,7 +1,7 @@
-//! Who may see the dashboard, and which forms are its own.
+//! Access to the dashboard, and the check of its forms.
 //!
-//! This machine needs no login, anybody else needs the token, once: then a cookie stands for it. The cookie
-//! and the word in every form are drawn anew at each start and say nothing about the token.
+//! This machine needs no login. Other callers send the token once and get a cookie. The cookie and the token in
+//! every form are drawn anew at each start and reveal nothing of the sandbox token.
 
 use http::{
     HeaderMap, HeaderValue,
@@ -13,13 +13,13 @@ use crate::{answer::Answer, gate, pages::Call, refusal::Refusal};
 
 const SECRET_BYTES: usize = 20;
 
-/// What a run of the server knows its browsers and forms by.
+/// The secrets by which a run of the server recognises its browsers and forms.
 pub(super) struct Access {
     session: String,
     form: String,
 }
 
-/// Whether somebody may come in.
+/// The result of an access check.
 pub(super) enum Entrance {
     /// They may.
     Open,
@@ -32,7 +32,7 @@ impl Access {
         Ok(Access { session: secret()?, form: secret()? })
     }
 
-    /// What our forms carry.
+    /// Returns the form token.
     pub(super) fn form_word(&self) -> &str {
         &self.form
     }
@@ -54,7 +54,7 @@ impl Access {
         if same(word.unwrap_or_default(), &self.form) { Ok(()) } else { Err(Refusal::FormOrigin) }
     }
 
-    /// Whether it is the token that the server printed.
+    /// Returns `true` if it is the token that the server printed.
     pub(super) fn is_token(call: &Call<'_>, text: &str) -> bool {
         same(text, call.backend.token.as_str())
     }

@@ -1,4 +1,4 @@
-//! What each form does: one call of `/sandbox`, and the page to go on to.
+//! The action of each form: one call of `/sandbox`, and the page that follows.
 
 mod make;
 mod pay;
@@ -21,7 +21,7 @@ use crate::{
     refusal::Refusal,
 };
 
-/// What came of a form.
+/// The result of a form.
 pub(super) enum Outcome {
     /// It is done, and this is said of it.
     Done(Notice),
@@ -109,13 +109,13 @@ fn placed(context: &PageContext, form: &Form, fields: &[&str]) -> Value {
     body
 }
 
-/// What was typed into these fields, as it is. A field that was left empty is left out.
+/// Returns the fields as they were typed. An empty field is left out.
 fn typed(form: &Form, fields: &[&str]) -> Value {
     let typed = fields.iter().filter_map(|name| Some(((*name).to_owned(), json!(form.text(name)?))));
     Value::Object(typed.collect::<Map<_, _>>())
 }
 
-/// What happened because of an act, counted.
+/// Returns a notice with the number of events that an action caused.
 fn with_count(said: &str, answer: &Value) -> Notice {
     let count = answer["happened"].as_array().map_or(0, Vec::len);
     Notice::said(match count {

@@ -14,7 +14,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// How that is said to those who do not see the sign.
+    /// Returns the words for screen readers, which do not see the sign.
     pub(super) fn says(&self) -> &'static str {
         match self.sign {
             '-' => "only in the other: ",

@@ -21,14 +21,14 @@ use crate::{
     refusal::Refusal,
 };
 
-/// Where somebody is, and what they are shown there.
+/// The context of a page: its place and its caller.
 pub(super) struct PageContext {
     pub(super) asker: Asker,
     pub(super) site: Site,
     pub(super) place: Place,
     pub(super) page: Page,
     pub(super) query: Query,
-    /// What was typed into a form that was refused.
+    /// The text that was typed into a refused form.
     pub(super) draft: Draft,
 }
 
@@ -38,7 +38,7 @@ impl PageContext {
         Ok(PageContext { asker, site, place, page, query, draft: Draft::default() })
     }
 
-    /// What the service clock shows.
+    /// Returns the time of the service clock.
     pub(super) fn now(&self) -> &Timestamp {
         &self.site.now
     }
@@ -53,22 +53,22 @@ impl PageContext {
         self.page.path()
     }
 
-    /// What our forms carry.
+    /// Returns the form token.
     pub(super) fn form_word(&self) -> &str {
         self.asker.pages.dashboard.form_word()
     }
 
-    /// What every form needs: our word, and the page to come back to.
+    /// Returns the hidden fields of every form: the form token, and the page to come back to.
     pub(super) fn hidden(&self) -> pieces::Html {
         pieces::hidden(&[("word", self.form_word()), ("back", &self.here())])
     }
 
-    /// What the service clock shows, to the second.
+    /// Returns the time of the service clock, to the second.
     pub(super) fn clock(&self) -> String {
         self.now().said()
     }
 
-    /// How the clock goes, and how far it is from real time.
+    /// Returns the speed of the clock, and its distance from real time.
     pub(super) fn pace(&self) -> String {
         let away = words::away(self.site.now, self.site.real);
         match (self.site.pace, away) {
@@ -79,7 +79,7 @@ impl PageContext {
         }
     }
 
-    /// What the browser's tab says: where the object stands, and what the page is.
+    /// Returns the title of the browser's tab: the state of the object, and the page.
     pub(super) fn tab(&self, state: Option<&str>, title: &str) -> String {
         let Place { account, mode } = &self.place;
         let state = state.map(|state| format!("{} · ", state.replace('_', " "))).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! What was typed into a form that the world refused, so that nobody types it twice.
+//! The draft of a refused form, so that nobody types it twice.
 
 use http::StatusCode;
 use serde::Deserialize;
 
 use crate::{pages::form::Form, refusal::Refusal};
 
-/// What the world has to say against something, in the words of its answer.
+/// The complaint of the world, in the words of its answer.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Complaint {
     #[serde(skip)]
@@ -27,7 +27,7 @@ impl Complaint {
 /// A refused form; empty if none was.
 #[derive(Default)]
 pub(super) struct Draft {
-    /// Which form: the path that it was sent to, below the place.
+    /// The form: the path that it was sent to, below the place.
     form: String,
     fields: Option<Form>,
     pub(super) complaint: Option<Complaint>,
@@ -47,12 +47,12 @@ impl Draft {
         self.fields.as_ref().filter(|_| self.form == form)
     }
 
-    /// Whether this form was refused.
+    /// Returns `true` if this form was refused.
     pub(super) fn is_of(&self, form: &str) -> bool {
         self.fields_of(form).is_some()
     }
 
-    /// What was typed into a field of this form.
+    /// Returns the text that was typed into a field of this form.
     pub(super) fn typed(&self, form: &str, name: &str) -> &str {
         self.fields_of(form).and_then(|fields| fields.text(name)).unwrap_or_default()
     }
@@ -62,7 +62,7 @@ impl Draft {
         if self.is_of(form) { self.typed(form, name) } else { first }
     }
 
-    /// What is wrong with a field of this form as a whole, and not with a part of it.
+    /// Returns the errors of a field of this form as a whole, without those of its parts.
     pub(super) fn wrong_itself(&self, form: &str, name: &str) -> Vec<&str> {
         let Some(complaint) = self.complaint.as_ref().filter(|_| self.is_of(form)) else {
             return Vec::new();
@@ -75,12 +75,12 @@ impl Draft {
         self.fields_of(form).map(|fields| fields.all(name).collect()).unwrap_or_default()
     }
 
-    /// Whether a box was ticked, or an option chosen.
+    /// Returns `true` if a box was ticked, or an option chosen.
     pub(super) fn chosen(&self, form: &str, name: &str, value: &str) -> bool {
         self.fields_of(form).is_some_and(|fields| fields.all(name).any(|it| it == value))
     }
 
-    /// What is wrong with a field of this form.
+    /// Returns the errors of a field of this form.
     pub(super) fn wrong(&self, form: &str, name: &str) -> Vec<&str> {
         let Some(complaint) = self.complaint.as_ref().filter(|_| self.is_of(form)) else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! How the dashboard says what the world answers, and the lists and accounts of the API.
+//! The words of the dashboard for answers of the world, and the lists and accounts of the API.
 
 use reference_core::mode::Mode;
 use serde::Deserialize;
@@ -77,7 +77,7 @@ pub(super) struct AccountMeta {
 }
 
 pub(super) trait TransferState {
-    /// Where it stands, in a word, and how that looks.
+    /// Returns the state in a word, and its colour.
     fn state(&self) -> (&'static str, &'static str);
 
     /// It is confirmed and waits for the owner.
@@ -127,10 +127,10 @@ pub(super) trait AttemptWords {
     /// The status, or what went wrong.
     fn answer(&self) -> String;
 
-    /// How that looks.
+    /// Returns the colour.
     fn tone(&self) -> &'static str;
 
-    /// What went over the wire, as far as it is known.
+    /// Returns the request and response, as far as they are known.
     fn wire(&self) -> AttemptTrace;
 }
 
@@ -166,13 +166,13 @@ pub(super) trait WorldEventWords {
     /// The time of day, in milliseconds.
     fn time(&self) -> String;
 
-    /// What sort of thing, in a word.
+    /// Returns the kind in a word.
     fn word(&self) -> &'static str;
 
     /// In a sentence.
     fn sentence(&self) -> String;
 
-    /// Whether it is shown in the dashboard of this account and mode.
+    /// Returns `true` if the dashboard of this account and mode shows it.
     fn is_seen(&self, account: &str, mode: &str) -> bool;
 }
 

@@ -1,6 +1,6 @@
-//! What the next page says once: that something is done, and secrets that are shown a single time.
+//! Messages that the next page shows once: a result, or a secret that is shown a single time.
 //!
-//! Kept here and not in the address, so that neither the browser's history nor anybody's log holds a secret.
+//! Kept here and not in the address, so that neither the browser's history nor a log holds a secret.
 
 use std::{collections::VecDeque, sync::Mutex};
 
@@ -10,21 +10,21 @@ use super::place::is_id;
 const KEPT_MAX: usize = 64;
 const NAME_BYTES: usize = 8;
 
-/// What came of something the owner did.
+/// The result of an action of the owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Notice {
     /// In a sentence.
     pub(super) text: String,
-    /// What is shown this once.
+    /// The secret that is shown this once.
     pub(super) secret: Option<Secret>,
-    /// Where to go on: what is said there, and the address.
+    /// The next page: its label, and its address.
     pub(super) link: Option<(&'static str, String)>,
 }
 
 /// A secret with its name.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Secret {
-    /// What it is: `Live API key`.
+    /// The label: `Live API key`.
     pub(super) label: String,
     pub(super) text: String,
     /// A command that uses it, with a place in it for the secret's variable.

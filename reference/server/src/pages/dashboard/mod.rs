@@ -54,7 +54,7 @@ const SCENARIO_FILE: HeaderValue = HeaderValue::from_static("attachment; filenam
 pub(super) static DASHBOARD_CSS: Asset =
     Asset::css("dashboard", include_str!("../../../templates/dashboard/dashboard.css"));
 
-/// What all requests to the dashboard share.
+/// The state that all requests to the dashboard share.
 pub(crate) struct Dashboard {
     access: Access,
     notices: Notices,
@@ -76,15 +76,15 @@ impl Dashboard {
         self.access.form_word()
     }
 
-    /// What keys of a mode begin with.
+    /// Returns the start of a mode's keys.
     fn key_start(&self, mode: &str) -> String {
         let found = self.key_starts.iter().find(|(known, _)| *known == mode);
         found.map(|(_, start)| start.clone()).unwrap_or_default()
     }
 }
 
-/// Whether the caller may use the dashboard, and with it all that goes beyond what customers see: this machine,
-/// whoever shows the token, and browsers that showed it once.
+/// Checks that the caller may use the dashboard, and with it all that goes beyond customers' pages: this machine,
+/// callers with the token, and browsers that sent it once.
 pub(super) fn admit(call: &Call<'_>) -> Result<(), Refusal> {
     match call.pages.dashboard.access.judge(call)? {
         Entrance::Open => Ok(()),
@@ -162,7 +162,7 @@ async fn show(call: &Call<'_>, place: Place, rest: &[&str], query: Query) -> Res
     finish(call, &context, notice.as_ref()).await
 }
 
-/// What of a page changes while it is open.
+/// Returns the parts of a page that change while it is open.
 async fn parts(asker: Asker, place: Place, page: Page, query: Query) -> Result<Vec<Part>, Refusal> {
     let context = PageContext::new(asker, place, page, query)?;
     let around = [draw::menu(&context).await?, draw::clock(&context)?];
@@ -174,14 +174,14 @@ async fn parts(asker: Asker, place: Place, page: Page, query: Query) -> Result<V
     Ok(around.into_iter().chain(live).collect())
 }
 
-/// Where the page that is shown is streamed from: the same query, for the same filters and page.
+/// Returns the address of the page's stream: the same query, for the same filters and page.
 fn stream(call: &Call<'_>, context: &PageContext) -> String {
     let query = call.head.uri.query().filter(|query| !query.is_empty() && !query.contains("said="));
     let query = query.map_or("stream=1".to_owned(), |query| format!("{query}&stream=1"));
     context.to(format!("{}?{query}", context.page.path()))
 }
 
-/// What was done in the world, as a file.
+/// Returns the history of the world as a scenario file.
 async fn scenario(call: &Call<'_>, place: Place) -> Result<Answer, Refusal> {
     let context = PageContext::new(call.asker(), place, Page::History, Query::default())?;
     match context.act("GET", "/sandbox/scenario", None).await? {

@@ -61,7 +61,7 @@ pub(super) fn answer(status: &u16) -> Html {
     badge(status.to_string(), if *status < 400 { "good" } else { "bad" })
 }
 
-/// How a state looks: its colour only repeats the word.
+/// Returns the colour of a state: it only repeats the word.
 fn tone(word: &str) -> &'static str {
     match word {
         "paid" | "delivered" | "enabled" | "active" | "accepted" => "good",
@@ -151,7 +151,7 @@ pub(super) fn hidden(fields: &[(&str, &str)]) -> Html {
     })
 }
 
-/// What is wrong with a field; empty if nothing is.
+/// Returns the errors of a field; empty if there are none.
 pub(super) fn wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]>) -> Html {
     html(|out| match messages.as_ref() {
         [] => Ok(()),
@@ -166,7 +166,7 @@ pub(super) fn wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]>) ->
     })
 }
 
-/// What a field says of itself when it is wrong, for those who listen; the first one gets the focus.
+/// Returns the attributes of a wrong field for screen readers; the first one gets the focus.
 pub(super) fn aria_wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]>) -> Html {
     html(|out| match messages.as_ref() {
         [] => Ok(()),

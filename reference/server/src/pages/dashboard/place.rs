@@ -1,4 +1,4 @@
-//! Where somebody is in the dashboard: account, mode and page, as paths say it.
+//! The place in the dashboard: account, mode and page, as in paths.
 
 use url::form_urlencoded;
 
@@ -133,7 +133,7 @@ impl Page {
     }
 }
 
-/// Whether a text may be an id: of plain characters only.
+/// Returns `true` if a text may be an id: of plain characters only.
 pub(super) fn is_id(text: &str) -> bool {
     (1..=ID_MAX).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
@@ -152,7 +152,7 @@ impl Place {
     }
 }
 
-/// What stands after the question mark.
+/// The query of a page's address.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query(Vec<(String, String)>);
 

@@ -1,4 +1,4 @@
-//! How a shop verifies a delivery, in four languages. The files are what the tests run.
+//! Samples of verifying a delivery, in four languages. The files are run by the tests.
 
 /// One function in one language.
 pub(crate) struct Sample {

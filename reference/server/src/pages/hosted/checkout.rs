@@ -97,7 +97,7 @@ async fn parts(asker: Asker, path: String, is_owner: bool) -> Result<Vec<Part>, 
     Ok(parts)
 }
 
-/// Where a payment is drawn.
+/// The place where a payment is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PaymentPlace {
     /// It is all that the page is about.
@@ -134,7 +134,7 @@ impl PaymentView<'_> {
         }
     }
 
-    /// Nothing that came too late waits for the owner.
+    /// Returns `true` if all late money was refunded.
     fn all_sent_back(&self) -> bool {
         let late = |it: &&TransferRecord| it.gone.is_none() && it.standing == TransferStanding::Late;
         self.payment.transfers.iter().filter(late).all(|it| it.sent_back)
@@ -224,7 +224,7 @@ fn heading(payment: &Payment) -> &'static str {
     }
 }
 
-/// Nothing more will happen unless somebody does something.
+/// Returns `true` if nothing more happens by itself.
 pub(super) fn is_settled(payment: &Payment) -> bool {
     !payment.reorganised && matches!(payment.stage, Stage::Paid | Stage::Expired | Stage::Canceled)
 }

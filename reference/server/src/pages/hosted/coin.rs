@@ -1,4 +1,4 @@
-//! What people call coins and networks, and the text of a QR code that a wallet understands.
+//! The names of coins and networks, and the text of a QR code that a wallet understands.
 
 /// A table of what people say. What is not in it is called by its code.
 const NAMES: &[(&str, &str)] = &[
@@ -64,7 +64,7 @@ pub(super) fn is_token(asset: &str) -> bool {
     matches!(unit(asset), "USDT" | "USDC")
 }
 
-/// Where money goes, how much and what.
+/// The address, amount and coin of a payment.
 pub(super) struct Due<'a> {
     pub(super) asset: &'a str,
     pub(super) network: &'a str,
@@ -75,7 +75,7 @@ pub(super) struct Due<'a> {
     pub(super) amount: &'a str,
 }
 
-/// What a wallet reads from a QR code or a link; the address alone where there is no common form.
+/// Returns the text of the QR code or link for wallets; the address alone where there is no common form.
 pub(super) fn uri(due: &Due<'_>) -> String {
     let Due { asset, network, is_live, address, amount, .. } = due;
     let contract = find(CONTRACTS, asset).filter(|_| *is_live);

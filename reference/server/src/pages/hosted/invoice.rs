@@ -34,12 +34,12 @@ struct InvoiceTemplate {
     panel: Option<Part>,
 }
 
-/// What of an invoice's page changes by itself: where it stands, and how to pay it.
+/// The changing parts of an invoice's page: its state, and the ways to pay.
 #[derive(Template)]
 #[template(path = "hosted/invoice_state.html")]
 struct State<'a> {
     site: &'a Site,
-    /// What the browser's tab says.
+    /// The title of the browser's tab.
     title: String,
     invoice: &'a Invoice,
     payment: Option<String>,
@@ -106,7 +106,8 @@ pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
         return nowhere(call);
     };
     // Each chosen coin opens another charge, so every transfer of the mode counts.
-    let topic = Topic::new(format!("{path} {is_owner}"), move |event| event.concerns(&account.id, mode, |_| true));
+    let topic =
+        Topic::new(format!("{path} {is_owner}"), move |event| event.concerns(&account.id, mode, |_| true));
     follow(call.asker(), topic, move |asker| parts(asker, path.clone(), is_owner))
 }
 
@@ -144,7 +145,7 @@ fn state(site: &Site, shown: &InvoicePage) -> Result<Part, Refusal> {
     Ok(Part { id: "invoice", html: state.render().map_err(|_| Refusal::Broken)? })
 }
 
-/// Where the invoice stands, which one it is, and whose.
+/// Returns the state, number and account of the invoice.
 fn title(invoice: &Invoice, account: &Account) -> String {
     format!("{} · Invoice {} · {}", invoice.status, invoice.number, account.display_name)
 }

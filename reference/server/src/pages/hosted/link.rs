@@ -27,7 +27,7 @@ struct LinkForm {
     error: Option<String>,
 }
 
-/// What the customer filled in already, and what was wrong with it.
+/// The customer's input, and its errors.
 #[derive(Default)]
 struct Filled {
     asset: String,

@@ -22,7 +22,7 @@ use crate::{answer::Answer, refusal::Refusal};
 /// The look of hosted pages.
 pub(crate) static HOSTED_CSS: Asset =
     Asset::css("hosted", include_str!("../../../templates/hosted/hosted.css"));
-/// What hosted pages do by themselves beyond what every page does.
+/// The script of hosted pages beyond that of every page.
 pub(crate) static HOSTED_JS: Asset = Asset::js("hosted", include_str!("../../../templates/hosted/hosted.js"));
 
 /// Answers a request under `/c`, `/pay` or `/i`.
@@ -55,7 +55,7 @@ pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
     }
 }
 
-/// What the world says about the page at `path`; `None` if there is no such thing.
+/// Returns the world's answer for the page at `path`; `None` if there is no such object.
 async fn load<T: DeserializeOwned>(asker: &Asker, path: &str) -> Result<Option<T>, Refusal> {
     let reply = asker.ask("GET", &format!("/sandbox/pages{path}"), None).await?;
     match reply.status {

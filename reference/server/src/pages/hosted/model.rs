@@ -1,4 +1,4 @@
-//! How what the world answers for a page is said to customers. Nothing here is worked out.
+//! The customers' words for the world's answers. Nothing is computed here.
 
 use simulator::api::{
     self, CoinOffer, CoinRecord, PageAccount, TransferGone, TransferRecord, TransferStanding,
@@ -44,13 +44,13 @@ impl AccountWords for PageAccount {
 }
 
 pub(super) trait CoinWords {
-    /// What people call it: `Tether`.
+    /// Returns the common name: `Tether`.
     fn name(&self) -> &str;
 
-    /// What stands behind an amount: `USDT`.
+    /// Returns the unit of amounts: `USDT`.
     fn unit(&self) -> &str;
 
-    /// What people call its network.
+    /// Returns the common name of the network.
     fn network_name(&self) -> &str;
 
     /// The coin has to be told from others by its network.
@@ -98,7 +98,7 @@ pub(super) trait TransferWords {
 
     fn seen(&self) -> String;
 
-    /// Where it stands, in words.
+    /// Returns the state in words.
     fn says(&self) -> String;
 
     /// The look of the word.

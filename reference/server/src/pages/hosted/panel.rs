@@ -29,13 +29,13 @@ use crate::{
 
 /// One thing that can be done now.
 pub(super) struct Act {
-    /// What the form says.
+    /// The fields of the form.
     name: String,
     label: String,
     hint: String,
     /// Paths and bodies, in order. [`OPENED`] stands for the charge that the call before opened.
     calls: Vec<(String, Value)>,
-    /// What to say when it is done.
+    /// The words on success.
     done: &'static str,
 }
 
@@ -62,7 +62,7 @@ const COINS_SHOWN: usize = 3;
 const SENT: &str = "Sent. The page follows as soon as the payment is seen.";
 const MOVED: &str = "Done. The clock was moved on.";
 
-/// What the page that the panel stands on is about.
+/// The object of the panel's page.
 pub(super) enum PanelSubject<'a> {
     /// A charge that waits for money, or got some.
     Payment(&'a Payment),
@@ -335,7 +335,7 @@ pub(super) fn part(
     Ok(Part { id: "sandbox", html: panel.render().map_err(|_| Refusal::Broken)? })
 }
 
-/// What a page shows that has a panel.
+/// The content of a page with a panel.
 enum PanelPage {
     Charge(Box<ChargePage>),
     Invoice(Box<InvoicePage>),
@@ -343,7 +343,7 @@ enum PanelPage {
 }
 
 impl PanelPage {
-    /// What the page at `path` shows.
+    /// Returns the content of the page at `path`.
     async fn load(asker: &Asker, path: &str) -> Result<Option<PanelPage>, Refusal> {
         Ok(match path.split('/').nth(1) {
             Some("i") => load(asker, path).await?.map(|page| PanelPage::Invoice(Box::new(page))),
@@ -361,7 +361,7 @@ impl PanelPage {
     }
 }
 
-/// What the panel on an invoice is about; `None` if nothing can be done about it.
+/// Returns the object of the panel on an invoice; `None` if no action is possible.
 pub(super) fn of_invoice(page: &InvoicePage) -> Option<PanelSubject<'_>> {
     let waiting =
         page.payment.as_ref().filter(|payment| payment.stage != Stage::Canceled || !page.may_choose);
@@ -371,7 +371,7 @@ pub(super) fn of_invoice(page: &InvoicePage) -> Option<PanelSubject<'_>> {
     }
 }
 
-/// What the panel on a payment link is about; `None` if it takes no payments.
+/// Returns the object of the panel on a payment link; `None` if it takes no payments.
 pub(super) fn of_link_page(page: &LinkPage) -> Option<PanelSubject<'_>> {
     page.closed.is_none().then_some(PanelSubject::Link(&page.link, &page.coins))
 }
@@ -410,7 +410,7 @@ pub(super) async fn act(call: &Call<'_>, path: &str) -> Result<Answer, Refusal> 
     }
 }
 
-/// What came of an act.
+/// The result of an action.
 struct Done {
     status: StatusCode,
     message: String,

@@ -1,4 +1,4 @@
-//! What the forms do to the clock, the chains, the market and the handlers.
+//! The actions of forms on the clock, the chains, the market and the handlers.
 
 use http::StatusCode;
 use reference_core::time::Timestamp;

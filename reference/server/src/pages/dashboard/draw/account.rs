@@ -24,7 +24,7 @@ struct CoinWallet {
 }
 
 impl CoinWallet {
-    /// Where its addresses come from, in words.
+    /// Returns the source of its addresses, in words.
     fn source(&self) -> String {
         match &self.wallet {
             None => String::new(),
@@ -35,7 +35,7 @@ impl CoinWallet {
         }
     }
 
-    /// Whether a key of it may stand for several kinds of address.
+    /// Returns `true` if its key may stand for several kinds of address.
     fn has_scripts(&self) -> bool {
         Script::is_for(self.chain.asset.facts().form)
     }
@@ -78,7 +78,7 @@ struct WalletBlock<'a> {
     context: &'a PageContext,
     coin: CoinWallet,
     form: String,
-    /// What was typed last, unless it was a secret.
+    /// The text that was typed last, unless it was a secret.
     typed: &'a str,
 }
 

@@ -264,7 +264,7 @@ pub(super) async fn endpoint(context: &PageContext, id: &str) -> Result<PageView
 struct KeysBlock<'a> {
     context: &'a PageContext,
     keys: Vec<KeyRecord>,
-    /// What a key of this mode begins with.
+    /// The start of keys of this mode.
     start: String,
 }
 

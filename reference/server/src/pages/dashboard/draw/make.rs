@@ -21,7 +21,7 @@ struct FormField<'a> {
     wrong: Vec<&'a str>,
 }
 
-/// How a field is filled in.
+/// The control of a field.
 enum Control<'a> {
     /// A line of text.
     Line { kind: &'static str, inputmode: &'static str, sample: &'static str, value: &'a str },

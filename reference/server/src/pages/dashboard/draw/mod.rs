@@ -1,4 +1,4 @@
-//! What each page shows, in blocks. A live block is drawn again whenever something happens.
+//! The blocks of each page. A live block is drawn again at each change.
 
 mod account;
 mod developers;
@@ -29,7 +29,7 @@ const PER_PAGE: u32 = 25;
 /// One page.
 pub(super) struct PageView {
     pub(super) title: String,
-    /// Where the object stands that the page is about; the tab says it first.
+    /// The state of the page's object; the tab shows it first.
     pub(super) state: Option<String>,
     pub(super) blocks: Vec<Block>,
 }
@@ -127,7 +127,7 @@ impl Tabs {
     }
 }
 
-/// What a list is searched for.
+/// The search of a list.
 #[derive(Template)]
 #[template(path = "dashboard/filter.html")]
 struct Filter<'a> {
@@ -135,9 +135,9 @@ struct Filter<'a> {
     /// Of the list, below the place.
     path: &'static str,
     label: &'static str,
-    /// What may be looked for.
+    /// An example of a search.
     example: &'static str,
-    /// Which part of the list: the name of the field, and its value.
+    /// The part of the list: the name of the field, and its value.
     part: (&'static str, &'a str),
     wanted: &'a str,
 }

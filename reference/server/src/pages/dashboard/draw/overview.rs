@@ -26,7 +26,7 @@ use crate::{
 const RECENT: usize = 8;
 /// Charges that the first page offers to pay.
 const PAYABLE: usize = 10;
-/// What happened last, on the panel.
+/// The number of latest events on the panel.
 const HAPPENINGS_SHOWN: u64 = 200;
 const HAPPENINGS_LISTED: usize = 25;
 
@@ -119,7 +119,7 @@ async fn open_charges(context: &PageContext) -> Result<Vec<(Charge, Vec<Transfer
 /// A transaction in the mempool, or one that the mempool forgot.
 struct Waiting {
     txid: String,
-    /// What it pays: `0.001 BTC to abc123, dropped`.
+    /// The payment in words: `0.001 BTC to abc123, dropped`.
     said: String,
 }
 

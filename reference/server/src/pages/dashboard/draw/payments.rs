@@ -59,17 +59,17 @@ struct ChargeBlock<'a> {
     transfers: &'a [TransferRecord],
     reorganised: bool,
     tab: String,
-    /// Where the form for a refund is sent to.
+    /// The target of the refund form.
     refund: String,
 }
 
 impl ChargeBlock<'_> {
-    /// Whether there is confirmed money that could be sent back.
+    /// Returns `true` if there is confirmed money that could be refunded.
     fn may_be_refunded(&self) -> bool {
         self.transfers.iter().any(|it| it.gone.is_none() && it.confirmed)
     }
 
-    /// Whether canceling makes sense. What has vanished is no reason against it.
+    /// Returns `true` if it can be canceled. A vanished transfer does not prevent it.
     fn may_be_canceled(&self) -> bool {
         self.charge.status == "pending" && self.transfers.iter().all(|it| it.gone.is_some())
     }
@@ -86,7 +86,7 @@ struct ChargeAbout<'a> {
 struct PayBlock<'a> {
     context: &'a PageContext,
     charge: &'a Charge,
-    /// Who pays again while this is seen and not confirmed pays twice.
+    /// The payment that is seen and not confirmed: a second payment would pay twice.
     on_its_way: Option<&'a TransferRecord>,
     form: String,
 }
@@ -97,7 +97,7 @@ struct Story<'a> {
     context: &'a PageContext,
     events: Vec<Event>,
     deliveries: Vec<DeliveryRecord>,
-    /// How the story is asked for through the API.
+    /// The API request for the same history.
     curl: String,
 }
 
@@ -189,7 +189,7 @@ pub(super) async fn invoice(context: &PageContext, code: &str) -> Result<PageVie
     Ok(PageView { state: Some(invoice.status.clone()), title, blocks })
 }
 
-/// Whether a payment of the invoice is seen and not confirmed: who pays again pays twice.
+/// Returns `true` if a payment of the invoice is seen and not confirmed: a second payment would pay twice.
 async fn is_on_its_way(context: &PageContext, invoice: &Invoice) -> Result<bool, Refusal> {
     let Some(newest) = invoice.charges.last() else { return Ok(false) };
     let TransferList { transfers, .. } = context.book(&format!("/charges/{}/transfers", newest.code)).await?;

@@ -15,7 +15,7 @@ use crate::{
 /// Requests on a page.
 const SHOWN: usize = 50;
 
-/// Which requests are asked for: a label, and the statuses.
+/// The filters for requests: a label, and the statuses.
 const STATES: [(&str, std::ops::RangeInclusive<u16>); 4] =
     [("all", 100..=599), ("answered", 100..=399), ("refused", 400..=499), ("failed", 500..=599)];
 

@@ -1,4 +1,4 @@
-//! What the owner looked for.
+//! The search of the owner.
 
 use askama::Template;
 use simulator::api::{SearchAnswer, SearchHit};

@@ -1,4 +1,4 @@
-//! What stands around every page.
+//! The frame of every page.
 
 use askama::Template;
 use http::StatusCode;
@@ -46,7 +46,7 @@ struct MenuEntry {
     label: &'static str,
     href: String,
     current: bool,
-    /// How much waits for the owner there.
+    /// The number of late payments that wait for the owner.
     waits: u64,
 }
 
@@ -105,9 +105,9 @@ struct Shell<'a> {
     site: &'a Site,
     context: &'a PageContext,
     title: &'a str,
-    /// What the browser's tab says.
+    /// The title of the browser's tab.
     tab: String,
-    /// What is looked for.
+    /// The searched text.
     wanted: &'a str,
     menu: Part,
     clock: Part,
@@ -116,7 +116,7 @@ struct Shell<'a> {
     notice: Option<&'a Notice>,
     complaint: Option<&'a Complaint>,
     blocks: &'a [Block],
-    /// Somebody who logged in can log out.
+    /// `true` if the browser logged in, and so can log out.
     came_by_login: bool,
 }
 
@@ -169,7 +169,7 @@ struct Login<'a> {
     wrong: bool,
 }
 
-/// What somebody from elsewhere sees first.
+/// Draws the login page for callers from elsewhere.
 pub(in super::super) fn login(call: &Call<'_>, wrong: bool) -> Result<Answer, Refusal> {
     let site = call.site()?;
     let word = call.pages.dashboard.form_word();
