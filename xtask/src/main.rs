@@ -126,18 +126,15 @@ fn main() -> ExitCode {
             .and_then(|options| root().and_then(|root| gateways::run(&root, &options))),
         ["dist", ref rest @ ..] => root().and_then(|root| dist::run(&root, rest)),
         ["pictures"] => root().and_then(|root| pictures::run(&root)),
-        ["pictures", extra, ..] => Err(format!("`{extra}` is not an option; `pictures` takes none")),
         ["openapi"] => root().and_then(|root| openapi::run(&root)),
-        ["openapi", extra, ..] => Err(format!("`{extra}` is not an option; `openapi` takes none")),
         ["mcp-conformance", ref rest @ ..] => root().and_then(|root| mcp_conformance::run(&root, rest)),
         ["mcp-sdks"] => root().and_then(|root| mcp_sdks::run(&root)),
-        ["mcp-sdks", extra, ..] => Err(format!("`{extra}` is not an option; `mcp-sdks` takes none")),
         ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
         ["fleet"] => root().and_then(|root| fleet::run(&root)),
-        ["fleet", extra, ..] => Err(format!("`{extra}` is not an option; `fleet` takes none")),
         ["worlds"] => root().and_then(|root| worlds::run(&root)),
-        ["worlds", extra, ..] => Err(format!("`{extra}` is not an option; `worlds` takes none")),
-        ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
+        [task @ ("pictures" | "openapi" | "mcp-sdks" | "fleet" | "worlds" | "tidy"), extra, ..] => {
+            Err(format!("`{extra}` is not an option; `{task}` takes none"))
+        }
         [other, ..] => Err(format!("`{other}` is not a task")),
     };
     match verdict {

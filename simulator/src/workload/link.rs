@@ -51,8 +51,7 @@ impl Plan {
         }
         let mut opened_at = at;
         for customer in 1..=draw.between(1, 4) {
-            let pause = draw.between(SECOND, 50 * MINUTE);
-            opened_at += if is_crowded { pause / 50 } else { pause };
+            opened_at += draw.between(SECOND, 50 * MINUTE) / if is_crowded { 50 } else { 1 };
             let (asset, charge) = (self.pick_coin(&mut draw), format!("p{n}-{customer}"));
             let cents = fixed.unwrap_or_else(|| draw.between(1, 60_000));
             let said = said_amount(fixed, cents, &mut draw);
