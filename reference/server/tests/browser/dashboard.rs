@@ -179,7 +179,7 @@ async fn everything_works_without_scripts() {
     page.click(&format!("#pay-{code}")).await;
     page.wait_for_address("said=").await;
     page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
-    for confirmations in ["1 of 2", "2 of 2"] {
+    for confirmations in ["1 of 2 confirmations", "2 confirmations"] {
         page.click("button[name=at_once]").await;
         page.wait_for_text(".transfers", confirmations).await;
     }

@@ -477,7 +477,7 @@ async fn a_world_that_is_ahead_of_real_time_is_taken_back_if_asked() {
 
     // The second time there is nothing to do, and the way forward stays.
     let server = start(config(true)).await;
-    assert!(server.openings().borrow().notices.is_empty());
+    assert_eq!(server.openings().borrow().notices, Vec::<String>::new());
     ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "before --clock-reset" })).await;
     assert_eq!(code(&look(&server).await.0), [late["code"].clone(), early["code"].clone()]);
     server.stop().await;
