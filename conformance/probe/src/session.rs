@@ -3,8 +3,7 @@
 use conformance_model::budget::{Budget, Ledger};
 use conformance_model::reading::{Page, page_ask, retry_after, twin_of};
 use conformance_model::recording::{
-    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, PageAsk, Purpose,
-    Recording,
+    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, PageAsk, Purpose, Recording,
 };
 use conformance_model::secret::{KEY_BLANK, Redactor};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
