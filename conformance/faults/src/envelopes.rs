@@ -24,7 +24,7 @@ const ACCOUNT: &[AnswerFault] = &[
     }),
 ];
 
-/// How an answer is written, at each place that is served.
+/// The faults in the writing of an answer, at each place.
 const WRITTEN: &[AnswerFault] = &[
     ("it is called text/html", &["answers.content_type"], |it| it.set("content-type", "text/html")),
     ("it has no Content-Type", &["answers.content_type"], |it| it.drop_header("content-type")),

@@ -10,13 +10,13 @@ use crate::reply::Reply;
 
 /// A fault of an implementation, at one place.
 pub struct Fault {
-    /// What is wrong.
+    /// The description of the fault.
     pub what: &'static str,
     /// The field that it is about, if it is about one.
     pub field: Option<&'static str>,
     /// The statements of which at least one must notice it.
     pub breaks: Vec<&'static str>,
-    /// What is spoiled.
+    /// The place.
     pub place: Place,
     /// At which pages.
     pub position: Position,
@@ -41,7 +41,7 @@ impl Fault {
         first.split('.').next().unwrap_or_default()
     }
 
-    /// What a run needs so that the fault can show in it.
+    /// Returns the data that a run needs so that the fault can show in it.
     pub fn needs(&self) -> String {
         let mode = self.mode.map_or(String::new(), |mode| format!(" in {} mode", mode.word()));
         match (self.place, self.position) {

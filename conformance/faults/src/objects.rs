@@ -97,7 +97,7 @@ const DELIVERY: &[FieldFault] = &[
     ("data", Some(|| json!([])), "is an array", &["webhooks.body", "webhooks.data"]),
 ];
 
-/// What the list shows otherwise.
+/// The faults of a charge in its list.
 const CHARGE_ALONE: &[FieldFault] = &[
     ("status", Some(|| json!("elsewhere")), "is another than in the list", &["events.single"]),
     ("asset", Some(|| json!("XYZ")), "is another than in the list", &["events.single"]),
@@ -107,7 +107,7 @@ const INVOICE_ALONE: &[FieldFault] = &[
     ("status", Some(|| json!("elsewhere")), "is another than in the list", &["events.single"]),
     ("amount", Some(|| json!("0.01")), "is another than in the list", &["events.single"]),
 ];
-/// What an event of the API shows otherwise.
+/// The faults of a charge in an event of the API.
 const CHARGE_SENT: &[FieldFault] = &[
     ("asset", Some(|| json!("XYZ")), "is another than in the API", &["webhooks.event_id"]),
     ("fiat_amount", Some(|| json!("0.01")), "is another than in the API", &["webhooks.event_id"]),
@@ -123,7 +123,7 @@ const LISTED_CHARGE: &[FieldFault] = &[(
     &["lists.complete"],
 )];
 
-/// What only deliveries promise: how many decimals an amount has, and the form of a time.
+/// The faults of fields that only deliveries promise: decimals of amounts, and the form of times.
 const DELIVERED_CHARGE: &[FieldFault] = &[
     ("fiat_amount", Some(|| json!("49.9")), "has one decimal", &["charges.fiat_amount"]),
     ("asset_amount", Some(|| json!("0.00025")), "has 5 decimals", &["charges.asset_amount"]),

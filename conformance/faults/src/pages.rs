@@ -26,7 +26,7 @@ const BEHIND_THE_FIRST: &[Position] =
     &[Position::Number(2), Position::Number(3), Position::Middle, Position::Last, Position::DefaultLater];
 const BEFORE_THE_LAST: &[Position] =
     &[Position::Number(1), Position::Number(2), Position::Number(3), Position::Middle, Position::OddSize];
-/// Where a page has rows enough to show an order.
+/// The positions of pages with enough rows to show an order.
 const OF_MANY: &[Position] =
     &[Position::Number(1), Position::Number(2), Position::OddSize, Position::Size(100)];
 

@@ -1,10 +1,10 @@
-//! Where a fault shows: what is spoiled, at which position of a list, in which mode.
+//! The place of a fault: the spoiled object, its position in a list, its mode.
 
 use std::fmt;
 
 use conformance_model::recording::{Caller, Forgery, Kind, List};
 
-/// How an event is asked for.
+/// The way in which an event is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
     /// In the list of events.
@@ -13,7 +13,7 @@ pub enum Show {
     Alone,
 }
 
-/// What a fault spoils.
+/// The place of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The account.
@@ -42,7 +42,7 @@ pub enum Place {
     Filtered(&'static str),
     /// Requests above the limit, to one path if it is named.
     TooMany(Option<&'static str>),
-    /// What a delivery says.
+    /// A delivery.
     Delivery,
     /// The headers of a delivery.
     DeliveryHeaders,

@@ -12,14 +12,14 @@ use crate::fault::Fault;
 use crate::grid::faults;
 use crate::spoil::{Readings, Spoiled};
 
-/// What a recording says of one fault.
+/// The effect of one fault in a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// It would have been noticed, by these statements.
     Noticed(BTreeSet<String>),
     /// Every statement that could notice it is broken, or was not judged, without it.
     Undecided,
-    /// Nothing that was recorded could have shown it.
+    /// No recorded response could have shown it.
     Absent,
     /// It could have been seen, and no statement would have noticed it.
     Missed,
@@ -29,18 +29,18 @@ pub enum Reach {
 pub struct Tried {
     /// The fault.
     pub fault: Fault,
-    /// What the recording says of it.
+    /// The effect in this recording.
     pub reach: Reach,
 }
 
-/// Which known faults a run would have noticed.
+/// The power of a run: the known faults that it would have noticed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Deserialize))]
 #[cfg_attr(feature = "schema", serde(deny_unknown_fields))]
 pub struct Power {
-    /// How many would have been noticed.
+    /// The number of noticed faults.
     pub noticed: usize,
-    /// How many are known.
+    /// The number of known faults.
     pub known: usize,
     /// The same by chapters of statements.
     pub chapters: Vec<Chapter>,
@@ -53,11 +53,11 @@ pub struct Power {
 pub struct Chapter {
     /// Its name.
     pub chapter: String,
-    /// How many of its faults would have been noticed.
+    /// The number of its noticed faults.
     pub noticed: usize,
-    /// How many are known.
+    /// The number of known faults.
     pub known: usize,
-    /// What the others need to be seen, with how many of them need it.
+    /// The needs of the others, each with the number of faults that need it.
     pub needs: BTreeMap<String, usize>,
     /// Those that no statement would have noticed although the run could have seen them.
     pub missed: Vec<String>,

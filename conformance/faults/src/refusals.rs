@@ -10,7 +10,7 @@ use crate::reply::Reply;
 
 type RefusalFault = (&'static str, fn(&mut Reply));
 
-/// Who must be refused, and the statement that says so.
+/// The callers that must be refused, with the statement.
 const CALLERS: &[(Caller, &str)] = &[
     (Caller::Nobody, "auth.no_header"),
     (Caller::Revoked, "auth.revoked_key"),

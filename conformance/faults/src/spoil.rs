@@ -13,10 +13,10 @@ use crate::fault::{Change, Fault};
 use crate::place::{Leaf, Place, Show};
 use crate::reply::Reply;
 
-/// What is known of a request when its answer is spoiled.
+/// The request whose response is spoiled.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// Who asked.
+    /// The caller.
     pub caller: Caller,
     /// The path below the base address.
     pub path: &'a str,
@@ -193,7 +193,7 @@ impl Readings {
     }
 }
 
-/// What a fault changes in a recording; swapping it in twice leaves the recording as it was.
+/// The change that a fault makes in a recording; applied twice it leaves the recording as it was.
 pub(crate) struct Spoiled {
     endings: Vec<(usize, Ending)>,
     deliveries: Vec<(usize, Delivery)>,

@@ -92,7 +92,7 @@ fn after_refusal(recording: &Recording) -> Judged {
     Ok(Held::Plainly)
 }
 
-/// Whoever wants the head of an answer only needs a key as well. Not to take HEAD at all is honest.
+/// Judges HEAD without a key: the head of an answer needs a key too. Refusing HEAD altogether is honest.
 fn head(recording: &Recording) -> Judged {
     let asked = || {
         let heads = recording.exchanges.iter().filter(|it| it.purpose == Purpose::Head);
@@ -108,7 +108,7 @@ fn head(recording: &Recording) -> Judged {
     if judged { Ok(Held::Plainly) } else { Err(unanswered(asked().next_back(), "HEAD without a key")) }
 }
 
-/// Whether a key was served at the same path: otherwise a wrong path would look like a refusal.
+/// Returns `true` if a key was served at the same path: otherwise a wrong path would look like a refusal.
 fn beside(recording: &Recording, refused: &Exchange) -> bool {
     let served = |it: &Exchange| matches!(it.caller, Caller::Own(_)) && it.status() == Some(200);
     recording.exchanges.iter().any(|it| served(it) && path(it) == path(refused))

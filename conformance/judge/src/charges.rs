@@ -205,7 +205,7 @@ fn paid_at(recording: &Recording) -> Judged {
     })
 }
 
-/// What all charges that came show, taken together.
+/// Returns the values that all received charges show, taken together.
 fn seen_in(recording: &Recording, look: impl Fn(&Value) -> Vec<String>) -> Judged {
     let catch = caught(recording)?;
     let charges: Vec<&Value> = catch.readable().filter_map(charge).collect();
@@ -229,7 +229,7 @@ fn status_values(recording: &Recording) -> Judged {
     seen_in(recording, |charge| text_at(charge, &["status"]).map(str::to_owned).into_iter().collect())
 }
 
-/// Which status came after which, by the time of the events.
+/// Observes the order of statuses, by the time of the events.
 fn transitions(recording: &Recording) -> Judged {
     let catch = caught(recording)?;
     let mut lives: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();

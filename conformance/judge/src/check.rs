@@ -5,7 +5,7 @@ use conformance_model::recording::Recording;
 use conformance_model::verdict::Judged;
 use conformance_model::words::Part;
 
-/// What is wrong with one thing that a statement speaks of: what was expected, and what it is.
+/// The fault of one subject of a statement: the expectation, and the actual value.
 pub(crate) type Flaw = Option<(String, String)>;
 
 /// The entry of a statement among the checks.
@@ -17,7 +17,7 @@ pub struct Check {
     pub needs: &'static [Group],
     /// Probes that show more of it, where they run.
     pub also: &'static [Group],
-    /// What an operator may leave out of it beside its probes.
+    /// The part that an operator may leave out of it beside its probes.
     pub part: Option<Part>,
     /// Judges it.
     pub judge: fn(&Recording) -> Judged,
@@ -43,7 +43,7 @@ impl Check {
         Check { part: Some(part), ..self }
     }
 
-    /// Whether `--without` that part leaves the statement out.
+    /// Returns `true` if `--without` that part leaves the statement out.
     pub fn is_left_out_with(&self, part: Part) -> bool {
         self.part == Some(part) || self.needs.iter().any(|group| group.part() == Some(part))
     }

@@ -1,4 +1,4 @@
-//! What two sights of one charge or invoice contradict each other in.
+//! The contradictions between two views of one charge or invoice.
 
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
@@ -12,23 +12,23 @@ use crate::evidence::PageView;
 /// The members of an event, and the fields of each.
 type Fields = [(&'static str, &'static [&'static str]); 2];
 
-/// What is settled of an object when it is opened: which one it is, and the rate that is locked.
+/// The fields of an object that are fixed when it is opened: its identity, and the locked rate.
 pub(crate) const SETTLED: Fields = [
     ("charge", &["code", "fiat_amount", "fiat_currency", "asset", "asset_amount"]),
     ("invoice", &["code", "number", "amount", "currency"]),
 ];
 
-/// What an event may change.
+/// The fields that an event may change.
 pub(crate) const STATE: Fields =
     [("charge", &["status", "received_amount", "paid_at"]), ("invoice", &["status"])];
 
-/// How long something may be on its way from one list to another.
+/// The time that a record may take from one list to another.
 pub(crate) const LATENESS: Duration = Duration::minutes(1);
 
 /// The kinds of objects that have a list, and the member of an event that holds one.
 pub(crate) const KINDS: [(List, &str); 2] = [(List::Charges, "charge"), (List::Invoices, "invoice")];
 
-/// How long after a change the copies of an object may still be of two minds.
+/// The time after a change for which the copies of an object may disagree.
 pub(crate) const TWO_MINDS: Duration = Duration::minutes(10);
 
 /// A number without noughts at its end, and how many decimals it has; `None` if it is none.
@@ -39,7 +39,8 @@ fn number(text: &str) -> Option<(&str, usize)> {
     is_number.then_some((plain, decimals.unwrap_or_default()))
 }
 
-/// Whether two texts of one field cannot both be true. What is wrong in itself, another statement tells.
+/// Returns `true` if two texts of one field cannot both be true. Another statement judges a text that is wrong in
+/// itself.
 pub(crate) fn contradict(one: &Value, other: &Value) -> bool {
     let (Value::String(one), Value::String(other)) = (one, other) else { return false };
     match ((utc(one), utc(other)), (number(one), number(other))) {
@@ -57,12 +58,12 @@ pub(crate) fn contradict_as_written(_: &str, one: &Value, other: &Value) -> bool
     decimals(one) == decimals(other) && contradict(one, other)
 }
 
-/// Whether one of them tells of a time and the other of none.
+/// Returns `true` if only one of them has a time.
 fn is_half_told(name: &str, one: &Value, other: &Value) -> bool {
     name == "paid_at" && (one.is_null() && other.is_string() || one.is_string() && other.is_null())
 }
 
-/// Whether two values of a field cannot both be true, be it that one of them tells of a payment and the other of none.
+/// Returns `true` if two values of a field cannot both be true, including a payment that only one of them shows.
 pub(crate) fn differ(name: &str, one: &Value, other: &Value) -> bool {
     contradict(one, other) || is_half_told(name, one, other)
 }
@@ -84,7 +85,7 @@ pub(crate) fn contradiction(
     })
 }
 
-/// When an event was recorded.
+/// Returns the time at which an event was recorded.
 pub(crate) fn at(row: &Value) -> Option<OffsetDateTime> {
     utc(text_at(row, &["created_at"])?).ok()
 }
@@ -94,8 +95,8 @@ pub(crate) fn clock(exchange: &Exchange) -> Option<OffsetDateTime> {
     exchange.answer().and_then(|answer| http_date(answer.header("date")?))
 }
 
-/// Whether nothing happened to the charge or invoice of an event for so long before an answer that all copies of it
-/// agree by then.
+/// Returns `true` if the charge or invoice of an event was unchanged for so long before an answer that all copies
+/// of it agree by then.
 pub(crate) fn is_still(views: &[PageView<'_>], mode: Mode, event: &Value, exchange: &Exchange) -> bool {
     let code =
         |it: &Value| ["charge", "invoice"].map(|member| text_at(it, &[member, "code"]).map(str::to_owned));

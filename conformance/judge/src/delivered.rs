@@ -1,4 +1,4 @@
-//! What came to the receiver, read as far as it can be, and what to say when nothing did.
+//! The deliveries, read as far as possible, and the verdict when there are none.
 
 use std::fmt::Write;
 
@@ -35,12 +35,12 @@ impl Seen<'_> {
         Mode::BOTH.into_iter().find(|mode| mode.word() == told)
     }
 
-    /// Somebody pressed "Send test event": there is no such event, and no endpoint has to want it.
+    /// Returns `true` for "Send test event": there is no such event, and no endpoint has to subscribe to it.
     pub(super) fn is_test(&self) -> bool {
         self.body.as_ref().is_some_and(|body| body.get("test") == Some(&Value::Bool(true)))
     }
 
-    /// What a finding calls it.
+    /// Returns the name in findings.
     pub(super) fn name(&self) -> String {
         let mut name = format!("delivery {}", self.delivery.number);
         if let Some(kind) = self.kind() {
@@ -124,7 +124,7 @@ pub(super) fn each(
     if judged { Ok(Held::Plainly) } else { Err(missing(wants)) }
 }
 
-/// Where deliveries came, and none of the kind that is needed.
+/// Returns the error for missing deliveries of a kind, where others came.
 pub(super) fn missing(wants: &str) -> CheckError {
     CheckError::unjudged(
         format!("no delivery came with {wants}"),

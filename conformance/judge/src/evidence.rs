@@ -1,4 +1,4 @@
-//! What the recording holds for a chapter: the readable pages, and what to say when there are none.
+//! The evidence of a chapter: the readable pages, and the verdict when there are none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +57,7 @@ impl PageView<'_> {
         (numbers.current > 0 && numbers.size > 0 && is_asked).then_some(numbers)
     }
 
-    /// Whether the numbers of a page fit its rows and each other.
+    /// Returns `true` if the numbers of a page fit its rows and each other.
     pub(super) fn is_sound(&self) -> bool {
         let pages = self.page.meta("last_page");
         self.numbers().is_some_and(|it| {
@@ -105,7 +105,7 @@ pub(super) struct Whole<'s> {
     /// Path and query of the first long page.
     pub(super) target: &'s str,
     pub(super) rows: Vec<&'s Value>,
-    /// Whether these are all.
+    /// `true` if these are all.
     pub(super) is_all: bool,
 }
 
@@ -157,14 +157,14 @@ pub(super) fn long<'s, 'a>(views: &'s [PageView<'a>], list: List, mode: Mode) ->
     longs(views, list, mode).next_back()
 }
 
-/// Whether a list grew or shrank while it was read. Then pages cannot be compared with each other.
+/// Returns `true` if a list grew or shrank while it was read. Then its pages cannot be compared.
 pub(super) fn moved(views: &[PageView<'_>], list: List, mode: Mode) -> bool {
     let of_list = |it: &&PageView<'_>| it.is_plain() && it.ask.list == list && it.mode == mode;
     let totals: BTreeSet<_> = views.iter().filter(of_list).filter_map(|it| it.page.meta("total")).collect();
     totals.len() > 1
 }
 
-/// Whether a page must exist: the first does, and any other by every total that was told of what it was cut from.
+/// Returns `true` if a page must exist: the first does, and any other by every total of its list.
 pub(super) fn exists(pages: &[PageView<'_>], exchange: &Exchange, ask: &PageAsk) -> bool {
     let Some(page) = ask.page.filter(|page| *page > 1) else { return true };
     let same = pages.iter().filter(|it| Caller::Own(it.mode) == exchange.caller && it.ask.list == ask.list);
@@ -174,7 +174,7 @@ pub(super) fn exists(pages: &[PageView<'_>], exchange: &Exchange, ask: &PageAsk)
         .is_some_and(|total| (page - 1).saturating_mul(ask.per_page.unwrap_or(PER_PAGE_DEFAULT)) < total)
 }
 
-/// Whether a request was one of a burst.
+/// Returns `true` if a request was one of a burst.
 pub(super) fn in_burst(exchange: &Exchange) -> bool {
     matches!(exchange.purpose, Purpose::Burst(_))
 }
@@ -223,7 +223,7 @@ pub(super) fn called_json(exchange: &Exchange, answer: &Answer) -> Result<(), Ch
     }
 }
 
-/// Where an exchange that was needed is missing or was not answered.
+/// Returns the error for a needed exchange that is missing or was not answered.
 pub(super) fn unanswered(exchange: Option<&Exchange>, what: &str) -> CheckError {
     let again = "check again; if it stays so, see the recording";
     match exchange {

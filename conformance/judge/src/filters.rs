@@ -27,8 +27,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("filters.combined", NEEDS, combined),
 ];
 
-/// How far a filter by charge or invoice reaches: to the events of that object only, or also to the events
-/// of its invoice or its charges. Both readings are honest.
+/// The reach of a filter by charge or invoice: to the events of that object only, or also to the events of its
+/// invoice or its charges. Both readings are honest.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Narrow,
@@ -37,7 +37,7 @@ enum Reach {
 
 const REACHES: [Reach; 2] = [Reach::Narrow, Reach::Wide];
 
-/// Which charge belongs to which invoice, as any page shows it: a charge, then an invoice.
+/// The pairs of charge and invoice that any page shows.
 #[derive(Default)]
 pub(super) struct ChargeInvoices(BTreeSet<(String, String)>);
 
@@ -61,7 +61,7 @@ impl ChargeInvoices {
     }
 }
 
-/// Whether a row fits a filter. `None` where the row does not show it.
+/// Returns `true` if a row matches a filter; `None` where the row does not show it.
 fn fits(
     list: List,
     row: &Value,
@@ -106,7 +106,7 @@ pub(super) fn stranger<'s>(
     })
 }
 
-/// Whether a page has rows, all of which show what it was filtered by.
+/// Returns `true` if a page has rows, all of which show the value of its filter.
 pub(super) fn shows_its_filters(view: &PageView<'_>, pairs: &ChargeInvoices) -> bool {
     let shown = |row: &Value| {
         let told =
@@ -221,7 +221,7 @@ fn refused(recording: &Recording, list: List, name: &str) -> Result<(), CheckErr
     refusal.map_or(Ok(()), |it| Err(CheckError::broken(it.number, "200", it.summary())))
 }
 
-/// Whether the whole list shows so many records that fit a filter that the page of them that was asked for exists.
+/// Returns `true` if the whole list has so many matching records that the requested page of them exists.
 fn is_shown(pages: &[PageView<'_>], asked: &Exchange, wanted: &PageAsk) -> bool {
     let [(name, value)] = &wanted.filters[..] else { return false };
     let before =
@@ -287,7 +287,8 @@ fn events(recording: &Recording, name: &str) -> Judged {
     if judged { Ok(Held::Plainly) } else { Err(nothing_to_name(name)) }
 }
 
-/// What is wrong with a filtered page and its total: what was expected. `None` if nothing can be said.
+/// Returns the expected total of a filtered page, if the page or its total is wrong. `None` if it cannot be
+/// judged.
 fn total_of(
     views: &[PageView<'_>],
     view: &PageView<'_>,
@@ -325,7 +326,7 @@ fn total_of(
     if source.is_all { Some(Ok(())) } else { undecided }
 }
 
-/// What a page behind a link says of itself must agree: how many pages its total makes, and how many rows this one has.
+/// Checks that a page behind a link agrees with its own numbers: pages by its total, and rows.
 fn counted(view: &PageView<'_>) -> Result<(), CheckError> {
     let Some(numbers) = view.numbers().filter(|it| it.total > 0) else { return Ok(()) };
     let rows = Some(view.rows().len() as u64);

@@ -17,7 +17,7 @@ use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Inserts];
 
-/// What must hold so that pages can be compared at all.
+/// The statements that must hold so that pages can be compared at all.
 const GROUNDS: [&str; 6] = [
     "paging.per_page",
     "paging.current_page",
@@ -37,19 +37,19 @@ struct PageWalk {
     list: List,
     /// "by page number" or "by links".
     way: &'static str,
-    /// What was there before, the newest first.
+    /// The records before, newest first.
     before: Vec<String>,
     /// The pages one after the other, each with the number of its exchange.
     pages: Vec<(u32, Vec<String>)>,
-    /// What came to the list meanwhile, if the list was read again.
+    /// The records that were created meanwhile, if the list was read again.
     fresh: Option<(u32, Vec<String>)>,
 }
 
-/// What became of the records that were there.
+/// The result of a walk.
 enum WalkResult {
     /// Each page is what it would have been.
     Unshifted,
-    /// Nothing is lost, but this one comes twice, or a newer one in its place.
+    /// No record is lost, but this one comes twice, or a newer one in its place.
     Shifted { exchange: u32, seen: String },
     /// This one never comes.
     Lost { exchange: u32, id: String },
@@ -102,7 +102,7 @@ fn ids(page: &Page) -> Option<Vec<String>> {
     Some(page.rows()?.iter().map(identity).collect())
 }
 
-/// What was read while the suite had records created. Only lists that did grow.
+/// Returns the walks during which the suite had records created, in lists that grew.
 fn arranged(recording: &Recording) -> Vec<PageWalk> {
     let mut walks = Vec::new();
     for list in List::ALL {
@@ -264,7 +264,7 @@ fn nothing_lost(recording: &Recording) -> Judged {
     Ok(Held::With(readings.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
-/// Whoever offers one way in which nothing shifts has kept the promise for that way.
+/// Passes if any way of paging shifts nothing: the promise is kept for that way.
 fn nothing_shifted(recording: &Recording) -> Judged {
     let walks = walks(recording)?;
     let mut ways = BTreeSet::new();

@@ -26,7 +26,7 @@ pub(crate) fn cached(recording: &Recording) -> Vec<(&Exchange, String)> {
     found
 }
 
-/// What a cache says of itself.
+/// Returns the sign of a cache in an answer.
 fn told(answer: &Answer) -> Option<String> {
     let age = answer.header("age").filter(|text| text.trim().parse::<u64>().is_ok_and(|age| age > 0));
     if let Some(age) = age {
@@ -137,7 +137,7 @@ const NEVER_SEEN: &[&str] = &[
     "isolation.second_account",
 ];
 
-/// What is left of a judgement where caches answered.
+/// Returns the judgement without the answers of caches.
 pub(super) fn weighed(check: &Check, judged: Judged, cached: &[(&Exchange, String)]) -> Judged {
     let of_check = |it: &&(&Exchange, String)| check.needs.contains(&group(it.0));
     // What a burst asked is left out where caches answered, so only what could not be judged then is their fault.

@@ -88,7 +88,7 @@ fn not_found_json(recording: &Recording) -> Judged {
     Ok(Held::Plainly)
 }
 
-/// Whether it is the id of that mode's event in other letters. It may be refused in any way.
+/// Returns `true` if it is the id of that mode's event in other letters. It may be refused in any way.
 fn is_respelled(exchange: &Exchange) -> bool {
     matches!(&exchange.purpose, Purpose::Event { round, .. } if *round == RESPELLED)
 }
@@ -169,8 +169,8 @@ fn lists(recording: &Recording) -> Judged {
 /// Numbers in a row are shorter than this for a long time; codes that are drawn are not.
 const CODE_LEN_MIN: usize = 6;
 
-/// What makes a row the same in another list. An event has its id. Where each mode counts its charges and
-/// invoices for itself, a code alone says little, so all of the row must agree; and a short one nothing.
+/// Returns the identity of a row in another list. An event has its id. Where each mode counts its charges and
+/// invoices for itself, a code alone proves little, so the whole row must agree; a short code proves nothing.
 fn key(list: List, row: &Value) -> Option<String> {
     match list {
         List::Events => Some(identity(row)),
@@ -206,7 +206,7 @@ fn objects(recording: &Recording) -> Judged {
     Ok(Held::With(format!("judged on {}", judged.join(", "))))
 }
 
-/// Whether the objects of a kind that only the other mode has were asked for, and look like none.
+/// Returns `true` if objects of a kind that only the other mode has were requested and look absent.
 fn objects_of(recording: &Recording, kind: Kind, mode: Mode) -> Result<bool, CheckError> {
     let asked = |at: Side| {
         recording.exchanges.iter().filter(move |it| {
@@ -273,7 +273,7 @@ fn twins(recording: &Recording, list: List, name: &str) -> Judged {
     if judged { Ok(Held::Plainly) } else { Err(needs_both_modes(&format!("a {}", name.replace('_', " ")))) }
 }
 
-/// What a filtered list tells: its status, its rows, its numbers, and which links there are.
+/// Returns the outline of a filtered list: its status, rows, numbers and links.
 fn outline(exchange: &Exchange) -> String {
     let status = exchange.status().unwrap_or_default();
     let Some(page) = Page::of(exchange) else { return status.to_string() };
@@ -317,7 +317,7 @@ fn second_account(recording: &Recording) -> Judged {
     }
 }
 
-/// Why there is no answer about an event of the other account, and what helps.
+/// Returns the reason why there is no answer about an event of the other account, with the remedy.
 fn nothing_of_the_other_account(
     recording: &Recording,
     asked: Option<&Exchange>,

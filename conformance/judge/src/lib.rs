@@ -71,7 +71,7 @@ pub fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
     .flatten()
 }
 
-/// Whether a statement is judged by what the target sends: by that alone, or by that as well.
+/// Returns `true` if a statement is judged by deliveries, alone or with other evidence.
 pub fn needs_deliveries(id: &str) -> bool {
     checks(Profile::Spec)
         .any(|check| check.id == id && check.needs.iter().chain(check.also).any(|it| *it == Group::Webhooks))

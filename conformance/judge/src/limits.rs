@@ -44,7 +44,7 @@ fn series(recording: &Recording) -> Result<(Series, bool), CheckError> {
     }
 }
 
-/// Why there is nothing to judge, if there was no burst.
+/// Fails with the reason if there was no burst.
 pub(super) fn no_burst(recording: &Recording) -> Result<(), CheckError> {
     series(recording).map(drop)
 }
@@ -184,8 +184,8 @@ fn too_many_in_a_minute(recording: &Recording) -> Option<(u32, String)> {
     (count > SERVED_MAX as usize).then(|| (last.number, format!("{count} requests served within 60 s")))
 }
 
-/// Whoever is served again after a second or two is no window, unless its border was there. A bucket serves as many
-/// as it has refilled since; a new window serves nearly all.
+/// Returns the evidence against a window: it serves again after a second or two only at its border. A bucket
+/// serves as many as it has refilled since; a new window serves nearly all.
 fn no_refill(recording: &Recording) -> Option<(u32, String)> {
     const SLACK: u128 = 6;
     const NEARLY_ALL: usize = 100;
@@ -304,7 +304,7 @@ fn served_in_rounds(recording: &Recording) -> u128 {
     in_rounds(recording).filter(|it| it.status().is_some_and(|status| status != 429)).count() as u128
 }
 
-/// What a bucket of two a second puts in meanwhile, and one that may have been half full before.
+/// Returns the refill of a bucket of two a second meanwhile, and of one that may have been half full before.
 fn refilled_in_rounds(recording: &Recording) -> u128 {
     let start = in_rounds(recording).next().map_or(Duration::ZERO, |it| it.sent);
     let end = in_rounds(recording).last().map_or(Duration::ZERO, |it| it.ended);
@@ -366,8 +366,8 @@ fn retry_after_given(recording: &Recording) -> Judged {
     Ok(Held::Plainly)
 }
 
-/// Who is served after a small part of the time was not told how long to wait: a number of another unit
-/// looks like that. Asking for some more patience than it takes is honest.
+/// Returns the request that was served after a small part of the stated wait: a number of another unit looks like
+/// that. A somewhat longer wait than needed is honest.
 fn served_long_before<'a>(
     recording: &'a Recording,
     refused: &Exchange,
@@ -442,8 +442,8 @@ fn served_after<'a>(recording: &'a Recording, refused: &[(&Exchange, &Answer)]) 
     })
 }
 
-/// Why the key seems to be used by somebody else as well, if it does: what the server says is left of the limit
-/// falls faster than we ask, or the two bursts were refused at different places.
+/// Returns the reason to believe that another client uses the key, if there is one: the remaining quota falls
+/// faster than we ask, or the two bursts were refused at different places.
 fn used_by_others(recording: &Recording) -> Option<String> {
     /// A bucket refills this much meanwhile.
     const SLACK: u32 = 2;
@@ -484,7 +484,7 @@ fn refusal_of(recording: &Recording, series: Series) -> Option<&Answer> {
     recording.exchange(series.refused?)?.answer()
 }
 
-/// What a header says is left of the limit, in any of the usual spellings.
+/// Returns the remaining quota in a header, in any of the usual spellings.
 fn remaining(answer: &Answer) -> Option<u64> {
     let named = ["x-ratelimit-remaining", "x-rate-limit-remaining", "ratelimit-remaining"];
     let plain = named.iter().find_map(|name| answer.header(name)?.trim().parse().ok());

@@ -82,7 +82,7 @@ fn ends(recording: &Recording) -> Judged {
     }
 }
 
-/// What a link says by its query, which needs no look behind it.
+/// The page named by a link's query, without following it.
 struct Said<'s> {
     rel: &'static str,
     link: &'s str,

@@ -16,7 +16,7 @@ use crate::evidence::{PageView, eras, longs, pages};
 /// A status that a clock changes, such as that of an expired charge, may be listed before a job records the event.
 /// By then the job has run.
 const RECORDED: Duration = Duration::days(1);
-/// What happens once to an object. The first view is said to be the first.
+/// The events that happen once to an object. The first view is defined as the first.
 const ONCE: [&str; 3] = ["charge.created", "invoice.created", "invoice.viewed"];
 
 /// An object is created once and before all else, and an invoice that was withdrawn is not paid any more.
@@ -100,8 +100,8 @@ pub(super) fn retold(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Whether the state of an object in its newest event is still its state. An invoice may become overdue, unless it is
-/// paid.
+/// Returns `true` if the state of an object in its newest event is final. An invoice may become overdue, unless it
+/// is paid.
 fn is_final(member: &str, view: &PageView<'_>, event: &Value) -> bool {
     let is_old = at(event).zip(clock(view.exchange)).is_some_and(|(at, now)| at + RECORDED < now);
     is_old && (member == "charge" || text_at(event, &["type"]) == Some("invoice.paid"))

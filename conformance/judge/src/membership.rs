@@ -46,8 +46,8 @@ fn settled_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDa
     told.map(|it| it - LATENESS)
 }
 
-/// Whether nothing had been recorded for a while when an answer came, nor was since, as the last long page of events
-/// tells.
+/// Returns `true` if nothing had been recorded for a while when an answer came, nor was since, by the last long
+/// page of events.
 pub(super) fn is_quiet(views: &[PageView<'_>], since: Option<&Exchange>, mode: Mode) -> bool {
     let date = since.and_then(clock);
     let events = longs(views, List::Events, mode).next_back();
@@ -172,7 +172,7 @@ fn without_event(
     Some(Ok(()))
 }
 
-/// Whether every event tells to which charge or invoice it happened. One that does not may be any.
+/// Returns `true` if every event names its charge or invoice. One that does not may belong to any.
 fn tells(events: &PageView<'_>, member: &str) -> bool {
     events.rows().iter().all(|event| {
         let kind = text_at(event, &["type"]).filter(|kind| EVENT_TYPES.contains(kind));

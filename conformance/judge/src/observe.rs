@@ -1,4 +1,4 @@
-//! What the specification leaves open, and how this service does it. Noted, never judged.
+//! The open points of the specification, and the choices of this service. Observed, never judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +16,9 @@ use crate::interference::cached;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Deserialize))]
 pub struct Observation {
-    /// What the specification leaves open.
+    /// The open point.
     pub topic: String,
-    /// What was seen here.
+    /// The observation.
     pub seen: String,
 }
 
@@ -142,7 +142,7 @@ fn event_ids(recording: &Recording) -> BTreeSet<String> {
 }
 
 fn uuid_version(id: &str) -> Option<String> {
-    /// Where the version stands in a UUID.
+    /// The position of the version in a UUID.
     const VERSION_AT: usize = 14;
     let version = id.chars().nth(VERSION_AT)?;
     (id.len() == 36 && id.matches('-').count() == 4).then(|| format!("UUID version {version}"))
@@ -212,7 +212,7 @@ fn delivery_ids(recording: &Recording) -> BTreeSet<String> {
     delivered(recording).filter_map(|(_, body)| uuid_version(text_at(&body, &["id"])?)).collect()
 }
 
-/// What comes again although it was taken.
+/// Returns the deliveries that were repeated although they were accepted.
 fn repeated(recording: &Recording) -> BTreeSet<String> {
     let mut taken = BTreeSet::new();
     let mut again = 0;

@@ -34,8 +34,8 @@ fn account(recording: &Recording) -> Result<&Exchange, CheckError> {
     }
 }
 
-/// Whether both keys are told the same about their account, or see the same events. If not, they may be
-/// of different accounts.
+/// Returns `true` if both keys show the same account, or the same events. If not, they may be of different
+/// accounts.
 fn is_same_account(recording: &Recording) -> bool {
     let told = |it: &Exchange| {
         let body = it.answer().and_then(|answer| answer.body.json())?;

@@ -1,4 +1,4 @@
-//! What a paid invoice leaves behind: read from the events that the API shows.
+//! The traces of a paid invoice in the events that the API shows.
 
 use std::collections::BTreeSet;
 
@@ -25,14 +25,14 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// Two events of one act may come to be one after the other.
 const APART: time::Duration = time::Duration::minutes(1);
-/// What belongs to an event lies no further back.
+/// The longest time between an event and those that belong to it.
 const BEFORE: time::Duration = time::Duration::days(1);
 
 /// The long page of events of a mode, and what filtered lists show besides.
 struct Ledger {
     number: u32,
     rows: Vec<Value>,
-    /// Whether the page holds all of them.
+    /// `true` if the page holds all of them.
     is_whole: bool,
     /// From lists by one filter, whatever their age.
     filtered: Vec<Value>,
@@ -93,8 +93,8 @@ impl Ledger {
         self.of_type("invoice.paid").find(|row| text_at(row, &["invoice", "code"]) == Some(code))
     }
 
-    /// Whether what belongs to an event is not there if it is not found: the page holds all events, or goes back
-    /// long before it, or all that happened to its charges was shown, and each says which charge was paid.
+    /// Returns `true` if a missing companion of an event is a fault: the page holds all events, or goes back long
+    /// before it, or shows all events of its charges, and each names the paid charge.
     fn is_telling(&self, row: &Value) -> bool {
         let tells = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
         let is_told =
@@ -107,7 +107,7 @@ impl Ledger {
         self.is_whole || oldest.zip(at(row)).is_some_and(|(oldest, then)| then - oldest >= BEFORE)
     }
 
-    /// Whether so much has happened since that what belongs to it would be there.
+    /// Returns `true` if so many events followed that its companion would be there.
     fn is_long_ago(&self, row: &Value) -> bool {
         let newest = self.rows.iter().filter_map(at).max();
         newest.zip(at(row)).is_some_and(|(newest, then)| newest - then >= APART)

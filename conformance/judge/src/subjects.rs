@@ -20,7 +20,7 @@ pub(super) struct Subject {
     kind: String,
     pub(super) is_delivered: bool,
     exchange: Option<u32>,
-    /// What a finding calls the place.
+    /// The name of the place in findings.
     place: String,
 }
 
@@ -30,12 +30,12 @@ impl Subject {
         self.kind == "charge.paid" || text_at(&self.object, &["status"]) == Some("paid")
     }
 
-    /// Whether the event itself is the payment.
+    /// Returns `true` if the event itself is the payment.
     pub(super) fn is_payment(&self) -> bool {
         self.kind == "charge.paid"
     }
 
-    /// Whether the event itself says that an invoice was settled.
+    /// Returns `true` if the event itself says that an invoice was settled.
     pub(super) fn is_settlement(&self) -> bool {
         self.kind == "invoice.paid"
     }
@@ -78,7 +78,7 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
     if found.is_empty() { Err(none_of(recording, &format!("a {member}"))) } else { Ok(found) }
 }
 
-/// Where none of the wanted kind was seen. Whoever declares that nobody receives deliveries cannot cause one.
+/// Returns the error for a kind that was not seen. A run without a receiver cannot cause one.
 pub(super) fn none_of(recording: &Recording, wants: &str) -> CheckError {
     if recording.without.contains(&Part::Webhooks) {
         return CheckError::Inapplicable(format!("no event shows {wants}, and deliveries are left out"));

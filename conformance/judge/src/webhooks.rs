@@ -14,5 +14,5 @@ pub(super) use signature::CHECKS as SIGNATURE;
 
 use conformance_model::group::Group;
 
-/// What it takes to see deliveries.
+/// The probes that deliveries need.
 const NEEDS: &[Group] = &[Group::Account, Group::Webhooks];

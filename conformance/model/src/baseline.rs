@@ -51,7 +51,7 @@ impl Baseline {
     }
 }
 
-/// What a failure can be recognised by in the next run.
+/// Returns the fingerprint by which a failure is recognised in the next run.
 pub fn fingerprint(id: &str, finding: &Finding) -> String {
     const BYTES: usize = 8;
     let text = [id, &lasting(&finding.expected), &lasting(&finding.actual)].join("\n");

@@ -1,4 +1,4 @@
-//! What a run may cost, and what it has cost so far.
+//! The request budget of a run, and its use so far.
 
 use std::fmt;
 use std::time::Duration;

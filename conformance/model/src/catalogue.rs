@@ -22,7 +22,7 @@ pub const EVENT_TYPES: [&str; 13] = [
     "invoice.voided",
 ];
 
-/// How firmly a statement stands.
+/// The level of a statement: must, should or open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -49,16 +49,16 @@ impl Level {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
-    /// Where the specification says it.
+    /// The section of the specification.
     pub spec: String,
-    /// How firmly.
+    /// The level.
     pub level: Level,
     /// The statement in our words.
     pub text: String,
-    /// What it is cited by: hashes of the sentences that it restates. Empty if HTTP says it, not the specification.
+    /// The hashes of the sentences that it restates. Empty if HTTP says it, not the specification.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub source: Vec<String>,
-    /// Why no check judges it, if none does.
+    /// The reason why no check judges it, if none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unjudged: Option<String>,
 }
@@ -100,7 +100,7 @@ pub fn catalogue() -> BTreeMap<String, Requirement> {
     READ.clone()
 }
 
-/// What the reference server chose where the specification leaves a choice, by its name. Judged on demand.
+/// Returns the statements about the reference server's own choices, by name. They are judged on demand.
 pub fn extended() -> BTreeMap<String, Requirement> {
     static READ: LazyLock<BTreeMap<String, Requirement>> = LazyLock::new(|| {
         let text = include_str!("../requirements/extended/choices.toml");
@@ -124,7 +124,7 @@ fn statements(chapter: &str, text: &str) -> BTreeMap<String, Requirement> {
     statements
 }
 
-/// Whether a name fits a pattern in which `*` stands for anything: `paging.*`, `*.json`.
+/// Returns `true` if a name matches a pattern in which `*` stands for any text: `paging.*`, `*.json`.
 pub fn fits(pattern: &str, id: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == id,

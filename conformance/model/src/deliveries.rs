@@ -1,7 +1,7 @@
-//! What came to the receiver: the part of a recording that the target sent by itself.
+//! The deliveries of a recording: the requests that the target sent by itself.
 //!
-//! Secrets are never here. What only a secret can tell, whether a signature fits and how it was made, is found
-//! out while recording and kept as [`Signed`].
+//! Secrets are never here. Facts that need a secret, such as the validity of a signature and its construction, are
+//! determined while recording and kept as [`Signed`].
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,23 +14,23 @@ use crate::words::Mode;
 /// Deliveries, and what is known of the endpoints that they came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deliveries {
-    /// What the webhook headers begin with.
+    /// The prefix of the webhook headers.
     pub header_prefix: String,
-    /// What the sender should call itself.
+    /// The expected user agent of the sender.
     pub user_agent: String,
-    /// Where the receiver listened; nothing if the deliveries were captured before the run.
+    /// The address of the receiver; `None` if the deliveries were captured before the run.
     pub receiver: Option<String>,
     /// Under which address the service reaches it, if it is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
-    /// When it began to listen, in Unix seconds of its own clock.
+    /// The time at which it began to listen, in Unix seconds of its own clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<i64>,
-    /// How long it listened, or the time between the first captured delivery and the last.
+    /// The time for which it listened, or the time between the first captured delivery and the last.
     pub lasted: Duration,
-    /// Whether it is known that nothing is on its way any more.
+    /// `true` if no more deliveries can be on their way.
     pub settled: bool,
-    /// What whoever was to cause the deliveries could not do.
+    /// The failure of the command that was to cause deliveries.
     pub trouble: Option<String>,
     /// The endpoints that were declared.
     pub endpoints: Vec<Place>,
@@ -60,11 +60,11 @@ pub struct Place {
 pub struct Delivery {
     /// Counts from 1.
     pub number: u32,
-    /// When its last byte was read, since the receiver began to listen.
+    /// The time at which its last byte was read, since the receiver began to listen.
     pub arrived: Duration,
     /// The declared endpoint that it came to, by its place in the list.
     pub endpoint: Option<usize>,
-    /// Whether it came to where an answer of ours had pointed.
+    /// `true` if it arrived at the target of a redirect that the receiver answered.
     pub redirected: bool,
     /// The method as it was written.
     pub method: String,
@@ -76,11 +76,11 @@ pub struct Delivery {
     pub body: Octets,
     /// The status that it was answered with, if that is known; 0 if it got no answer.
     pub answered: Option<u16>,
-    /// What is known of its signature.
+    /// The result of verifying its signature.
     pub signed: Signed,
 }
 
-/// What the secrets at hand say of a signature.
+/// The result of verifying a signature with the known secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signed {
@@ -94,14 +94,14 @@ pub enum Signed {
     Unknown,
     /// It fits a secret.
     By {
-        /// Whether the secret is the one of the endpoint that it came to.
+        /// `true` if the secret belongs to the endpoint that received the delivery.
         own: bool,
         /// In what it differs from an HMAC-SHA256 of `<t>.<body>` in small hexadecimal digits.
         differs: Vec<Difference>,
     },
 }
 
-/// How a signature was made otherwise than usual.
+/// The deviation of a signature's construction from the usual one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// A fixed name.
@@ -115,11 +115,11 @@ pub struct Difference {
 pub struct Registration {
     /// The address.
     pub address: String,
-    /// Whether anybody on the internet can reach it.
+    /// `true` if the address is reachable from the open internet.
     pub public: bool,
-    /// Whether the service took it.
+    /// `true` if the service accepted it.
     pub accepted: bool,
-    /// What it said.
+    /// The response.
     pub answer: String,
 }
 
@@ -130,12 +130,12 @@ impl Delivery {
         self.headers.iter().filter(fits).map(|(_, value)| value.lossy().into_owned()).collect()
     }
 
-    /// Whether it was answered with a redirect.
+    /// Returns `true` if it was answered with a redirect.
     pub fn was_redirected(&self) -> bool {
         self.answered.is_some_and(|status| (300..400).contains(&status) && status != 304)
     }
 
-    /// Whether the sender has no reason to repeat it.
+    /// Returns `true` if the sender has no reason to repeat it.
     pub fn was_taken(&self) -> bool {
         self.answered.is_none_or(|status| (200..300).contains(&status))
     }

@@ -8,7 +8,7 @@ use crate::words::Part;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
-    /// Who is behind each key.
+    /// The account behind each key.
     Account,
     /// Before all but the account: what comes later then runs in a fresh window.
     Burst,
@@ -16,9 +16,9 @@ pub enum Group {
     Lists,
     /// Lists filtered by what the events show.
     Filters,
-    /// What only the other mode has, and what nobody has.
+    /// Objects that only the other mode has, and objects that nobody has.
     Isolation,
-    /// What is not a key.
+    /// Tokens that are not keys.
     Auth,
     /// A revoked key.
     Revoked,
@@ -30,7 +30,7 @@ pub enum Group {
     Other,
     /// Last of those that count against the budget of the two keys: takes what is left of it.
     Leaks,
-    /// What the reference server chose.
+    /// The choices of the reference server.
     Extended,
     /// After what reads, since the lists are others afterwards.
     Inserts,

@@ -1,8 +1,8 @@
-//! What every layer of the conformance suite speaks of, as plain data: the catalogue of statements, the
-//! recording of a run, deliveries, verdicts, budgets and known failures.
+//! The data of the conformance suite: the catalogue of statements, the recording of a run, deliveries, verdicts,
+//! budgets and known failures.
 //!
-//! Nothing here opens a socket, reads a clock or a file, or judges. Probes write a recording, the judge reads
-//! it; both see this package and never each other.
+//! No code here opens a socket, reads a clock or a file, or judges. Probes write a recording, the judge reads it;
+//! both depend on this package and never on each other.
 
 pub mod baseline;
 pub mod body;

@@ -24,29 +24,29 @@ pub struct Recording {
     pub format: u32,
     /// The base address that was asked.
     pub base: String,
-    /// What keys begin with, before `_live_` or `_test_`.
+    /// The prefix of keys, before `_live_` or `_test_`.
     pub key_prefix: String,
-    /// What the operator declared to be left out.
+    /// The parts that the operator left out.
     pub without: BTreeSet<Part>,
-    /// Why there was no burst, if there was none.
+    /// The reason why there was no burst, if there was none.
     pub no_burst: Option<String>,
-    /// What was to create records while the suite paged.
+    /// The source of records that are created while the suite pages.
     // The name in recordings that were kept before.
     #[serde(default, rename = "inserting")]
     pub inserts: Inserts,
     /// The exchanges in the order they were sent.
     pub exchanges: Vec<Exchange>,
-    /// What the target sent, if there was anybody to receive it.
+    /// The deliveries of the target, if a receiver was set up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deliveries: Option<Deliveries>,
 }
 
-/// What was to create records while the suite paged, and what went wrong with it.
+/// The source of records that are created while the suite pages, and its faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inserts {
     /// The options that did it.
     pub by: Vec<String>,
-    /// Why nothing was created by them, as far as that is known.
+    /// The reasons why it created no records, as far as they are known.
     pub faults: Vec<String>,
 }
 
@@ -55,21 +55,21 @@ pub struct Inserts {
 pub struct Exchange {
     /// Counts from 1.
     pub number: u32,
-    /// Who asked.
+    /// The caller.
     pub caller: Caller,
-    /// What it was asked for.
+    /// The purpose.
     pub purpose: Purpose,
     /// Path and query as sent.
     pub target: String,
-    /// When it was sent, by the target's clock, since the start of the run.
+    /// The time of sending by the target's clock, since the start of the run.
     pub sent: Duration,
-    /// When it ended.
+    /// The time at which it ended.
     pub ended: Duration,
-    /// How it ended.
+    /// The ending.
     pub ending: Ending,
 }
 
-/// How a request ended.
+/// The ending of a request: answered, or the reason why not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
@@ -97,7 +97,7 @@ impl Answer {
     }
 }
 
-/// Whose key a request carried.
+/// The key that a request carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Caller {
@@ -118,7 +118,7 @@ pub enum Caller {
 /// The round in which an event is asked for with its id in capital letters.
 pub const RESPELLED: u8 = 8;
 
-/// What is not a key, although it may look like one.
+/// A token that is not a key, although it may look like one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Forgery {
@@ -177,7 +177,7 @@ impl List {
     }
 }
 
-/// What a request was for. With the caller, it says where the request belongs.
+/// The purpose of a request. Together with the caller it places the request in the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -197,7 +197,7 @@ pub enum Purpose {
     Event {
         /// The id that was asked for.
         id: String,
-        /// Whether it exists, and where.
+        /// The existence of the object: here, in the other mode, or nowhere.
         side: Side,
         /// The comparison of absent and foreign that it belongs to.
         round: u8,
@@ -206,11 +206,11 @@ pub enum Purpose {
     OtherEvents,
     /// To read one charge, invoice or payment link, whose path the operator named.
     Object {
-        /// What it is.
+        /// The kind of object.
         kind: Kind,
         /// The id that was asked for.
         id: String,
-        /// Whether it exists, and where.
+        /// The existence of the object: here, in the other mode, or nowhere.
         side: Side,
         /// The comparison of absent and foreign that it belongs to.
         #[serde(default)]
@@ -218,7 +218,7 @@ pub enum Purpose {
     },
     /// To see what was chosen where the specification leaves a choice.
     Choice {
-        /// Which choice.
+        /// The name of the choice.
         what: String,
     },
     /// To create a record: the only thing that is posted.
@@ -228,7 +228,7 @@ pub enum Purpose {
     DuringInserts {
         /// The list.
         list: List,
-        /// Which page of it, and when.
+        /// The step of the walk: the page and its time.
         step: Step,
     },
     /// To learn which events there were before any was delivered to us.
@@ -248,7 +248,7 @@ pub enum Purpose {
         list: List,
         /// The filter's name.
         filter: String,
-        /// Whether the filter's value exists, and where.
+        /// The existence of the filter's value: here, in the other mode, or nowhere.
         side: Side,
     },
 }
@@ -275,19 +275,19 @@ impl Burst {
 pub enum Burst {
     /// On the way to the first refusal.
     Shot {
-        /// Which burst.
+        /// The number of the burst.
         series: u8,
     },
     /// The live key, at the same moment as shots of the test key.
     Beside {
-        /// Which burst.
+        /// The number of the burst.
         series: u8,
     },
     /// After the first refusal: every path of the burst once more.
     Round {
-        /// Which burst.
+        /// The number of the burst.
         series: u8,
-        /// Which time.
+        /// The number of the round.
         round: u8,
     },
     /// The live key, while the test key is refused.
@@ -305,12 +305,12 @@ pub enum Burst {
     Midway,
     /// The test key, as often as it is served once a wait is over.
     Again {
-        /// Which wait.
+        /// The number of the wait.
         round: u8,
     },
     /// The test key, after the wait that `Retry-After` asked for.
     Waited {
-        /// How long the wait was.
+        /// The length of the wait.
         span: Duration,
     },
 }
@@ -353,7 +353,7 @@ pub enum Step {
     },
     /// A later page, reached from the first by `links.next`.
     ByLink {
-        /// How many links make it so.
+        /// The number of links that lead there.
         page: u64,
     },
     /// A long page after everything was created.
@@ -376,7 +376,7 @@ pub struct PageAsk {
 }
 
 impl PageAsk {
-    /// Whether the specification promises to serve it, if there is such a page: a size from 1 to 100.
+    /// Returns `true` if the specification promises to serve it, should such a page exist: a size from 1 to 100.
     pub fn is_allowed(&self) -> bool {
         self.per_page.is_none_or(|size| (1..=100).contains(&size))
     }
@@ -397,11 +397,11 @@ pub struct Link {
 pub enum Side {
     /// The key's own.
     Own,
-    /// Nobody's; asked before the foreign one.
+    /// An object that does not exist; requested before the foreign one.
     AbsentBefore,
     /// The other mode's.
     Foreign,
-    /// Nobody's; asked after the foreign one.
+    /// An object that does not exist; requested after the foreign one.
     AbsentAfter,
     /// Another account's.
     OtherAccount,
@@ -439,7 +439,7 @@ impl Exchange {
         self.purpose.method()
     }
 
-    /// How it ended, in a few words.
+    /// Returns the ending in a few words.
     pub fn summary(&self) -> String {
         match &self.ending {
             Ending::Answered(answer) if answer.body.is_empty() => {
@@ -470,7 +470,7 @@ impl Recording {
         self.exchanges.iter().find(|it| it.number == number)
     }
 
-    /// What was answered to a key of a mode asking for its account.
+    /// Returns the answer to a key of a mode that requested its account.
     pub fn account(&self, mode: Mode) -> Option<&Exchange> {
         self.last(|it| it.purpose == Purpose::Account && it.caller == Caller::Own(mode))
     }

@@ -73,7 +73,7 @@ impl Redaction {
         hidden
     }
 
-    /// What stands instead of a value, or nothing if it may stand as it is.
+    /// Returns the replacement of a value, or `None` if it may be shown.
     fn value(&self, value: json::Scalar<'_>, ids: &BTreeSet<String>) -> Option<String> {
         match value {
             json::Scalar::Number { name, private, text } => {
@@ -126,7 +126,7 @@ fn is_plain(header: &str) -> bool {
     PLAIN_HEADERS.contains(&header) || header.starts_with("x-ratelimit-") || header.starts_with("ratelimit")
 }
 
-/// What a request names: the last part of its path and the values of its query.
+/// Returns the identifiers in a request: the last part of its path and the values of its query.
 fn asked_ids(target: &str) -> Vec<String> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let last = path.rsplit('/').next().unwrap_or_default().to_owned();

@@ -26,12 +26,12 @@ impl Secret {
         Secret(text.into())
     }
 
-    /// How many bytes it has.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is nothing to hide.
+    /// Returns `true` if the secret is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -41,7 +41,8 @@ impl Secret {
         &self.0
     }
 
-    /// What must not be shown of a key: all but a beginning that only names a mode, such as `svc_live_`.
+    /// Returns the part of a key that must not be shown: all but a beginning that only names a mode, such as
+    /// `svc_live_`.
     pub fn tail(&self, key_prefix: &str) -> &str {
         key_tail(&self.0, key_prefix)
     }
@@ -72,9 +73,9 @@ impl fmt::Display for Secret {
 #[derive(Clone)]
 pub struct Redactor {
     runs: BTreeSet<Vec<u8>>,
-    /// How long they are.
+    /// The lengths of the secrets.
     sizes: BTreeSet<usize>,
-    /// Which three bytes a run begins with, a bit each: most text is passed over by a look at one bit.
+    /// The three-byte beginnings of the secrets, a bit each: most text is skipped by reading one bit.
     beginnings: Vec<u64>,
     blank: &'static str,
 }
@@ -166,7 +167,7 @@ impl Redactor {
         clean
     }
 
-    /// Which bytes must not be shown; empty if all may.
+    /// Returns a mark for each byte that must not be shown; empty if all may.
     fn hidden(&self, bytes: &[u8]) -> Vec<bool> {
         let mut hidden = Vec::new();
         if self.runs.is_empty() {
@@ -213,7 +214,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What base64 makes of the bytes behind `shift` others, without the digits that depend on what stands around them.
+/// Returns the base64 of the bytes after `shift` others, without the digits that depend on neighbouring bytes.
 fn base64(bytes: &[u8], shift: usize) -> Vec<u8> {
     let digits = STANDARD_NO_PAD.encode([&vec![0; shift], bytes].concat());
     digits.as_bytes()[(8 * shift).div_ceil(6)..8 * (shift + bytes.len()) / 6].to_vec()

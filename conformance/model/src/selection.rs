@@ -1,27 +1,27 @@
-//! Which statements a run is about.
+//! The selection of statements for a run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{extended, fits, judged};
 
-/// What a run asks for.
+/// The profile of a run: the specification alone, or the extended checks too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
-    /// What the specification says, and nothing else.
+    /// The statements of the specification, and no others.
     #[default]
     Spec,
     /// Also what the reference server chose where the specification leaves a choice.
     Extended,
 }
 
-/// Which statements a run is about. Patterns may hold `*`.
+/// The selection of statements for a run. Patterns may hold `*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Selection {
-    /// What is asked for at all.
+    /// The profile.
     #[serde(default)]
     pub profile: Profile,
     /// Only the statements that fit one of these; all if there are none.
@@ -53,12 +53,12 @@ impl Selection {
         }
     }
 
-    /// Whether the run is about a statement.
+    /// Returns `true` if the run includes a statement.
     pub fn selects(&self, id: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|pattern| fits(pattern, id))
     }
 
-    /// Whether the run passes over a statement.
+    /// Returns `true` if the run skips a statement.
     pub fn skips(&self, id: &str) -> bool {
         self.skip.iter().any(|pattern| fits(pattern, id))
     }

@@ -1,15 +1,15 @@
-//! What can be said about one statement, and what follows for the run.
+//! The verdict on one statement, and its consequence for the run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{Level, Requirement};
 
-/// What was expected, what came instead, and which exchange shows it.
+/// The expectation, the observation that contradicts it, and the exchange that shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What the statement asks for.
+    /// The expectation of the statement.
     pub expected: String,
-    /// What was seen.
+    /// The observation.
     pub actual: String,
     /// The number of the exchange that shows it, if a single one does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -20,9 +20,9 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
-    /// Why it may stay for now.
+    /// The reason why it is tolerated for now.
     pub reason: String,
-    /// What the evidence must look like. It stands in the JSON report of a failure.
+    /// The fingerprint that the evidence must have. The JSON report of a failure contains it.
     pub fingerprint: String,
     /// The last day on which it may stay, such as `2027-01-31`.
     pub expires: String,
@@ -34,7 +34,7 @@ pub struct Known {
 pub enum Verdict {
     /// Exercised, and it held.
     Pass {
-        /// Which of several honest readings it satisfies, or on what ground it was judged.
+        /// The honest readings that it satisfies, or the evidence of the judgement.
         #[serde(skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
@@ -44,26 +44,26 @@ pub enum Verdict {
     Warn(Finding),
     /// It could not be exercised.
     NotJudged {
-        /// Why not.
+        /// The reason.
         why: String,
-        /// What the operator can do about it.
+        /// The operator's remedy.
         remedy: String,
     },
     /// Shown not to exist here.
     NotApplicable {
-        /// What showed it.
+        /// The evidence.
         why: String,
     },
     /// The specification leaves it open; this is what was seen.
     Observed {
-        /// What was seen.
+        /// The observation.
         seen: String,
     },
     /// It was broken in a way that the operator knows of.
     Known {
-        /// What was seen.
+        /// The finding.
         finding: Finding,
-        /// What is known of it.
+        /// The known failure.
         known: Known,
     },
     /// The operator left it out.
@@ -103,13 +103,13 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether the run is incomplete because of this row.
+    /// Returns `true` if this row makes the run incomplete.
     pub fn leaves_a_gap(&self) -> bool {
         self.requirement.level == Level::Must && matches!(self.verdict, Verdict::NotJudged { .. })
     }
 }
 
-/// Why a run ended before anything could be judged.
+/// The reason why a run ended before anything could be judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "stopped_by", content = "why", rename_all = "snake_case")]
@@ -120,7 +120,7 @@ pub enum Stop {
     Unreachable(String),
 }
 
-/// What a check found when the statement held.
+/// The result of a check whose statement held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Held {
     /// It held, and there is no more to say.
@@ -131,16 +131,16 @@ pub enum Held {
     Seen(String),
 }
 
-/// Why a check could not say that the statement held.
+/// The reason why a check did not conclude that the statement held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckError {
     /// The target breaks the statement.
     Broken(Finding),
     /// It could not be judged.
     Unjudged {
-        /// Why not.
+        /// The reason.
         why: String,
-        /// What the operator can do about it.
+        /// The operator's remedy.
         remedy: String,
     },
     /// It does not apply here, for this reason.
@@ -164,7 +164,7 @@ impl CheckError {
     }
 }
 
-/// What a check says.
+/// The result of a check.
 pub type Judged = Result<Held, CheckError>;
 
 /// The level decides what a broken statement counts for; no check needs to know its own.

@@ -27,7 +27,7 @@ impl Mode {
         }
     }
 
-    /// What keys of this mode begin with, such as `svc_live_`.
+    /// Returns the prefix of keys of this mode, such as `svc_live_`.
     pub fn key_start(self, key_prefix: &str) -> String {
         format!("{key_prefix}_{}_", self.word())
     }
@@ -56,9 +56,9 @@ pub enum Part {
     Second,
     /// No key of another account is at hand.
     Other,
-    /// Nothing creates records while the suite pages.
+    /// No source creates records while the suite pages.
     Inserts,
-    /// Nobody receives deliveries.
+    /// No receiver takes deliveries.
     Webhooks,
     /// No delivery is answered with a redirect.
     Redirects,

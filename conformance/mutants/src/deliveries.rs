@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::fake::sender::{Delivery, Sender, mac, secret_of, timed};
 use crate::mutant::{Mutant, body, delivery, remove, rule, sends};
 
-/// Whether this one is the delivery of a type to an endpoint: a fault in one is a fault.
+/// Returns `true` for the delivery of a type to an endpoint: a fault in one is a fault.
 fn is(leaving: &Delivery, path: &str, kind: &str) -> bool {
     leaving.path == path && leaving.kind == kind
 }

@@ -38,7 +38,7 @@ pub fn inject(fault: Fault, server: &mut FakeServer) {
     });
 }
 
-/// What becomes of every known fault in the recording of a run that has every key and a receiver.
+/// Tries every known fault in the recording of a run that has every key and a receiver.
 pub fn grid() -> Vec<Tried> {
     tried(&run(long_server()).recording)
 }

@@ -1,8 +1,8 @@
-//! What the suite is proven with: servers with one fault each, and honest ones that made other choices.
+//! The proof of the suite: servers with one fault each, and honest ones that made other choices.
 //!
-//! A mutant is a line in the table of its chapter: the fault as its name, the statements that must fail,
-//! and the fault itself; `may` names the statements that may fail with them. Whatever else fails is a
-//! false alarm. A new table is entered in `TABLES`; `cargo xtask mutants` shows what kills what.
+//! A mutant is a line in the table of its chapter: the fault as its name, the statements that must fail, and the
+//! fault itself; `may` names the statements that may fail with them. Any other failure is a false alarm. A new
+//! table is entered in `TABLES`; `cargo xtask mutants` shows which statements detect which mutants.
 
 mod delivered;
 mod deliveries;

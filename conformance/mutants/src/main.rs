@@ -72,7 +72,7 @@ fn options(arguments: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-/// Whether everything is as it should be.
+/// Runs the task. Returns `true` if every result is as expected.
 fn run(options: &Options) -> Result<bool, String> {
     if options.grid {
         let started = Instant::now();

@@ -1,4 +1,4 @@
-//! What a mutant is, and a constructor for each place where a fault can be put.
+//! A mutant, and a constructor for each place of a fault.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ pub struct Mutant {
     fault: Fault,
 }
 
-/// Where the fault is.
+/// The place of the fault.
 enum Fault {
     /// In a rule of the server.
     Rule(fn(&mut FakeServer)),
@@ -189,7 +189,7 @@ pub fn rewrite(
     });
 }
 
-/// Whether a list has no records.
+/// Returns `true` if a list has no records.
 pub(crate) fn empty(reply: &Reply) -> bool {
     reply.body["data"].as_array().is_some_and(Vec::is_empty)
 }

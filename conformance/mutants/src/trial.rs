@@ -11,7 +11,7 @@ use conformance::{Row, Verdict, needs_deliveries};
 use crate::fake::{FakeServer, run};
 use crate::{Mutant, TABLES, Variant};
 
-/// Somebody to be judged, with what must come out.
+/// A server to be judged, with the expected result.
 pub struct Subject {
     /// The fault, or the honest choice, in words.
     pub name: &'static str,
@@ -23,14 +23,14 @@ pub struct Subject {
     judged: Box<dyn Fn() -> Result<Vec<Row>, String> + Send + Sync>,
 }
 
-/// What came out.
+/// The result of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
     /// The subject's name.
     pub name: &'static str,
     /// Every statement that failed or warned, in the order of their names.
     pub broken: BTreeSet<String>,
-    /// What is wrong with that, if anything is.
+    /// The deviation from the expected result, if there is one.
     pub wrong: Option<String>,
 }
 
@@ -67,7 +67,7 @@ fn judged(change: impl Fn(&mut FakeServer), exits: &[u8]) -> Result<Vec<Row>, St
 }
 
 impl Subject {
-    /// What the subject cannot be caught without: the part of the target that its statements need.
+    /// Returns the part of the target without which the subject cannot be detected: the need of its statements.
     pub fn needs(&self) -> &'static str {
         let needs = |id: &&str| match *id {
             "auth.revoked_key" => Some("a revoked key"),

@@ -23,7 +23,7 @@ pub struct Variant {
     pub choose: fn(&mut FakeServer),
 }
 
-/// What most honest services keep although nobody request them to, and some do not.
+/// The statements that most honest services keep although nobody requires it, and some do not.
 const NO_CHALLENGE: &[&str] = &["auth.www_authenticate"];
 
 pub(crate) const TABLES: &[&[Variant]] =

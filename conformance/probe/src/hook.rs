@@ -15,7 +15,7 @@ use tokio::process::{Child, Command};
 use crate::interrupt::Interrupt;
 use crate::plan::Hook;
 
-/// What is kept of what a command says.
+/// The number of bytes of a command's output that are kept.
 const OUTPUT_MAX: usize = 4 * 1024;
 /// A process that a command left behind may hold its output open. So long it is waited for.
 const AFTERWORD: Duration = Duration::from_millis(300);

@@ -17,7 +17,7 @@ use conformance_model::recording::{Answer, Ending};
 
 use self::connector::Connector;
 
-/// Whether connections are used again.
+/// The reuse of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connections {
     /// As a client of an API does.

@@ -1,10 +1,10 @@
-//! How the operator ends a run early.
+//! The operator's interrupt, which ends a run early.
 
 use std::future::pending;
 
 use tokio::sync::watch;
 
-/// Whether the operator wants a run to end. The default never does.
+/// The operator's interrupt. The default is never raised.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Option<watch::Receiver<bool>>);
 
@@ -15,7 +15,7 @@ impl Interrupt {
         (Interrupt(Some(receiver)), sender)
     }
 
-    /// Whether it was raised.
+    /// Returns `true` if it was raised.
     pub fn is_raised(&self) -> bool {
         self.0.as_ref().is_some_and(|it| *it.borrow())
     }

@@ -1,4 +1,4 @@
-//! What to check, with which keys, and how far to go.
+//! The plan of a check: statements, keys and bounds.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Default for Create {
     }
 }
 
-/// Where single objects are read: paths with `{id}` in them. The specification leaves them open.
+/// The paths of single objects, with `{id}` in them. The specification leaves them open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
     /// Of a charge.
@@ -71,13 +71,13 @@ impl Paths {
 /// A command of the operator that makes something happen, and returns when it has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
-    /// What `sh -c` runs.
+    /// The command for `sh -c`.
     pub command: String,
-    /// How long it may take, in real time.
+    /// The time that it may take, in real time.
     pub time_limit: Duration,
 }
 
-/// What to check.
+/// The plan of a check.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The service's base address. A path is kept as a prefix of every path.
@@ -96,9 +96,9 @@ pub struct Plan {
     pub only: Vec<String>,
     /// Not the statements that fit one of these patterns.
     pub skip: Vec<String>,
-    /// What the operator declares to be left out.
+    /// The parts that the operator left out.
     pub without: BTreeSet<Part>,
-    /// Where deliveries come from, if any are seen.
+    /// The source of deliveries, if there is one.
     pub webhooks: Option<Webhooks>,
     /// Leaves out the burst, and with it the wait for the next window.
     pub quick: bool,
@@ -106,15 +106,15 @@ pub struct Plan {
     pub thorough: bool,
     /// Allows to create records with the test key, and says how.
     pub writes: Option<Create>,
-    /// What else creates records.
+    /// The other source of new records.
     pub hook: Option<Hook>,
-    /// Where single objects are read.
+    /// The paths of single objects.
     pub paths: Paths,
-    /// What is asked for: the specification, or also our own choices.
+    /// The profile: the specification, or also our own choices.
     pub profile: Profile,
-    /// What keys begin with, before `_live_` or `_test_`.
+    /// The prefix of keys, before `_live_` or `_test_`.
     pub key_prefix: String,
-    /// How long one request may take, in real time.
+    /// The time that one request may take, in real time.
     pub time_limit: Duration,
     /// Failures that are known, and the day.
     pub baseline: Baseline,
@@ -174,7 +174,7 @@ impl Plan {
         self.without.iter().copied().chain(self.quick.then_some(Part::Burst)).collect()
     }
 
-    /// What keys of a mode begin with.
+    /// Returns the prefix of a mode's keys.
     pub(crate) fn prefix(&self, mode: Mode) -> String {
         mode.key_start(&self.key_prefix)
     }
@@ -198,12 +198,12 @@ impl Plan {
         keys.into_iter().flatten().map(|key| key.tail(&self.key_prefix))
     }
 
-    /// Which statements are asked for.
+    /// Returns the selection of statements.
     pub fn selection(&self) -> Selection {
         Selection { profile: self.profile, only: self.only.clone(), skip: self.skip.clone() }
     }
 
-    /// What is wrong with the plan, found without a single byte on the wire.
+    /// Checks the plan without sending a byte.
     #[expect(clippy::too_many_lines, reason = "one line for each setting that can be wrong")]
     pub(crate) fn validate(&self) -> Result<(), String> {
         let (base, shown) = (&self.base, self.shown_base());

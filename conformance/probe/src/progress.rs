@@ -1,4 +1,4 @@
-//! What the operator sees while a check runs.
+//! The progress that the operator sees while a check runs.
 
 use std::time::Duration;
 

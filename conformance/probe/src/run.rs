@@ -23,11 +23,11 @@ use crate::waiter::Waiter;
 pub struct Run {
     /// The exchanges, without keys.
     pub recording: Recording,
-    /// Why the run was stopped, if it was.
+    /// The reason why the run was stopped, if it was.
     pub stop: Option<Stop>,
     /// The worst case that was announced.
     pub budget: Budget,
-    /// What was spent.
+    /// The spent requests.
     pub ledger: Ledger,
     /// If the operator interrupted the run, the groups of probes that had come to their end. Of the others the recording
     /// has what was answered, but nothing of those that change what they read: half of these would show what is not so.
@@ -112,7 +112,7 @@ fn wait_max(groups: &BTreeSet<Group>, plan: &Plan) -> Duration {
     }
 }
 
-/// What it asks at worst, bursts and repeats left aside.
+/// Returns the largest number of its requests, without bursts and repetitions.
 fn cost(group: Group) -> Cost {
     match group {
         Group::Account => account::COST,
@@ -129,7 +129,7 @@ fn cost(group: Group) -> Cost {
     }
 }
 
-/// What it must be able to ask with the two keys, however much the groups before would like to ask.
+/// Returns the number of requests that it must have with the two keys, whatever the groups before use.
 fn needed(group: Group) -> u32 {
     match group {
         Group::Filters => filters::NEEDED,

@@ -35,7 +35,7 @@ pub(crate) fn keyed_max(plan: &Plan) -> u32 {
     if plan.thorough { KEYED_MAX_THOROUGH } else { KEYED_MAX }
 }
 
-/// What a shortened key lacks.
+/// The number of characters that a shortened key lacks.
 const SHORTER_BY: usize = 4;
 /// The pause before a repeat when nothing asks for more.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ pub(crate) const IDLE_WINDOW: Duration = Duration::from_secs(61);
 /// No single wait lasts longer than this, whatever the server asks for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Why an exchange has no answer after an interrupt.
+/// The reason why an exchange has no answer after an interrupt.
 const INTERRUPTED: &str = "not asked: the run was interrupted";
 /// Why an exchange has no answer after the server has stopped answering.
 const SILENT: &str = "not asked: the server had fallen silent";
@@ -77,11 +77,11 @@ pub(crate) struct Session<'a> {
     has_died: bool,
     /// Bytes of bodies in the recording.
     kept_bytes: usize,
-    /// Whether a second idle window was waited for.
+    /// `true` if a second idle window was waited for.
     has_rested: bool,
     /// Requests of the two keys that are kept for the groups to come, so that each of their statements is judged.
     pub(crate) reserved: u32,
-    /// What is left of the longest that the run may wait.
+    /// The rest of the longest time that the run may wait.
     wait_left: Duration,
     /// Until then the test key is not used, so that it has a window of its own.
     idle_until: Duration,
@@ -133,7 +133,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What is recorded so far, to go back to.
+    /// Marks the present end of the recording, to go back to.
     pub(crate) fn mark(&mut self) -> Mark {
         // What was exchanged is only added to, and may be large.
         let exchanges = std::mem::take(&mut self.recording.exchanges);
@@ -266,18 +266,18 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Whether a burst has shown a page.
+    /// Returns `true` if a burst has read a page.
     pub(crate) fn has_shown(&self, mode: Mode, ask: &PageAsk) -> bool {
         self.shown(mode, ask).is_some()
     }
 
-    /// Whether the two keys may ask once more.
+    /// Returns `true` if the two keys have a request left.
     pub(crate) fn has_room(&self) -> bool {
         self.has_room_for(1)
     }
 
-    /// Whether the two keys may ask so often yet, and leave the groups to come what they need. Bursts, single
-    /// objects, inserts and deliveries are left aside.
+    /// Returns `true` if the two keys have so many requests left, beside the needs of later groups. Bursts, single
+    /// objects, inserts and deliveries are not counted.
     pub(crate) fn has_room_for(&self, asks: u32) -> bool {
         let counts = |it: &&Exchange| {
             matches!(it.caller, Caller::Own(_))
@@ -323,7 +323,7 @@ impl<'a> Session<'a> {
         exchange
     }
 
-    /// What is too much to keep is as good as lost.
+    /// Replaces an answer that is too large to keep by a lost one.
     fn bounded(&mut self, ending: Ending) -> Ending {
         let Ending::Answered(answer) = &ending else { return ending };
         self.kept_bytes += answer.body.len();
@@ -429,7 +429,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether nothing more is asked: the server has stopped answering, or the operator has interrupted the run.
+    /// Returns `true` if no more requests are sent: the server has stopped answering, or the operator has
+    /// interrupted the run.
     pub(crate) fn is_silent(&self) -> bool {
         self.silences >= SILENCES_MAX || self.plan.interrupt.is_raised()
     }

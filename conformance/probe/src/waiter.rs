@@ -1,7 +1,7 @@
-//! How time passes for the target.
+//! The passing of time for the target.
 //!
-//! The suite never reads a clock itself. Against a real server time is real; against a server whose
-//! clock stands still, the waiter moves that clock.
+//! The suite never reads a clock itself. Against a real server time is real; against a server whose clock stands
+//! still, the waiter moves that clock.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! How a check gets to see deliveries: from a receiver of its own, or from requests that were captured.
+//! The source of a check's deliveries: a receiver of its own, or captured requests.
 
 use std::fmt;
 use std::future::Future;
@@ -9,28 +9,28 @@ use std::time::Duration;
 use conformance_model::deliveries::Registration;
 use conformance_receiver::{Catch, Caught, Endpoint, Names};
 
-/// What a plan says about deliveries.
+/// The plan for deliveries.
 #[derive(Clone, Debug)]
 pub struct Webhooks {
-    /// What the headers are called, and the sender.
+    /// The names of the headers and of the sender.
     pub names: Names,
-    /// Where deliveries come from.
+    /// The source of deliveries.
     pub source: Source,
     /// Under which address the service reaches the receiver, if it is another than it listens on.
     pub public_url: Option<String>,
 }
 
-/// Where deliveries come from.
+/// The source of deliveries.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A receiver that has been listening since before the run.
     Receiver {
-        /// What it has caught.
+        /// The received requests.
         catch: Arc<Catch>,
-        /// How long to listen from the first requests on, if nobody says when all has come. What else the run does
-        /// passes meanwhile.
+        /// The time to listen from the first requests on, if nobody reports that all have arrived. The rest of the
+        /// run happens meanwhile.
         receive_for: Duration,
-        /// Who causes deliveries. If nobody does, the operator must.
+        /// The cause of deliveries. Without one the operator must cause them.
         occasion: Option<Arc<dyn Occasion>>,
     },
     /// Requests that were caught earlier.
@@ -42,20 +42,20 @@ pub enum Source {
     },
 }
 
-/// Somebody is making deliveries happen.
+/// The future that causes deliveries.
 pub type Causing<'a> = Pin<Box<dyn Future<Output = Result<Caused, String>> + 'a>>;
 
-/// Who makes deliveries happen.
+/// A cause of deliveries.
 pub trait Occasion: fmt::Debug + Send + Sync {
     /// Makes them happen. Endpoints that come to be on the way are declared to the catch. The error says why
     /// it could not be done.
     fn cause<'a>(&'a self, catch: &'a Catch) -> Causing<'a>;
 }
 
-/// What has been made to happen.
+/// The caused deliveries.
 #[derive(Clone, Debug, Default)]
 pub struct Caused {
-    /// Whether everything that was to be delivered has been.
+    /// `true` if every delivery has been sent.
     pub settled: bool,
     /// Addresses that were given to the service as endpoints.
     pub registrations: Vec<Registration>,

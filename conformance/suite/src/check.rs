@@ -16,21 +16,21 @@ use conformance_model::verdict::{Row, Stop, Verdict};
 use conformance_model::words::Part;
 use conformance_probe::{Paths, Plan, Progress, Run, Waiter, record};
 
-/// Where a run comes from. Recordings of older programs and of browsers do not tell all of it.
+/// The origin of a run. Recordings of older programs and of browsers lack some of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Origin {
     /// The version of the program that recorded it.
     pub version: Option<String>,
-    /// When it began, in UTC: `2026-11-22T06:00:00Z`.
+    /// The time at which it began, in UTC: `2026-11-22T06:00:00Z`.
     pub started: Option<String>,
-    /// How long it took, in real time.
+    /// The duration in real time.
     pub lasted: Option<Duration>,
-    /// If the operator interrupted it, the groups of probes that had come to their end.
+    /// The groups of probes that had ended when the operator interrupted it; `None` if nobody did.
     pub interrupted: Option<BTreeSet<Group>>,
 }
 
-/// Which gaps do not fail a run.
+/// The gaps that do not fail a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Accept {
     /// None.
@@ -42,32 +42,32 @@ pub enum Accept {
     Lacking(BTreeSet<Part>),
 }
 
-/// What a run has brought.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Everything that was asked and answered, without the keys.
     pub recording: Recording,
     /// The word on every selected statement. Empty if the run was stopped.
     pub rows: Vec<Row>,
-    /// Which statements were asked for.
+    /// The selected statements.
     pub selection: Selection,
     /// The failures that were known beforehand.
     pub baseline: Baseline,
-    /// What is wrong with the baseline. Any fault fails the run.
+    /// The faults of the baseline. Any fault fails the run.
     pub faults: Vec<String>,
-    /// Whether personal values and amounts are hidden.
+    /// `true` if personal values and amounts are hidden.
     pub private: bool,
-    /// Why the run was stopped, if it was.
+    /// The reason why the run was stopped, if it was.
     pub stop: Option<Stop>,
     /// The worst case that was announced.
     pub budget: Budget,
-    /// What was spent.
+    /// The spent requests.
     pub ledger: Ledger,
-    /// Where the run comes from.
+    /// The origin of the run.
     pub origin: Origin,
-    /// Which gaps do not fail it.
+    /// The gaps that do not fail it.
     pub accept: Accept,
-    /// Which known faults the run would have noticed, if it was asked for.
+    /// The known faults that the run would have noticed, if requested.
     pub power: Option<Power>,
 }
 
@@ -107,19 +107,19 @@ impl Outcome {
         Outcome { power, ..self }
     }
 
-    /// Whether every check that was asked for said something, and every required one was judged.
+    /// Returns `true` if every selected check reported a verdict, and every required one was judged.
     pub fn is_complete(&self) -> bool {
         !self.rows.is_empty()
             && self.rows.len() >= self.expected()
             && !self.rows.iter().any(Row::leaves_a_gap)
     }
 
-    /// How many checks were asked for. A report that has fewer rows has lost some.
+    /// Returns the number of selected checks. A report with fewer rows has lost some.
     pub fn expected(&self) -> usize {
         checks(self.selection.profile).filter(|check| self.selection.selects(check.id)).count()
     }
 
-    /// Whether the run is incomplete, and every gap is one that the operator accepts.
+    /// Returns `true` if the run is incomplete, and the operator accepts every gap.
     pub(crate) fn is_accepted(&self) -> bool {
         let accepts = |row: &Row| match &self.accept {
             Accept::Nothing => false,

@@ -15,10 +15,10 @@ use crate::report::one_line;
 
 /// Rises when an older reader would misread a comparison.
 const FORMAT: u32 = 2;
-/// What the two runs are called.
+/// The names of the two runs.
 const NAMES: [&str; 2] = ["A", "B"];
 
-/// What differs between two runs. Every pair is in the order in which the runs were named.
+/// The differences between two runs. Every pair is in the order in which the runs were named.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Comparison {
     /// The version of this format.
@@ -42,9 +42,9 @@ pub struct Comparison {
 pub struct ComparedRun {
     /// The base address that was asked.
     pub base: String,
-    /// What `check` would exit with.
+    /// The exit code of `check`.
     pub exit_code: u8,
-    /// Why nothing could be judged, if that is so.
+    /// The reason why nothing could be judged, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
 }
@@ -56,16 +56,16 @@ pub struct StatementDifference {
     pub id: String,
     /// The statement itself.
     pub text: String,
-    /// What each run says.
+    /// The verdict of each run.
     pub verdicts: [ComparedVerdict; 2],
 }
 
-/// What a run says on a statement.
+/// A run's verdict on a statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComparedVerdict {
     /// The word of the verdict, or `not selected`.
     pub verdict: String,
-    /// What a report says beside it; may be empty.
+    /// The explanation in the report; may be empty.
     pub because: String,
 }
 
@@ -79,9 +79,9 @@ impl ComparedVerdict {
 /// An open choice on which the runs differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChoiceDifference {
-    /// What the specification leaves open.
+    /// The open point.
     pub topic: String,
-    /// What was seen in each run; `None` where nothing was.
+    /// The observation of each run; `None` where there is none.
     pub seen: [Option<String>; 2],
 }
 
@@ -126,7 +126,7 @@ pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
     Comparison { format: FORMAT, runs, alike, statements, judged_once, choices, choices_seen_once }
 }
 
-/// Whether two runs disagree on a statement. Two failures agree if they are the same one.
+/// Returns `true` if two runs disagree on a statement. Two failures agree if they are the same one.
 fn differs(pair: [Option<&Row>; 2]) -> bool {
     let shown = |row: &Row| match &row.verdict {
         Verdict::Fail(finding) | Verdict::Warn(finding) | Verdict::Known { finding, .. } => {
@@ -168,7 +168,7 @@ fn choices(both: [&Outcome; 2]) -> Vec<ChoiceDifference> {
 }
 
 impl Comparison {
-    /// Whether nothing differs.
+    /// Returns `true` if there is no difference.
     pub fn is_empty(&self) -> bool {
         self.statements.is_empty() && self.choices.is_empty()
     }

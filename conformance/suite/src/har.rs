@@ -27,7 +27,7 @@ use crate::check::Outcome;
 
 /// More says nothing more.
 const EXCHANGES_MAX: usize = 5000;
-/// What compares answers of different times, between which anything may have happened.
+/// The statements that compare answers of different times, between which anything may have happened.
 const LEFT_OUT: [&str; 3] = ["filters.combined", "filters.total", "paging.stable*"];
 /// Header fields that are somebody's secret.
 const SECRET_HEADERS: [&str; 2] = ["set-cookie", "set-cookie2"];
@@ -139,7 +139,7 @@ impl Outcome {
         ))
     }
 
-    /// Whether a text seems to be a HAR file.
+    /// Returns `true` if a text looks like a HAR file.
     pub fn is_har(text: &str) -> bool {
         let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
         value["log"]["entries"].is_array()
@@ -239,7 +239,7 @@ impl Reader<'_> {
     }
 }
 
-/// What a request with a key was for. Parameters that the specification does not name may mean anything.
+/// Returns the purpose of a request with a key. Parameters that the specification does not name may mean anything.
 fn purpose(path: &str, url: &Url, status: u16) -> Option<Purpose> {
     if path == "/v1/account" {
         return url.query().is_none().then_some(Purpose::Account);

@@ -22,7 +22,7 @@ use crate::served::Served;
 use crate::tools;
 use deployment::Gateway;
 use stage::Stage;
-use trial::{Assignment, Outcome, Trial};
+use trial::{Assignment, DeploymentOutcome, Trial};
 
 pub(crate) const HELP: &str = "\
 Runs `chargeproof check` on the reference server behind nginx, HAProxy, Varnish and Apache.
@@ -148,9 +148,9 @@ fn print_table(trials: &[Trial], skipped: &BTreeMap<&str, String>, seconds: u64)
         "\n{} of {} legal deployments pass, {} of {} misconfigurations are detected, {} known as undetected; {seconds} s",
         count(|it| !it.is_faulty && it.is_expected()),
         count(|it| !it.is_faulty),
-        count(|it| matches!(it.outcome, Outcome::Detected(_))),
+        count(|it| matches!(it.outcome, DeploymentOutcome::Detected(_))),
         count(|it| it.is_faulty),
-        count(|it| matches!(it.outcome, Outcome::Undetected { is_known: true })),
+        count(|it| matches!(it.outcome, DeploymentOutcome::Undetected { is_known: true })),
     );
 }
 

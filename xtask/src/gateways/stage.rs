@@ -26,7 +26,7 @@ struct Server {
 }
 
 /// A world of one deployment, and its keys.
-pub(crate) struct World {
+pub(crate) struct BranchedWorld {
     /// The address of the server.
     pub(crate) address: SocketAddr,
     pub(crate) live: String,
@@ -50,7 +50,7 @@ impl Stage {
     }
 
     /// Opens a world in which nothing was requested yet.
-    pub(crate) fn world(&self, is_unlimited: bool) -> Result<World, String> {
+    pub(crate) fn world(&self, is_unlimited: bool) -> Result<BranchedWorld, String> {
         let server = if is_unlimited { &self.unlimited } else { &self.limited };
         let address = server.address;
         let branch = json!({ "from": { "snapshot": server.snapshot }, "clock": "wall" });
@@ -64,7 +64,7 @@ impl Stage {
         let other_account = text(&other["keys"]["test"]);
         let charge = json!({ "asset": "BTC", "amount": "10.00" }).to_string();
         granted(address, ("POST", "/v1/charges"), &other_account, Some(&charge))?;
-        Ok(World {
+        Ok(BranchedWorld {
             address,
             live: text(&opened["live_key"]),
             test: text(&opened["test_key"]),

@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::deployment::{Deployment, Gateway};
-use super::stage::{Stage, World};
+use super::stage::{BranchedWorld, Stage};
 use crate::target::{self, Keys, Listening, free_ports, output};
 
 /// Parts of a check that the deployments do not have.
@@ -30,7 +30,7 @@ pub(crate) struct Trial {
     pub(crate) place: usize,
     pub(crate) name: String,
     pub(crate) is_faulty: bool,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: DeploymentOutcome,
     /// The statements that failed.
     pub(crate) failed: Vec<String>,
     /// The reason why a misconfiguration is not detected.
@@ -41,7 +41,7 @@ pub(crate) struct Trial {
 }
 
 /// What a check says of a deployment.
-pub(crate) enum Outcome {
+pub(crate) enum DeploymentOutcome {
     /// A legal deployment: nothing failed, and everything was judged.
     Passed,
     /// A legal deployment of which something failed, or was not judged.
@@ -59,29 +59,31 @@ pub(crate) enum Outcome {
 impl Trial {
     pub(crate) fn is_expected(&self) -> bool {
         match self.outcome {
-            Outcome::Passed | Outcome::Detected(_) => true,
-            Outcome::Undetected { is_known } => is_known,
-            Outcome::Accused | Outcome::NoLongerUndetected | Outcome::Broken => false,
+            DeploymentOutcome::Passed | DeploymentOutcome::Detected(_) => true,
+            DeploymentOutcome::Undetected { is_known } => is_known,
+            DeploymentOutcome::Accused
+            | DeploymentOutcome::NoLongerUndetected
+            | DeploymentOutcome::Broken => false,
         }
     }
 
     pub(crate) fn word(&self) -> &'static str {
         match self.outcome {
-            Outcome::Passed => "pass",
-            Outcome::Accused => "ACCUSED",
-            Outcome::Detected(_) => "detected",
-            Outcome::Undetected { is_known: true } => "known",
-            Outcome::Undetected { is_known: false } => "UNDETECTED",
-            Outcome::NoLongerUndetected => "NOW DETECTED",
-            Outcome::Broken => "BROKEN",
+            DeploymentOutcome::Passed => "pass",
+            DeploymentOutcome::Accused => "ACCUSED",
+            DeploymentOutcome::Detected(_) => "detected",
+            DeploymentOutcome::Undetected { is_known: true } => "known",
+            DeploymentOutcome::Undetected { is_known: false } => "UNDETECTED",
+            DeploymentOutcome::NoLongerUndetected => "NOW DETECTED",
+            DeploymentOutcome::Broken => "BROKEN",
         }
     }
 
     /// The statements that detect a misconfiguration, or why none does.
     pub(crate) fn summary(&self) -> String {
         match (&self.outcome, &self.note) {
-            (Outcome::Detected(by), _) => by.join(" "),
-            (Outcome::Undetected { .. }, Some(reason)) => reason.clone(),
+            (DeploymentOutcome::Detected(by), _) => by.join(" "),
+            (DeploymentOutcome::Undetected { .. }, Some(reason)) => reason.clone(),
             _ => self.failed.join(" "),
         }
     }
@@ -99,7 +101,7 @@ pub(crate) fn try_deployment(assignment: Assignment<'_>, stage: &Stage, home: &P
             let failed = ids(&report, verdicts);
             (outcome(deployment, &failed, code), failed, shown(&report, code))
         }
-        Err(message) => (Outcome::Broken, Vec::new(), format!("{message}\n{}", log_of(&home))),
+        Err(message) => (DeploymentOutcome::Broken, Vec::new(), format!("{message}\n{}", log_of(&home))),
     };
     Trial {
         gateway: gateway.name.clone(),
@@ -114,16 +116,20 @@ pub(crate) fn try_deployment(assignment: Assignment<'_>, stage: &Stage, home: &P
     }
 }
 
-fn outcome(deployment: &Deployment, failed: &[String], code: i32) -> Outcome {
+fn outcome(deployment: &Deployment, failed: &[String], code: i32) -> DeploymentOutcome {
     if !deployment.is_faulty() {
-        return if code == 0 && failed.is_empty() { Outcome::Passed } else { Outcome::Accused };
+        return if code == 0 && failed.is_empty() {
+            DeploymentOutcome::Passed
+        } else {
+            DeploymentOutcome::Accused
+        };
     }
     let expected = |id: &&String| deployment.breaks.iter().any(|pattern| fits(pattern, id));
     let by: Vec<_> = failed.iter().filter(expected).cloned().collect();
     match (by.is_empty(), &deployment.undetected) {
-        (false, None) => Outcome::Detected(by),
-        (false, Some(_)) => Outcome::NoLongerUndetected,
-        (true, reason) => Outcome::Undetected { is_known: reason.is_some() },
+        (false, None) => DeploymentOutcome::Detected(by),
+        (false, Some(_)) => DeploymentOutcome::NoLongerUndetected,
+        (true, reason) => DeploymentOutcome::Undetected { is_known: reason.is_some() },
     }
 }
 
@@ -163,7 +169,7 @@ fn judged(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Result<(Val
 }
 
 /// What stands for the names in a template.
-fn values(world: &World, home: &Path, ports: [u16; 3]) -> BTreeMap<&'static str, String> {
+fn values(world: &BranchedWorld, home: &Path, ports: [u16; 3]) -> BTreeMap<&'static str, String> {
     let [port, replica_a, replica_b] = ports.map(|port| port.to_string());
     BTreeMap::from([
         ("home", home.display().to_string()),

@@ -11,7 +11,7 @@ const OPENINGS: [&str; 15] = [
     "Whoever", "Whom", "Whose", "Why",
 ];
 /// The share of doc comments that may open so, in thousandths.
-const SHARE_MAX: usize = 245;
+const SHARE_MAX: usize = 30;
 /// The number of places that a finding lists.
 const LISTED_MAX: usize = 10;
 

@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    /// What is wrong, or nothing if the statement holds or says nothing.
+    /// Returns the fault; `None` if the statement holds or cannot be judged.
     fn wrong(id: &str, recording: &Recording) -> Option<String> {
         let check = CHECKS.iter().find(|check| check.id == id).expect("a check of that name");
         match (check.judge)(recording) {

@@ -1,4 +1,4 @@
-//! What the API says of the events that deliveries name.
+//! The agreement of deliveries with the events that the API shows.
 
 use std::collections::BTreeMap;
 
@@ -20,13 +20,13 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::of("isolation.delivered", NEEDS, isolated),
 ];
 
-/// What was answered to a key asking for an event that was delivered.
+/// Returns the exchange in which a key asked for a delivered event.
 fn read<'a>(recording: &'a Recording, id: &str, key: Mode, side: Side) -> Option<&'a Exchange> {
     let purpose = Purpose::DeliveredEvent { id: id.to_owned(), side };
     recording.last(|it| it.caller == Caller::Own(key) && it.purpose == purpose)
 }
 
-/// What the API shows of the events of either mode.
+/// The events of both modes that the API shows.
 struct Api<'a> {
     recording: &'a Recording,
     listed: BTreeMap<Mode, BTreeMap<String, Value>>,
@@ -47,7 +47,7 @@ impl<'a> Api<'a> {
         alone.or_else(|| self.listed[&key].get(id).cloned())
     }
 
-    /// Whether the key was told that there is no such event.
+    /// Returns the exchange in which the key got no such event.
     fn absent(&self, id: &str, claimed: Mode) -> Option<&'a Exchange> {
         read(self.recording, id, claimed, Side::Own).filter(|it| it.status() == Some(404))
     }

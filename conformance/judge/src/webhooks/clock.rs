@@ -14,7 +14,7 @@ use crate::delivered::caught;
 
 pub(crate) const CHECKS: &[Check] = &[Check::of("webhooks.clock", WITH_LISTS, clock)];
 
-/// How far the clocks of the service and the receiver may be apart.
+/// The largest difference between the clocks of the service and the receiver.
 const APART_SECS: i64 = 300;
 
 /// Judged on the first delivery of events that happened while somebody listened: whatever its times are the times of,

@@ -1,4 +1,4 @@
-//! Where deliveries go: to which endpoints, and never where a redirect points.
+//! The routes of deliveries: to the right endpoints, and never to the target of a redirect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,9 +28,9 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.retries", NEEDS, retries),
 ];
 
-/// How long deliveries of a type may stay behind others before the type counts as left out.
+/// The time that deliveries of a type may lag behind others before the type counts as left out.
 const LATENESS: Duration = Duration::from_secs(30);
-/// How long a single one may.
+/// The time that a single one may lag.
 const LATENESS_LONG: Duration = Duration::from_secs(600);
 
 /// The events of a mode that came to be while somebody received, newest first; `None` if that is not known.
@@ -47,7 +47,7 @@ fn kind(row: &Value) -> &str {
     text_at(row, &["type"]).unwrap_or_default()
 }
 
-/// Whether anything was there to go astray: an event of that mode.
+/// Returns `true` if there was an event of that mode, which could have gone astray.
 fn happened(recording: &Recording, catch: &Catch<'_>, mode: Mode) -> bool {
     catch.readable().any(|it| it.mode() == Some(mode) && !it.is_test())
         || new_events(recording, mode).is_some_and(|rows| !rows.is_empty())
@@ -163,7 +163,7 @@ fn pushed(recording: &Recording) -> Judged {
 /// The new events that one endpoint wants, newest first, each with the time at which it came there.
 struct Row {
     events: Vec<(Value, Option<Duration>)>,
-    /// Whether everything was taken there: whoever was turned away may hold back what comes next.
+    /// `true` if every delivery was accepted there: a refused sender may hold back the next ones.
     in_favour: bool,
     lasted: Duration,
 }
@@ -244,7 +244,7 @@ fn redirects(recording: &Recording) -> Judged {
     }
 }
 
-/// What became of deliveries that were not taken.
+/// Judges the repetition of deliveries that were not accepted.
 fn retries(recording: &Recording) -> Judged {
     let catch = caught(recording)?;
     let mut seen = BTreeSet::new();

@@ -113,7 +113,7 @@ fn signed(recording: &Recording) -> Judged {
     Ok(Held::With(if more > 0 { format!("{note}; of {more} others no secret is known") } else { note }))
 }
 
-/// What is signed must make a difference to the signature.
+/// Checks that the signature depends on the signed text.
 fn constant(catch: &Catch<'_>) -> Result<(), CheckError> {
     let mut bodies: BTreeMap<String, &[u8]> = BTreeMap::new();
     for seen in &catch.seen {
@@ -138,7 +138,7 @@ fn no_secret() -> CheckError {
     )
 }
 
-/// How the deliveries that fit a secret were made.
+/// Returns the constructions of the deliveries that fit a secret.
 fn made(recording: &Recording) -> Result<Vec<(Seen<'_>, Vec<String>, String)>, CheckError> {
     let catch = caught(recording)?;
     let mut made = Vec::new();

@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use crate::recording::Answer;
 
-/// Whether the header says that the body is JSON.
+/// Returns `true` if the header declares a JSON body.
 pub fn is_json(answer: &Answer) -> bool {
     let kind = answer.header("content-type").unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence == "application/json" || essence.ends_with("+json")
 }
 
-/// Whether an object says anything in words, at whatever depth.
+/// Returns `true` if an object contains text, at whatever depth.
 pub fn has_text(value: &Value) -> bool {
     match value {
         Value::String(text) => !text.trim().is_empty(),

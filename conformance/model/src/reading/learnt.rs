@@ -1,4 +1,4 @@
-//! What a recording has shown of a mode: its events, and the identifiers in them.
+//! The events and identifiers of one mode that a recording contains.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::words::Mode;
 
 const LONG: u64 = 100;
 
-/// What the lists have shown of one mode.
+/// The events and identifiers from the lists of one mode.
 #[derive(Clone, Debug, Default)]
 pub struct Learnt {
     /// The id of an event.
@@ -95,7 +95,7 @@ pub fn first_event_id(rows: &[Value]) -> Option<String> {
     rows.iter().find_map(|row| row.get("id")?.as_str()).map(str::to_owned)
 }
 
-/// What `meta.mode` says.
+/// Returns the value of `meta.mode`.
 pub fn mode_told(exchange: &Exchange) -> Option<String> {
     let body = exchange.answer()?.body.json()?;
     text_at(&body, &["meta", "mode"]).map(str::to_owned)

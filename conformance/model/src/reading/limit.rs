@@ -1,4 +1,4 @@
-//! What a burst has shown about the limit, and which kinds of limiter explain it.
+//! The limiters that explain a burst.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub struct Series {
     pub elapsed: Duration,
 }
 
-/// What kind of limiter explains a burst.
+/// The kind of limiter that explains a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
     /// Refused at the 120th or before.
@@ -73,8 +73,8 @@ impl Series {
         Some(Series { served, unclear, refused, elapsed: last.ended.saturating_sub(counted[0].sent) })
     }
 
-    /// Whether a request more than a second after the refusal was refused too: no bucket of two a second is empty
-    /// for so long.
+    /// Returns `true` if a request more than a second after the refusal was refused too: no bucket that refills
+    /// two a second stays empty for that long.
     pub fn is_no_bucket(recording: &Recording, series: u8) -> bool {
         let refill = Purpose::Burst(Burst::Refill { series });
         recording.exchanges.iter().any(|it| it.purpose == refill && it.status() == Some(429))

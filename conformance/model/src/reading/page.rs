@@ -45,8 +45,8 @@ impl Page {
 /// The parameters that the specification gives the lists.
 const PARAMETERS: [&str; 7] = ["page", "per_page", "status", "payment_link", "type", "charge", "invoice"];
 
-/// What a link says by its query, and whether it says so in the parameters of the specification alone. Then it needs
-/// no look behind it.
+/// Returns the query of a link, and `true` if it consists of the specification's parameters alone. Then the link
+/// needs not be followed.
 pub fn link_query(link: &str) -> (Vec<(String, String)>, bool) {
     let query = link.split('#').next().and_then(|it| it.split_once('?')).map_or("", |(_, query)| query);
     let pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
@@ -54,7 +54,7 @@ pub fn link_query(link: &str) -> (Vec<(String, String)>, bool) {
     (pairs, is_plain)
 }
 
-/// What an exchange asked for, if it is a page of a list that was asked for by a query.
+/// Returns the list and page that an exchange requested, if it requested a page by query.
 pub fn page_ask(exchange: &Exchange) -> Option<PageAsk> {
     match &exchange.purpose {
         Purpose::Page(ask) => return Some(ask.clone()),
@@ -79,7 +79,7 @@ pub fn page_ask(exchange: &Exchange) -> Option<PageAsk> {
     Some(ask)
 }
 
-/// What tells one item of a list from another: its id or code, or all of it.
+/// Returns the identity of a list item: its id or code, or the whole item.
 pub fn identity(row: &Value) -> String {
     named_identity(row).unwrap_or_else(|| row.to_string())
 }
@@ -104,12 +104,12 @@ pub fn codes_of(invoice: &Value) -> Option<Vec<&str>> {
     charges.iter().map(|it| it.as_str().or_else(|| text_at(it, &["code"]))).collect()
 }
 
-/// Whether the invoice of an event counts that charge among its own.
+/// Returns `true` if the invoice of an event lists that charge.
 pub fn holds_charge(event: &Value, charge: &str) -> bool {
     charges_of(event).is_some_and(|codes| codes.contains(&charge))
 }
 
-/// Whether the charge of an event says that it is of that invoice.
+/// Returns `true` if the charge of an event names that invoice.
 pub fn names_invoice(event: &Value, invoice: &str) -> bool {
     let is = |path: &[&str]| text_at(event, path) == Some(invoice);
     is(&["charge", "invoice"]) || is(&["charge", "invoice", "code"])

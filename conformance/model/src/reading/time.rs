@@ -27,7 +27,7 @@ pub fn http_date(text: &str) -> Option<OffsetDateTime> {
     PrimitiveDateTime::parse(text, format).ok().map(PrimitiveDateTime::assume_utc)
 }
 
-/// How long `Retry-After` asks to wait: whole seconds, or a date beside the server's own.
+/// Returns the wait that `Retry-After` asks for: whole seconds, or a date compared with the server's own.
 pub fn retry_after(answer: &Answer) -> Option<Duration> {
     let text = answer.header("retry-after")?;
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -8,7 +8,7 @@ pub(super) enum Scalar<'a> {
     Number { name: &'a str, private: bool, text: &'a str },
 }
 
-/// Where the reader is.
+/// The reader's position in the JSON text.
 struct Frame {
     name: String,
     /// Below `metadata`, where every name is the merchant's own.
@@ -93,7 +93,8 @@ pub(super) fn names_a_count(name: &str) -> bool {
     COUNTS.contains(&name)
 }
 
-/// Whether a member of that name holds one of the specification's own words, or a message of the service.
+/// Returns `true` if a member of that name holds one of the specification's own words, or a message of the
+/// service.
 pub(super) fn names_something_plain(name: &str, text: &str) -> bool {
     const MESSAGES: &[&str] = &["message", "error", "title", "detail", "instance"];
     const LINKS: &[&str] = &["first", "last", "prev", "next"];

@@ -1,4 +1,4 @@
-//! What one account has in one mode, and how it is asked for.
+//! The objects of one account in one mode, and their lists.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub struct Choices {
     pub clamps: bool,
     /// `last_page` of an empty list.
     pub empty_last_page: u64,
-    /// How times end.
+    /// The ending of times.
     pub utc: &'static str,
     /// A filter that names nothing is answered 404, not with an empty list.
     pub foreign_filter_404: bool,
@@ -33,7 +33,7 @@ pub struct Choices {
 #[derive(Clone)]
 /// The objects of an account in a mode.
 pub struct Book {
-    /// What the account calls itself.
+    /// The name of the account.
     pub name: String,
     /// Newest first, all of them.
     pub charges: Vec<Value>,
@@ -41,12 +41,12 @@ pub struct Book {
     pub invoices: Vec<Value>,
     /// Newest first, all of them.
     pub events: Vec<Value>,
-    /// Whether the filter by an invoice also finds events of charges that belong to it, and that by a charge those of
-    /// its invoice.
+    /// `true` if the filter by an invoice also finds events of its charges, and that by a charge those of its
+    /// invoice.
     pub wide: bool,
     /// Its legal choices.
     pub choices: Choices,
-    /// How many records there were when the first page was read, by list, filters, size and key.
+    /// The number of records when the first page was read, by list, filters, size and key.
     pub anchors: RefCell<BTreeMap<String, usize>>,
 }
 
@@ -316,7 +316,7 @@ impl Book {
         })
     }
 
-    /// Whether an invoice has that charge among its own.
+    /// Returns `true` if an invoice lists that charge.
     fn holds(&self, invoice: &str, charge: &Value) -> bool {
         let charges = self.invoices.iter().filter(|it| it["code"] == *invoice);
         charges.filter_map(|it| it["charges"].as_array()).flatten().any(|it| it["code"] == *charge)

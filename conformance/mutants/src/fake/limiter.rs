@@ -3,7 +3,7 @@
 const MINUTE: u64 = 60_000_000;
 const SECOND: u64 = 1_000_000;
 
-/// How requests are counted.
+/// The counting of requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Limiter {
     /// Those of the last 60 seconds.

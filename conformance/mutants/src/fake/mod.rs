@@ -39,7 +39,7 @@ pub const OTHER_KEY: &str = "svc_test_another2account3key4";
 pub struct Clock(Arc<AtomicU64>);
 
 impl Clock {
-    /// What the clock shows.
+    /// Returns the time of the clock.
     pub fn micros(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -70,7 +70,7 @@ pub enum RetryAfter {
     Date,
 }
 
-/// What a request looks like once it is read.
+/// A parsed request.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The mode of the key, once it is known.
@@ -91,12 +91,12 @@ impl Request {
         self.query.get(name)?.parse().ok()
     }
 
-    /// Whether one event is asked for.
+    /// Returns `true` for a request of one event.
     pub fn is_event(&self) -> bool {
         self.path.starts_with("/v1/events/")
     }
 
-    /// Whether one of the three lists is asked for.
+    /// Returns `true` for a request of one of the three lists.
     pub fn is_list(&self) -> bool {
         matches!(self.path.as_str(), "/v1/charges" | "/v1/invoices" | "/v1/events")
     }
@@ -111,43 +111,43 @@ pub type RequestRewrite = Box<dyn FnMut(&mut Request) + Send>;
 pub struct FakeServer {
     /// Shared with whoever waits.
     pub clock: Clock,
-    /// What the account has in live mode.
+    /// The account's objects in live mode.
     pub live: Book,
-    /// What the account has in test mode.
+    /// The account's objects in test mode.
     pub test: Book,
-    /// What the other account has in test mode.
+    /// The other account's objects in test mode.
     pub second: Book,
     /// Passes with every request.
     pub tick: Duration,
-    /// How requests are counted.
+    /// The counting of requests.
     pub limiter: Limiter,
-    /// How many are served.
+    /// The number of requests that are served.
     pub limit: u64,
-    /// How a refusal says when to come back.
+    /// The form of `Retry-After` in a refusal.
     pub retry_after: RetryAfter,
     /// Names the one who is counted: the key, unless a mutant thinks otherwise.
     pub counted: fn(&Request) -> String,
-    /// Whether a refused request uses the limit up as well.
+    /// `true` if a refused request counts too.
     pub refusals_count: bool,
-    /// How the wire is used.
+    /// The use of the wire.
     pub wire: wire::Wire,
     /// Paths that begin so are not counted.
     pub exempt: Option<&'static str>,
-    /// Whether what was given is that key.
+    /// The comparison of a token with a key.
     pub key_fits: fn(&str, &str) -> bool,
-    /// Whether `Bearer` must be the scheme.
+    /// `true` if the scheme must be `Bearer`.
     pub scheme_matters: bool,
-    /// Whether the revoked key is still let in.
+    /// `true` if the revoked key is still accepted.
     pub revoked_works: bool,
-    /// What comes before every path.
+    /// The prefix of every path.
     pub prefix: &'static str,
     /// Done to every request, in order.
     pub request_rewrites: Vec<RequestRewrite>,
     /// Done to every answer, in order.
     pub reply_rewrites: Vec<ReplyRewrite>,
-    /// Who was served when, by the one who is counted.
+    /// The times of served requests, by the counted party.
     pub hits: BTreeMap<String, Vec<u64>>,
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: String,
     /// Sends deliveries too, if it is there.
     pub sender: Option<sender::Sender>,

@@ -42,7 +42,7 @@ pub struct DeliveryRequest {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// Whether the body goes in pieces.
+    /// `true` if the body is chunked.
     pub chunked: bool,
 }
 
@@ -65,31 +65,31 @@ pub type Sign = fn(secret: &str, t: u64, body: &[u8]) -> String;
 /// Changes what a delivery says.
 pub type ChangeBody = Box<dyn Fn(&Delivery, &mut Value) + Send + Sync>;
 
-/// How the service sends; honest by default.
+/// The sender of the service's deliveries; honest by default.
 pub struct Sender {
-    /// What the body says, before it is signed.
+    /// The change of the body before it is signed.
     pub change_body: ChangeBody,
-    /// What goes over the wire, after it was signed.
+    /// The change of the request after it was signed.
     pub change_request: fn(&Delivery, &mut DeliveryRequest),
     /// The value of the signature header.
     pub sign: Sign,
-    /// Whether an endpoint is told of an event.
+    /// The choice of endpoints for an event.
     pub delivers: fn(&Endpoint, Mode, &str) -> bool,
     /// The secret that is signed with at an endpoint.
     pub secret: fn(path: &str) -> String,
-    /// Whether it goes where a redirect of that status points.
+    /// `true` for each status whose redirect it follows.
     pub follows: fn(status: &str) -> bool,
-    /// How often each is sent.
+    /// The number of times that each is sent.
     pub times: usize,
-    /// Whether a retry has an id of its own.
+    /// `true` if a retry has an id of its own.
     pub new_ids: bool,
-    /// Whether the newest goes first.
+    /// `true` if the newest goes first.
     pub reversed: bool,
-    /// Whether an address may become an endpoint.
+    /// The check of an address for a new endpoint.
     pub accepts: fn(&str) -> bool,
-    /// Whether the check leaves out the burst: a liar about deliveries is found without it.
+    /// `true` if the check leaves out the burst: faults of deliveries are found without it.
     pub quick: bool,
-    /// Whether whoever causes all this knows when it is over.
+    /// `true` if the cause of the deliveries knows when they are over.
     pub settles: bool,
 }
 
@@ -118,7 +118,7 @@ impl Default for Sender {
     }
 }
 
-/// What is signed: the time, a full stop, the body.
+/// Returns the signed text: the time, a full stop, the body.
 pub fn timed(t: u64, body: &[u8]) -> Vec<u8> {
     [t.to_string().as_bytes(), b".", body].concat()
 }
@@ -218,7 +218,7 @@ fn happen(book: &mut Book, world: u64) -> Vec<Value> {
     events
 }
 
-/// Whoever makes it all happen.
+/// The shop that causes the events.
 pub struct Shop(pub Arc<Mutex<FakeServer>>);
 
 impl fmt::Debug for Shop {

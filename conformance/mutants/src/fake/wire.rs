@@ -20,7 +20,7 @@ use url::form_urlencoded;
 
 use super::{FakeServer, Reply, Request};
 
-/// What HTTP leaves to who speaks it.
+/// The choices that HTTP leaves to a server.
 #[derive(Clone, Copy, Default)]
 pub struct Wire {
     /// Bodies come in chunks, without their length.

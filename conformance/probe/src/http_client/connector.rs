@@ -1,4 +1,4 @@
-//! How a connection is opened: TCP, and TLS over it if the address says https.
+//! The opening of a connection: TCP, and TLS over it if the address says https.
 
 use std::error::Error;
 use std::io;

@@ -39,7 +39,7 @@ pub(super) fn tls(ca_pem: Option<&str>) -> TlsConnector {
     TlsConnector::from(Arc::new(config))
 }
 
-/// Why a server is not believed, and what can be done.
+/// Returns the reason why a server's certificate is not trusted, with the remedy.
 pub(super) fn explain(host: &str, err: &Error) -> String {
     match err {
         // A CA that only bears the name of a known one signs badly.

@@ -1,4 +1,4 @@
-//! Who is asking: the account with each key, before anything else.
+//! The account of each key, before any other request.
 
 use conformance_model::budget::Cost;
 use conformance_model::reading::mode_told;

@@ -24,22 +24,22 @@ const VOLLEY: usize = 4;
 const SERIES_MAX: u8 = 2;
 /// A bucket that refills meanwhile serves again before it refuses again.
 const STILL_MAX: u32 = 8;
-/// Where a wait is so brief that a bucket must refill, or so odd that it may be none.
+/// The number of rounds after waits so brief that a bucket must refill, or so odd that it may be none.
 const AGAIN_ROUNDS: u8 = 3;
 const AGAIN_MAX: u32 = 372;
-/// When the key is tried during a wait: as long as no window of a minute has ended.
+/// The seconds of a wait at which the key is tried: before a window of a minute can have ended.
 const LOOKS: [u64; 3] = [20, 35, 50];
 /// The live key, the second key, the same key again, after a second twice, during the wait, and twice after it.
 const AFTERWARDS: u32 = 2 + STILL_MAX + 2 + LOOKS.len() as u32 + 4 + AGAIN_MAX;
-/// What the live key asks beside the shots of a series.
+/// The number of requests with the live key beside the shots of a series.
 const BESIDE: u32 = 6;
-/// What that burst costs more.
+/// The largest number of requests of that burst.
 pub(crate) const SETTLING_MAX: u32 = SERVED_MAX + 1 + BESIDE;
 pub(crate) const SETTLING_WAIT: Duration = WAIT_USUAL;
 pub(crate) const REQUESTS_MAX: u32 =
     SERIES_MAX as u32 * (SERVED_MAX + 1 + BESIDE) + ROUNDS as u32 * PATHS_MAX + AFTERWARDS;
 
-/// What a bucket that refills asks for at most.
+/// The longest wait that a refilling bucket asks for.
 const BRIEF: Duration = Duration::from_secs(2);
 /// By then a bucket of two a second has refilled.
 const REFILLED: Duration = Duration::from_millis(1_200);
@@ -50,8 +50,8 @@ const NEAR_MAX: Duration = Duration::from_secs(3);
 /// As many answers does a burst wait for, one after the other.
 const TURNS: u32 = 50;
 const TWO_IDLE_WINDOWS: Duration = Duration::from_secs(121);
-/// What is left of the server's minute, with the second that dates cut off, and a window: no more is waited for if
-/// nobody used the key before.
+/// The rest of the server's minute, with the second that dates cut off, and a window: the longest wait if nobody
+/// used the key before.
 pub(crate) const WAIT_USUAL: Duration = Duration::from_secs(3 + 1 + 61);
 /// All waits together, whatever the server asks for: two idle windows before a burst is repeated, and after it what the
 /// server asks for, or one more window for limiters that count a share of it. None asks for both.
@@ -116,8 +116,8 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     settle(session, &mut paths).await;
 }
 
-/// How long the key must be idle before the burst is repeated, if it has to be: two windows where somebody may have
-/// used the key, since some limiters count a share of the one before; one where a border may have been crossed.
+/// Waits until the key was idle long enough to repeat the burst: two windows where another client may have used
+/// the key, since some limiters count a share of the one before; one where a border may have been crossed.
 async fn idle_before_repeat(session: &mut Session<'_>) -> Option<Duration> {
     match Series::of(&session.recording, 1)?.fit() {
         Fit::Early => Some(TWO_IDLE_WINDOWS),
@@ -163,8 +163,8 @@ async fn settle(session: &mut Session<'_>, paths: &mut Vec<String>) {
     rest(session);
 }
 
-/// How long it is until the server's clock shows a new minute, by the `Date` of its last answer, and a
-/// second more, since dates have no fractions.
+/// Returns the time until the server's clock shows a new minute, by the `Date` of its last answer, and a second
+/// more, since dates have no fractions.
 fn until_minute(recording: &Recording) -> Option<Duration> {
     let last = recording.exchanges.iter().rev().find_map(|it| http_date(it.answer()?.header("date")?))?;
     Some(Duration::from_secs(u64::from(60 - last.second()) + 1))
@@ -213,13 +213,13 @@ async fn fire(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
     }
 }
 
-/// What the burst reads: it must ask something, so it asks what no other probe has room for.
+/// The reading of the burst: its requests cover pages for which no other probe has room.
 struct Reading {
     series: u8,
     wanted: VecDeque<String>,
-    /// What the live key asks at the same moment, one request beside a few of the volleys.
+    /// The requests of the live key at the same moment, one beside a few of the volleys.
     beside: VecDeque<(Caller, Purpose, String)>,
-    /// Whether the filters that the lists suggest are among what is wanted.
+    /// `true` if the filters that the lists suggest are included.
     has_filters: bool,
     totals: Vec<(List, u64)>,
 }
@@ -355,8 +355,8 @@ fn patience_asked(refused: &Exchange) -> Option<Duration> {
     refused.answer().and_then(retry_after).filter(|span| *span <= PATIENCE)
 }
 
-/// Whether no window of a minute ends after that wait, be it aligned with the server's clock or begun by our first
-/// request. Then it is a bucket that refills, or something else than a limit of 120 in a minute.
+/// Returns `true` if no window of a minute ends after that wait, be it aligned with the server's clock or begun by
+/// our first request. Then it is a bucket that refills, or no limit of 120 in a minute.
 fn is_odd(session: &Session<'_>, refused: &Exchange, told: Duration) -> bool {
     const SLACK: Duration = Duration::from_secs(3);
     if told <= BRIEF {

@@ -1,4 +1,4 @@
-//! What the reference server chose where the specification leaves a choice: asked for with GETs only.
+//! The reference server's choices where the specification leaves one: read with GETs only.
 
 use conformance_model::reading::learn;
 use conformance_model::recording::{Caller, Purpose};

@@ -26,7 +26,7 @@ const TOGETHER: u32 = 6;
 const UNKNOWN: u32 = 2;
 /// An invoice that was paid long ago, and its charge.
 const SETTLED: u32 = 2;
-/// What the statements about filters cannot do without.
+/// The number of requests that the statements about filters need at least.
 pub(crate) const NEEDED: u32 = ALONE + TOGETHER + SETTLED + UNKNOWN;
 const ALL: u32 = NEEDED + DOUBTS_MAX;
 /// Either key may turn out to show what there is to filter by.
@@ -76,8 +76,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
 }
 
-/// Where so much has happened since that no recent event shows a paid invoice: one that was paid before, and all that
-/// happened to its charge.
+/// Reads a payment that no recent event shows: an invoice that was paid long ago, and all events of its charge.
 async fn settled_long_ago(session: &mut Session<'_>, in_turn: &[(Mode, &Offer); 2]) {
     let is_paid = |event: &Value| text_at(event, &["type"]) == Some("invoice.paid");
     if in_turn.iter().any(|(_, offer)| offer.events.iter().any(is_paid)) {
@@ -112,7 +111,7 @@ async fn unknown_values(session: &mut Session<'_>, in_turn: &[(Mode, &Offer); 2]
     }
 }
 
-/// Whether a burst was served a list by filters of these names.
+/// Returns `true` if a burst read a list by filters of these names.
 fn has_filtered(recording: &Recording, list: List, names: &[&str]) -> bool {
     let in_burst = recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Burst(_)));
     in_burst.filter(|it| it.status() == Some(200)).filter_map(page_ask).any(|ask| {
@@ -122,7 +121,7 @@ fn has_filtered(recording: &Recording, list: List, names: &[&str]) -> bool {
 
 type Filters = Vec<(&'static str, String)>;
 
-/// What the lists of a mode offer to filter by.
+/// The filter values in the lists of a mode.
 pub(super) struct Offer {
     events: Vec<Value>,
     charges: Vec<Value>,
@@ -198,8 +197,8 @@ impl Offer {
         PageAsk { page: Some(2), per_page: Some(count / HALVES), ..ask }
     }
 
-    /// What a burst asks beside these: the second page of each filter that has one, by its number, every other type
-    /// and status that the lists show, and what happened to the oldest objects.
+    /// Returns the further requests of a burst: the second page of each filter that has one, by its number, every
+    /// other type and status in the lists, and the events of the oldest objects.
     pub(super) fn further(&self) -> Vec<PageAsk> {
         let mut asked: Vec<_> = self.asks().into_iter().flatten().collect();
         asked.retain(|ask| ask.filters.len() == 1);

@@ -22,7 +22,7 @@ const PER_LIST: u32 = 8;
 const SETTLING: Duration = Duration::from_secs(2);
 const TIMES: u32 = 2;
 
-/// What this costs beyond all else.
+/// Returns the number of requests beyond all others.
 pub(crate) fn requests(plan: &Plan) -> u32 {
     lists(plan).len() as u32 * PER_LIST + writes(plan)
 }
@@ -32,7 +32,7 @@ pub(crate) fn writes(plan: &Plan) -> u32 {
     if plan.writes.is_some() { TIMES } else { 0 }
 }
 
-/// Nobody knows what a hook creates. The create call opens charges.
+/// Returns the lists that grow. A hook's records are unknown; the create call opens charges.
 fn lists(plan: &Plan) -> &'static [List] {
     if plan.hook.is_some() { &List::ALL } else { &[List::Charges, List::Events] }
 }

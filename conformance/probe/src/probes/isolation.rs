@@ -73,7 +73,7 @@ const ONE_WAY: [(List, &str, Pick); 2] = [
     (List::Charges, "payment_link", |learnt| learnt.payment_link),
 ];
 
-/// What the other mode has to filter by.
+/// Returns a filter value of the other mode.
 fn foreign(session: &Session<'_>, mode: Mode, pick: Pick) -> Option<String> {
     pick(learn(&session.recording, mode.other()))
 }
@@ -134,7 +134,7 @@ pub(super) async fn in_other_ways(session: &mut Session<'_>) {
     twins(session, mode, List::Events, "charge", code, &format!("&type={}", encoded(kind))).await;
 }
 
-/// How often absent and foreign are compared where they differ.
+/// The number of comparisons of absent and foreign objects where they differ.
 pub(super) const ROUNDS: u8 = 2;
 
 /// Asks for what nobody has, what the other mode has, and again what nobody has. Tells whether all seem alike.
@@ -147,8 +147,8 @@ async fn trio(session: &mut Session<'_>, mode: Mode, foreign: &str, round: u8) -
     seem_alike([(&first, &before), (&middle, foreign), (&last, &after)])
 }
 
-/// Whether the foreign answer in the middle differs from the absent ones in nothing but what they differ in from each
-/// other, such as what is left of the limit.
+/// Returns `true` if the foreign answer in the middle differs from the absent ones only in what they differ in
+/// from each other, such as the remaining quota.
 pub(super) fn seem_alike(trio: [(&Exchange, &str); 3]) -> bool {
     let answers = trio.map(|(exchange, id)| Some((exchange.answer()?, id)));
     let [Some(first), Some(middle), Some(last)] = answers else { return true };

@@ -37,8 +37,8 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
 }
 
-/// How many records a list has: as its first page tells, which the burst may have shown. Where it has not, one page
-/// of a list of test mode must do.
+/// Returns the number of records in a list by its first page, which the burst may have read. Otherwise one page of
+/// a list of test mode is read.
 async fn total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
     let page = match session.shown(mode, &plain(list)).and_then(Page::of) {
         Some(page) => Some(page),
@@ -72,7 +72,8 @@ async fn pages(session: &mut Session<'_>, list: List, mode: Mode, total: u64) {
     }
 }
 
-/// Whether all links of a page name the page that they lead to: then the links of the events tell what is behind them.
+/// Returns `true` if all links of a page name the page that they lead to: then the links of the events need not be
+/// followed.
 fn is_plain(exchange: &Exchange) -> bool {
     let page = Page::of(exchange);
     let links = ["first", "last", "prev", "next"].map(|rel| page.as_ref()?.link(rel).map(link_query));

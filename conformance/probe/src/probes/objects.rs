@@ -11,7 +11,7 @@ use crate::session::{Session, encoded};
 
 const PER_KIND: u32 = Mode::BOTH.len() as u32 * (1 + 3 * ROUNDS as u32);
 
-/// What this costs beyond all else, with either key.
+/// Returns the number of requests beyond all others, with either key.
 pub(crate) fn requests(plan: &Plan) -> u32 {
     plan.paths.all().iter().filter(|(_, path)| path.is_some()).count() as u32 * PER_KIND
 }

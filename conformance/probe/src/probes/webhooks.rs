@@ -26,9 +26,9 @@ pub(crate) const COST: Cost = Cost { live: 6, test: 6, other: 0, total: 12 };
 /// Events of a mode that are read one by one, with either key.
 const SINGLES_MAX: usize = 2;
 const LONG: &str = "?per_page=100";
-/// What a delivery that is expected may take to come, once there is nothing else to do.
+/// The time that an expected delivery may take, once nothing else is left to do.
 const LINGER: Duration = Duration::from_secs(8);
-/// What is not expected may come right behind.
+/// The time after the last expected delivery in which an unexpected one may follow.
 const QUIET: Duration = Duration::from_secs(2);
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
@@ -48,7 +48,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
 }
 
-/// What a plan waits at most if its other waits take that long: the receiver listens meanwhile.
+/// Returns the longest wait of a plan if its other waits take that long: the receiver listens meanwhile.
 pub(crate) fn wait(plan: &Plan, others: Duration) -> Duration {
     match plan.webhooks.as_ref().map(|it| &it.source) {
         Some(Source::Receiver { receive_for, .. }) if !receive_for.is_zero() => {
@@ -120,7 +120,7 @@ fn endpoint_of(endpoints: &[Endpoint], caught: &Caught) -> Option<usize> {
     endpoints.iter().position(|it| path.ends_with(&it.path))
 }
 
-/// Whether every endpoint has got every type that it wants.
+/// Returns a test that every endpoint has received every type that it subscribes to.
 fn every_type(endpoints: Vec<Endpoint>) -> impl FnMut(&Caught) -> bool {
     let types = endpoints.iter().enumerate().flat_map(|(at, endpoint)| {
         endpoint.events.iter().flatten().map(move |kind| (at, kind.clone())).collect::<Vec<_>>()
@@ -152,7 +152,7 @@ fn missing(recording: &Recording, endpoints: &[Endpoint]) -> BTreeSet<(usize, St
     missing
 }
 
-/// Whether every one of these events has come to its endpoint.
+/// Returns a test that each of these events has reached its endpoint.
 fn all_of(mut missing: BTreeSet<(usize, String)>, endpoints: Vec<Endpoint>) -> impl FnMut(&Caught) -> bool {
     move |caught| {
         let body: Value = serde_json::from_slice(&caught.body.0).unwrap_or_default();
@@ -246,7 +246,7 @@ fn written<'a>(
     deliveries
 }
 
-/// Whoever listens in public gets all sorts of requests. One of these marks is enough.
+/// Returns `true` if a request has one mark of a delivery: a public listener receives all sorts of requests.
 fn looks_like_one(caught: &Caught, names: &Names) -> bool {
     let marked =
         ["Event", "Delivery", "Signature"].iter().any(|it| !caught.values(&names.header(it)).is_empty());
@@ -289,7 +289,7 @@ fn blanked(keys: &Redactor, octets: &Octets) -> Octets {
     }
 }
 
-/// What the API says of the events that were delivered.
+/// Reads the delivered events from the API.
 async fn read_back(session: &mut Session<'_>) {
     if session.recording.last(|it| it.purpose == Purpose::AfterDeliveries).is_none() {
         ask_after(session).await;

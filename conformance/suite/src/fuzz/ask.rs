@@ -9,7 +9,7 @@ use conformance_model::words::Mode;
 
 use super::known::{Known, Named};
 
-/// Whose key a request carries.
+/// The key that a request carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
@@ -17,7 +17,7 @@ pub enum By {
     Live,
     /// The test key.
     Test,
-    /// Nobody's.
+    /// No key.
     Nobody,
     /// A key of the right form that nobody has.
     Unknown,
@@ -48,7 +48,7 @@ impl By {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ask {
-    /// Whose key it carries.
+    /// The key that it carries.
     pub by: By,
     /// The method.
     pub method: String,
@@ -62,7 +62,7 @@ pub struct Ask {
     pub body: Option<String>,
 }
 
-/// What went out for a request.
+/// The sent request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sent {
@@ -113,7 +113,7 @@ impl Ask {
         Ask { by, method: "GET".to_owned(), target: target.into(), headers: Vec::new(), body: None }
     }
 
-    /// Whether it may change something.
+    /// Returns `true` if it may change something.
     pub(super) fn writes(&self) -> bool {
         !matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS")
     }

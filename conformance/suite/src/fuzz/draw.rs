@@ -82,7 +82,7 @@ const BODIES: &[&str] = &[
 pub(super) struct Draw {
     rng: ChaCha8Rng,
     allow_writes: bool,
-    /// What was drawn, so that some of it can be asked again.
+    /// The drawn requests, some of which are repeated.
     drawn: Vec<Ask>,
 }
 

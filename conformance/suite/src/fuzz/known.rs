@@ -17,7 +17,7 @@ pub(super) struct Named {
     pub(super) of: Option<Mode>,
 }
 
-/// What an identifier names.
+/// The kind of object that an identifier names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Event,
@@ -52,12 +52,12 @@ impl Kind {
 pub(super) struct Known {
     ids: BTreeMap<(Kind, Mode), Vec<String>>,
     seen: BTreeSet<(Mode, String)>,
-    /// What an event said of itself that must never change, and to whom.
+    /// The constant part of each event, by the key that was shown it.
     events: BTreeMap<(Mode, String), String>,
 }
 
 impl Known {
-    /// What a name such as `event:live:2` stands for. Nothing if it is no name.
+    /// Returns the object of a name such as `event:live:2`; `None` if it is no name.
     pub(super) fn look_up(&self, name: &str) -> Option<Named> {
         let (absent, name) = match name.strip_prefix("absent:") {
             Some(rest) => (true, rest),
@@ -75,12 +75,12 @@ impl Known {
         })
     }
 
-    /// Whether the key of this mode has been shown this identifier.
+    /// Returns `true` if the key of this mode has been shown this identifier.
     pub(super) fn has_seen(&self, mode: Mode, id: &str) -> bool {
         self.seen.contains(&(mode, id.to_owned()))
     }
 
-    /// What is told of an event now; before, if it was told before.
+    /// Returns the constant part of an event as it was shown before, if it was.
     pub(super) fn told_before(&self, mode: Mode, id: &str) -> Option<&str> {
         self.events.get(&(mode, id.to_owned())).map(String::as_str)
     }
@@ -126,7 +126,7 @@ impl Known {
     }
 }
 
-/// What an event says of itself for good. Its charge may be shown as it is now.
+/// Returns the constant part of an event. Its charge may be shown as it is now.
 pub(super) fn fixed(row: &Value) -> String {
     let part = |name: &str| row.get(name).cloned().unwrap_or_default();
     format!("{} {} {}", part("type"), part("details"), part("created_at"))

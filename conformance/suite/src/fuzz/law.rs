@@ -1,7 +1,7 @@
-//! What every answer must keep to, whatever was asked. Pure: the request, the answer, and what was answered before.
+//! The rules for every answer, whatever was requested. Pure: the request, the answer, and the earlier answers.
 //!
-//! Only what the specification says. Where it leaves a choice, such as how a size out of range is answered, both
-//! answers pass.
+//! Only the specification's. Where it leaves a choice, such as the answer to a size out of range, both answers
+//! pass.
 
 use std::collections::BTreeSet;
 
@@ -26,13 +26,13 @@ const TELLING_CHARS_MIN: usize = 8;
 pub struct Breach {
     /// The law's name.
     pub law: String,
-    /// What it asks for.
+    /// The expectation.
     pub expected: String,
-    /// What was answered.
+    /// The actual answer.
     pub actual: String,
 }
 
-/// Where a request leads, if it leads to one of the specified paths.
+/// The specified path that a request leads to, if it leads to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     Account,
@@ -73,7 +73,7 @@ pub(super) fn judge(ask: &Ask, filled: &Filled, ending: &Ending, known: &Known) 
     judging.found
 }
 
-/// What an answer adds to what is known.
+/// Adds an answer to the known objects.
 pub(super) fn learn(ask: &Ask, filled: &Filled, ending: &Ending, known: &mut Known) {
     let (Some(mode), Ending::Answered(answer)) = (ask.by.mode(), ending) else { return };
     let path = filled.sent.target.split('?').next().unwrap_or_default();
@@ -186,7 +186,7 @@ impl Judging<'_> {
         body
     }
 
-    /// Nothing that only the other mode's key was shown.
+    /// Checks that a body holds nothing that only the other mode's key was shown.
     fn nothing_foreign(&mut self, mode: Mode, body: &Value) {
         if self.answer.status >= 300 {
             return;
@@ -413,7 +413,7 @@ impl Query {
         self.0.iter().filter(|(own, _)| own == name).map(|(_, value)| value).collect()
     }
 
-    /// Whether nobody could take offence at it.
+    /// Returns `true` if no reader could reject it.
     fn is_plain(&self) -> bool {
         self.0.iter().all(|(name, value)| match name.as_str() {
             "page" => value.parse::<u64>().is_ok_and(|n| (1..=3).contains(&n)),
@@ -423,7 +423,7 @@ impl Query {
     }
 }
 
-/// Whether a status is a passing weakness that a second look may clear.
+/// Returns `true` if a status is a transient failure that a repetition may clear.
 pub(super) fn may_pass(ending: &Ending) -> bool {
     match ending {
         Ending::Answered(answer) => matches!(answer.status, 502..=504),

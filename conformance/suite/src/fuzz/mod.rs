@@ -30,7 +30,7 @@ pub use report::{json, kept, text};
 pub use run::{fuzz, replay};
 pub use talk::Progress;
 
-/// What to ask, with which keys, and how much.
+/// The plan of a run: requests, keys and bounds.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The service's base address. A path is kept as a prefix of every path.
@@ -39,11 +39,11 @@ pub struct Plan {
     pub live_key: Secret,
     /// A key of test mode.
     pub test_key: Secret,
-    /// What keys begin with, before `_live_` or `_test_`.
+    /// The prefix of keys, before `_live_` or `_test_`.
     pub key_prefix: String,
-    /// What the requests are drawn from.
+    /// The seed of the requests.
     pub seed: u64,
-    /// How many are asked, beside those that shrink a sequence.
+    /// The number of requests, beside those that shrink a sequence.
     pub requests: u32,
     /// No new request is asked once the run has lasted this long.
     pub lasting: Option<Duration>,
@@ -51,41 +51,41 @@ pub struct Plan {
     pub rate: Option<u32>,
     /// Charges may be opened in test mode.
     pub allow_writes: bool,
-    /// How long one request may take.
+    /// The time that one request may take.
     pub time_limit: Duration,
     /// Certificates in PEM that are trusted besides the usual ones.
     pub ca_pem: Option<String>,
-    /// Whether the operator ended the run.
+    /// The operator's interrupt.
     pub interrupt: Interrupt,
 }
 
 /// A law that broke, with the shortest sequence that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
-    /// What broke, in the last request of the sequence.
+    /// The breach, in the last request of the sequence.
     pub breach: Breach,
     /// The requests, in order.
     pub asks: Vec<Ask>,
     /// The same as they were sent: with identifiers in place of their names.
     pub sent: Vec<Sent>,
-    /// Whether the sequence broke the law again when it was run again.
+    /// `true` if the sequence broke the rule again when it was repeated.
     pub repeats: bool,
 }
 
-/// What a run has brought.
+/// The outcome of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// The base address.
     pub base: String,
-    /// What keys begin with.
+    /// The prefix of keys.
     pub key_prefix: String,
-    /// What the requests were drawn from.
+    /// The seed of the requests.
     pub seed: u64,
     /// Requests that were sent, those for shrinking included.
     pub requests: u32,
     /// Answers that were judged, by status; `lost` for none.
     pub statuses: std::collections::BTreeMap<String, u32>,
-    /// Why nothing could be asked, if so.
+    /// The reason why no request could be sent, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreachable: Option<String>,
     /// The key that does not work, if one does not.

@@ -1,4 +1,4 @@
-//! How the outcome is told. Pure.
+//! The report of the outcome. Pure.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use url::Url;
 use super::{Kept, Outcome};
 use crate::report::{Style, Tone, one_line, pretty};
 
-/// What `fuzz --replay` reads: the laws that broke, and their sequences.
+/// Returns the file for `fuzz --replay`: the broken rules, and their sequences.
 pub fn kept(outcome: &Outcome) -> String {
     let kept = Kept { format: Kept::FORMAT, found: outcome.found.clone() };
     pretty(&kept) + "\n"

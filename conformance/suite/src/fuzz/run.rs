@@ -71,7 +71,7 @@ pub async fn replay(
     outcome
 }
 
-/// Whether there is somebody to ask. If not, the outcome says why.
+/// Checks that the target answers. Otherwise the outcome has the reason.
 async fn begins(plan: &Plan, talk: &mut Talk<'_>, outcome: &mut Outcome) -> bool {
     let ground = unless_raised(&plan.interrupt, talk.ground()).await;
     let begins = matches!(ground, Some(Ok(())));
@@ -83,7 +83,7 @@ async fn begins(plan: &Plan, talk: &mut Talk<'_>, outcome: &mut Outcome) -> bool
     begins
 }
 
-/// What comes of it; `None` if the operator interrupts it first.
+/// Returns the result of the work; `None` if the operator interrupts it first.
 async fn unless_raised<T>(interrupt: &Interrupt, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;

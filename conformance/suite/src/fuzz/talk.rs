@@ -20,10 +20,10 @@ const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 const MINUTE: Duration = Duration::from_secs(60);
 /// The pause before a second look at what may have been a passing weakness.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Nobody waits longer for a server that asks for patience.
+/// The longest wait for a server that asks for one.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What the operator sees meanwhile.
+/// The progress that the operator sees.
 pub trait Progress {
     /// After every request.
     fn asked(&mut self, requests: u32, of: u32, found: usize);
@@ -31,14 +31,14 @@ pub trait Progress {
     fn waiting(&mut self, span: Duration, why: &str);
 }
 
-/// What a request brought.
+/// The judged answer of a request.
 pub(super) struct Judged {
     pub(super) went_out: Sent,
     pub(super) ending: Ending,
     pub(super) breaches: Vec<Breach>,
 }
 
-/// Why nothing was asked.
+/// The reason why no request was sent.
 pub(super) enum StopBefore {
     Unreachable(String),
     WrongKey(String),
@@ -60,7 +60,7 @@ pub(super) struct Talk<'a> {
     redactor: Redactor,
     pub(super) waiter: &'a mut dyn Waiter,
     pub(super) progress: &'a mut dyn Progress,
-    /// When requests of the last minute were sent, by key.
+    /// The times of requests in the last minute, by key.
     sent: BTreeMap<&'static str, VecDeque<Duration>>,
     pub(super) requests: u32,
 }
@@ -92,7 +92,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Whether there is a server at all, and the keys are what they are said to be.
+    /// Checks that there is a server, and that the keys are those of their slots.
     pub(super) async fn ground(&mut self) -> Result<(), StopBefore> {
         for (by, name) in [(By::Live, "live"), (By::Test, "test")] {
             let ask = Ask::get(by, "/v1/account");

@@ -39,7 +39,7 @@ impl DeliveryKey {
     }
 }
 
-/// What a signature is made of.
+/// The construction of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
     /// As it must be.
@@ -73,10 +73,10 @@ pub(super) struct PreparedDelivery {
     pub(super) sign: Sign,
 }
 
-/// What a delivery tells.
+/// The content of a delivery.
 pub(super) struct DeliveryContent<'a> {
     pub(super) delivery: String,
-    /// Nothing in a test delivery.
+    /// The event; `None` in a test delivery.
     pub(super) event: Option<String>,
     pub(super) kind: &'a str,
     pub(super) mode: Mode,

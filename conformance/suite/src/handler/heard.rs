@@ -1,4 +1,4 @@
-//! What a handler answered to each trial and did, and which statements about it are asked for.
+//! The results of the trials: the handler's answers and actions, and the selected statements.
 
 use super::{Attempt, trials::Trial};
 use conformance_model::catalogue::fits;
@@ -8,7 +8,7 @@ use conformance_receiver::Withheld;
 /// So much of an answer is shown.
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// What came back for one delivery.
+/// The answer to one delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// An answer: its status, and the beginning of its body.
@@ -34,18 +34,18 @@ impl Heard {
 pub struct Sent {
     /// The event type.
     pub kind: String,
-    /// What came back.
+    /// The answer.
     pub heard: Heard,
 }
 
-/// What a trial brought.
+/// The result of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Took {
     /// The trial's name.
     pub trial: &'static str,
-    /// What was posted, in order.
+    /// The posts, in order.
     pub sent: Vec<Sent>,
-    /// How often the handler acted; nothing without a witness, an error if the witness failed.
+    /// The number of the handler's actions; `None` without a witness, an error if the witness failed.
     pub acts: Option<Result<u64, String>>,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn ids(trial: &Trial) -> impl Iterator<Item = &'static str> {
     answers.into_iter().chain(trial.acts.map(|((id, ..), _)| id))
 }
 
-/// Whether a statement was asked for.
+/// Returns `true` if a statement was selected.
 pub(super) fn wants(attempt: &Attempt, id: &str) -> bool {
     let named = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, id));
     (attempt.only.is_empty() || named(&attempt.only)) && !named(&attempt.skip)

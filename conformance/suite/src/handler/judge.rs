@@ -1,4 +1,4 @@
-//! What follows from what was answered and done. Pure.
+//! The verdicts that follow from answers and actions. Pure.
 
 use super::{
     Attempt, HandlerRow,
@@ -35,7 +35,8 @@ pub(super) fn rows(attempt: &Attempt, took: &[Took]) -> Vec<HandlerRow> {
     rows
 }
 
-/// What the first trial showed: only a handler that takes what is right can be seen to refuse what is wrong.
+/// The result of the first trial: only a handler that accepts a valid delivery can be shown to refuse an invalid
+/// one.
 struct FirstTrial {
     takes: bool,
     acts: Option<u64>,

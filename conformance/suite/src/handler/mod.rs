@@ -31,10 +31,10 @@ pub use report::{Format, render};
 pub use run::{Order, Progress, Witness, attempt};
 pub use trials::statements;
 
-/// What is tried, and how far to go.
+/// The plan of a run.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// Where the handler takes deliveries.
+    /// The URL of the handler.
     pub url: Url,
     /// The endpoint's secret.
     pub secret: Secret,
@@ -42,7 +42,7 @@ pub struct Attempt {
     pub other_mode_secret: Option<Secret>,
     /// The endpoint's mode.
     pub mode: Mode,
-    /// What the headers are called.
+    /// The names of the headers.
     pub names: Names,
     /// A charge as it stands in a delivery, to be told of under new codes; ours if there is none.
     pub sample: Option<serde_json::Map<String, serde_json::Value>>,
@@ -52,17 +52,17 @@ pub struct Attempt {
     pub skip: Vec<String>,
     /// The operator has no way to tell how often the handler acted: such statements are left out.
     pub without_acts: bool,
-    /// Whether a warning counts as a failure.
+    /// `true` if a warning counts as a failure.
     pub strict: bool,
     /// Every id and code is drawn from it. A handler that remembers ids takes a seed only once.
     pub seed: u64,
-    /// How long a sender waits for an answer.
+    /// The time that a sender waits for an answer.
     pub time_limit: Duration,
-    /// How long the handler may take to act after it answered.
+    /// The time that the handler may take to act after it answered.
     pub settle: Duration,
     /// Certificates in PEM that are trusted besides the usual ones.
     pub ca_pem: Option<String>,
-    /// Whether the operator ended the run.
+    /// The operator's interrupt.
     pub interrupt: Interrupt,
 }
 
@@ -71,7 +71,7 @@ pub struct Attempt {
 pub struct HandlerRow {
     /// The statement's name.
     pub id: &'static str,
-    /// How firmly it stands.
+    /// The level.
     pub level: Level,
     /// The statement.
     pub text: &'static str,
@@ -80,18 +80,18 @@ pub struct HandlerRow {
     pub verdict: Verdict,
 }
 
-/// What a run has brought.
+/// The outcome of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct HandlerOutcome {
     /// The handler's address.
     pub url: String,
-    /// What ids and codes were drawn from.
+    /// The seed of ids and codes.
     pub seed: u64,
-    /// How many deliveries were posted.
+    /// The number of posted deliveries.
     pub posts: usize,
-    /// How many statements were asked for.
+    /// The number of selected statements.
     pub expected: usize,
-    /// Why nothing could be judged, if so.
+    /// The reason why nothing could be judged, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreachable: Option<String>,
     /// The operator ended the run before everything was tried.
@@ -101,7 +101,7 @@ pub struct HandlerOutcome {
 }
 
 impl HandlerOutcome {
-    /// Whether every required statement was judged.
+    /// Returns `true` if every required statement was judged.
     pub fn is_complete(&self) -> bool {
         let gap =
             |row: &HandlerRow| row.level == Level::Must && matches!(row.verdict, Verdict::NotJudged { .. });

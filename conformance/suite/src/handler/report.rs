@@ -1,4 +1,4 @@
-//! How the outcome is told: for people, programs, CI systems and job summaries. Pure.
+//! The reports of the outcome: for people, programs, CI systems and job summaries. Pure.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use conformance_model::verdict::Verdict;
 use super::{HandlerOutcome, HandlerRow};
 use crate::report::{Style, one_line, pretty};
 
-/// How a report is written.
+/// The format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// For people at a terminal.
@@ -32,7 +32,7 @@ pub fn render(outcome: &HandlerOutcome, format: Format, style: Style, again: &st
     }
 }
 
-/// What stands below a statement.
+/// Returns the details below a statement.
 fn details(row: &HandlerRow) -> Vec<(&'static str, String)> {
     let lines = match &row.verdict {
         Verdict::Fail(finding) | Verdict::Warn(finding) => {

@@ -17,10 +17,10 @@ use conformance_probe::{Connections, HttpClient};
 use conformance_receiver::Withheld;
 
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// How often the witness is asked while the handler is expected to act.
+/// The interval at which the witness is asked while the handler is expected to act.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What a trial is about, for commands of the operator.
+/// The order of a trial, for commands of the operator.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// The trial's name.
@@ -39,11 +39,11 @@ pub trait Witness {
     ///
     /// Why the shop could not be made ready, as a sentence.
     fn prepare(&mut self, order: &Order) -> Result<(), String>;
-    /// How often the handler has acted on the order so far.
+    /// Returns the number of the handler's actions on the order so far.
     ///
     /// # Errors
     ///
-    /// Why that cannot be told, as a sentence.
+    /// The reason why it is unknown, as a sentence.
     fn acts(&mut self, order: &Order) -> Result<u64, String>;
 }
 

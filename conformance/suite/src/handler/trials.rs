@@ -10,7 +10,7 @@ use super::delivery::{DeliveryContent, DeliveryKey, PreparedDelivery, Sign, char
 /// Letters that are posted at the same time; the next wave follows when all are answered.
 pub(super) type Wave = Vec<PreparedDelivery>;
 
-/// How a trial's deliveries must be answered.
+/// The expected answers to a trial's deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answers {
     /// Each with 2xx.
@@ -36,7 +36,7 @@ pub(super) struct Trial {
     pub(super) waves: fn(&Scene<'_>) -> Vec<Wave>,
 }
 
-/// What a trial's deliveries are about.
+/// The objects of a trial's deliveries.
 pub(super) struct Scene<'a> {
     pub(super) draw: DeliveryKey,
     pub(super) trial: &'static str,

@@ -1,4 +1,4 @@
-//! What to type to see it again. Keys stand under the names of their variables.
+//! The command that repeats a request. Keys stand under the names of their variables.
 
 use url::Url;
 

@@ -15,7 +15,7 @@ use conformance_model::verdict::{Row, Verdict};
 pub(super) struct Sentence {
     /// The section of the specification.
     pub(super) section: String,
-    /// Where in the section.
+    /// The place in the section.
     pub(super) place: String,
     /// The first 16 digits of the sentence's SHA-256.
     pub(super) source: String,
@@ -32,7 +32,7 @@ pub(super) struct Claim {
     pub(super) id: String,
     /// The word on it; `unjudged` if no check judges it, `not asked` if this run left it aside.
     pub(super) verdict: String,
-    /// Why no check judges it.
+    /// The reason why no check judges it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) because: Option<String>,
 }
@@ -45,7 +45,7 @@ impl Claim {
 }
 
 impl Sentence {
-    /// Whether some statement of it was exercised.
+    /// Returns `true` if some statement of it was exercised.
     pub(super) fn is_judged(&self) -> bool {
         let words = ["pass", "fail", "warn", "known", "observed"];
         self.statements.iter().any(|claim| words.contains(&claim.verdict.as_str()))

@@ -51,7 +51,7 @@ struct Part<'a> {
     entries: Vec<Entry<'a>>,
 }
 
-/// What deserves to be read first.
+/// A group of rows, the most important first.
 struct Group<'a> {
     title: &'static str,
     entries: Vec<Entry<'a>>,

@@ -17,7 +17,7 @@ use crate::report::view::{ReportView, is_unseen};
 /// Rises when an older reader would misread a report.
 const FORMAT: u32 = 1;
 
-/// What a run of `chargeproof check` found out about one service.
+/// The findings of a run of `chargeproof check` about one service.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 #[cfg_attr(test, serde(deny_unknown_fields))]
@@ -29,49 +29,49 @@ struct Report {
     /// The version of the program that recorded the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
-    /// When the run began, in UTC.
+    /// The start of the run, in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     started: Option<String>,
-    /// How many milliseconds the run took.
+    /// The duration of the run in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
-    /// Whether the run was interrupted. Statements whose requests were not all sent are not judged.
+    /// True if the run was interrupted. Statements whose requests were not all sent are not judged.
     interrupted: bool,
     /// 0 all held, 1 a violation, 2 configuration, 3 incomplete, 4 unreachable, 130 interrupted.
     exit_code: u8,
-    /// Why nothing could be judged, if that is so.
+    /// The reason why nothing could be judged, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     stop: Option<Stop>,
-    /// How many checks were asked for.
+    /// The number of selected checks.
     expected: usize,
-    /// How many checks said something. Fewer than expected means that the run is worth nothing.
+    /// The number of checks with a verdict. If it is less than expected, the run is worthless.
     reported: usize,
-    /// How many of the statements reported are required.
+    /// The number of required statements among those reported.
     required: usize,
-    /// How many of the required statements were judged.
+    /// The number of required statements that were judged.
     judged: usize,
-    /// Whether every required statement was judged or left out on purpose.
+    /// True if every required statement was judged or left out on purpose.
     complete: bool,
-    /// Whether it is incomplete in a way that the operator accepts.
+    /// True if it is incomplete in a way that the operator accepts.
     accepted: bool,
-    /// Which statements were asked for.
+    /// The selected statements.
     selection: Selection,
-    /// What the operator declared to be left out.
+    /// The parts that the operator left out.
     without: Vec<String>,
-    /// What is wrong with the baseline of known failures. Any fault fails the run.
+    /// The faults of the baseline of known failures. Any fault fails the run.
     baseline_faults: Vec<String>,
-    /// Whether personal values and amounts are hidden.
+    /// True if personal values and amounts are hidden.
     private: bool,
     /// The requests that were sent.
     requests: Requests,
     /// One for each statement.
     statements: Vec<Statement>,
-    /// What the specification leaves open, and how this service does it.
+    /// The open points of the specification, and the choices of this service.
     observations: Vec<Observation>,
-    /// Which known faults the run would have noticed, if it was asked for.
+    /// The known faults that the run would have noticed, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     power: Option<Power>,
-    /// What became of each sentence of the specification.
+    /// The coverage of each sentence of the specification.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, serde(default))]
     coverage: Vec<Sentence>,
@@ -103,9 +103,9 @@ struct Requests {
 struct Statement {
     /// The statement's name.
     id: String,
-    /// Where the specification says it.
+    /// The section of the specification.
     spec: String,
-    /// How firmly.
+    /// The level.
     level: Firmness,
     /// The statement itself.
     text: String,
@@ -135,18 +135,18 @@ struct Statement {
     /// Of a known failure: the last day on which it may stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<String>,
-    /// Why it was not judged, does not apply, was left out or is known.
+    /// The reason why it was not judged, does not apply, was left out or is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     because: Option<String>,
-    /// What to do so that it can be judged.
+    /// The remedy that lets it be judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
-    /// What was seen, where the specification leaves it open.
+    /// The observation, where the specification leaves it open.
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<String>,
 }
 
-/// How firmly a statement stands.
+/// The level of a statement.
 #[derive(Clone, Copy, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 #[serde(rename_all = "lowercase")]

@@ -26,7 +26,7 @@ pub use view::{is_unseen, one_line};
 
 use crate::check::Outcome;
 
-/// How a report is written.
+/// The format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
     /// For people at a terminal.

@@ -120,7 +120,7 @@ pub(crate) fn clean() -> Outcome {
     outcome
 }
 
-/// Nobody answered.
+/// A target that does not answer.
 pub(crate) fn unreachable() -> Outcome {
     let mut outcome =
         outcome(Vec::new(), Some(Stop::Unreachable("Connection refused (os error 111)".into())));

@@ -8,7 +8,7 @@ use conformance_model::verdict::{Row, Verdict};
 use crate::check::Outcome;
 use crate::report::view::ReportView;
 
-/// Whether words of judgement have a colour.
+/// The style of verdicts: plain or coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// For files and pipes.
@@ -17,7 +17,7 @@ pub enum Style {
     Colour,
 }
 
-/// How a word is shown.
+/// The tone of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Good,

@@ -1,4 +1,4 @@
-//! What every format tells: the sections of the specification, the counts, the words below a statement.
+//! The common content of every format: the sections of the specification, the counts, the details of a statement.
 
 use conformance_faults::Chapter;
 use conformance_judge::{Observation, observations};
@@ -109,7 +109,7 @@ impl<'a> ReportView<'a> {
         self.outcome.rows.iter().filter(|row| row.verdict.word() == word).collect()
     }
 
-    /// Why the run was stopped, as a sentence.
+    /// Returns the reason why the run was stopped, as a sentence.
     pub(super) fn stop(&self) -> Option<String> {
         match self.outcome.stop.as_ref()? {
             Stop::Configuration(why) => Some(format!("cannot check: {}", one_line(why))),
@@ -221,7 +221,7 @@ impl<'a> ReportView<'a> {
         [told].into_iter().chain(chapters).collect()
     }
 
-    /// What to know about the run: patterns, hidden values, and what is wrong with the baseline.
+    /// Returns the notes about the run: patterns, hidden values, and the faults of the baseline.
     pub(super) fn notes(&self) -> Vec<String> {
         let outcome = self.outcome;
         let list = |name: &str, patterns: &[String]| {
@@ -255,7 +255,7 @@ impl<'a> ReportView<'a> {
         .collect()
     }
 
-    /// What stands below a statement: names and texts, ending with what to type next.
+    /// Returns the details of a statement: names and texts, ending with the next command to type.
     pub(super) fn details(&self, row: &Row) -> Vec<(&'static str, String)> {
         let lines = match &row.verdict {
             Verdict::Pass { note } => note.iter().map(|note| ("reading", note.clone())).collect(),
@@ -327,7 +327,7 @@ fn received(deliveries: &Deliveries) -> String {
     text
 }
 
-/// What a server sent must not move the cursor of whoever reads it, nor turn the line round.
+/// Returns text of a server so that it cannot move the cursor of a terminal, nor reverse the line.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|it| if is_unseen(it) && it != '\n' { '\u{fffd}' } else { it }).collect()
 }
