@@ -477,7 +477,9 @@ async fn a_world_that_is_ahead_of_real_time_is_taken_back_if_asked() {
 
     // The second time there is nothing to do, and the way forward stays.
     let server = start(config(true)).await;
-    assert_eq!(server.openings().borrow().notices, Vec::<String>::new());
+    // A checkpoint of the abandoned branch may have been written, and is reported as ignored.
+    let notices = server.openings().borrow().notices.clone();
+    assert!(notices.iter().all(|notice| !notice.contains("taken back")), "{notices:?}");
     ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "before --clock-reset" })).await;
     assert_eq!(code(&look(&server).await.0), [late["code"].clone(), early["code"].clone()]);
     server.stop().await;
