@@ -27,7 +27,7 @@ enum Run {
     Attack(fn(&Path, &[&str]) -> Result<Vec<String>, String>),
 }
 
-/// What `ci` is to do.
+/// The options of `ci`.
 pub(crate) struct CiOptions<'a> {
     steps: Vec<&'static Step>,
     /// Attacks that this machine may be unable to run.

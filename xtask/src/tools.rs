@@ -24,7 +24,7 @@ pub(crate) fn is_there(program: &str) -> bool {
     starts(program, "--version")
 }
 
-/// Whether a program succeeds with this option.
+/// Returns `true` if a program succeeds with this option.
 pub(crate) fn starts(program: &str, option: &str) -> bool {
     let mut command = Command::new(program);
     command.arg(option).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

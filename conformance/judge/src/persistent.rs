@@ -129,7 +129,7 @@ fn is_shot(exchange: &Exchange) -> bool {
     matches!(exchange.purpose, Purpose::Burst(ref burst) if !matches!(burst, Burst::Beside { .. }))
 }
 
-/// Nobody can say what the target would have answered.
+/// The target's answer is unknown.
 fn is_unclear(exchange: &Exchange) -> bool {
     exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504))
 }
@@ -210,7 +210,7 @@ fn other_refusals(recording: &Recording) -> Option<CheckError> {
     })
 }
 
-/// What reached the target, or was tried.
+/// The requests that reached the target, or were tried.
 fn asked(recording: &Recording) -> impl Iterator<Item = &Exchange> {
     recording.exchanges.iter().filter(|it| it.is_asked())
 }

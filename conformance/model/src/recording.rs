@@ -14,7 +14,7 @@ use crate::words::{Mode, Part};
 /// Rises when an older reader would misread a recording.
 pub const FORMAT: u32 = 2;
 
-/// Why a quick run has no burst.
+/// The reason why a quick run has no burst.
 pub const NO_BURST_QUICK: &str = "--quick leaves it out";
 
 /// Everything a run asked and was answered.

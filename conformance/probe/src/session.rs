@@ -46,9 +46,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The reason why an exchange has no answer after an interrupt.
 const INTERRUPTED: &str = "not asked: the run was interrupted";
-/// Why an exchange has no answer after the server has stopped answering.
+/// The reason of an exchange after the server has stopped answering.
 const SILENT: &str = "not asked: the server had fallen silent";
-/// Why an exchange has no answer although the server was not asked for one.
+/// The reason of an exchange beyond the announced requests.
 const OVER_BUDGET: &str = "not asked: all requests that were announced have been sent";
 
 /// A place in a recording.

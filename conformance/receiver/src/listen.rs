@@ -282,7 +282,7 @@ struct Connections {
 struct OpenConnection {
     task: AbortHandle,
     since: Instant,
-    /// Whether the request has been received completely.
+    /// `true` if the request has been received completely.
     is_received: Arc<AtomicBool>,
 }
 

@@ -77,7 +77,7 @@ impl Activity {
         AwaitedBody(self)
     }
 
-    /// How idle it is; `None` while a request is being answered.
+    /// Returns its idleness; `None` while a request is being answered.
     pub(crate) fn idleness(&self, now: Instant) -> Option<Idleness> {
         let awaited_since = self.awaited_since.load(Relaxed);
         if awaited_since != NEVER {

@@ -43,7 +43,7 @@ impl<'a> RequestBody<'a> {
         self.headers.contains_key(EXPECT)
     }
 
-    /// Whether there is none, or it was read.
+    /// Returns `true` if there is none, or it was read.
     pub(crate) fn is_empty(&self) -> bool {
         self.unread.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }

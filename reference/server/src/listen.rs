@@ -23,7 +23,7 @@ use crate::{
 /// The pause of accepting when the system has no room for another connection.
 const BREATH: Duration = Duration::from_millis(50);
 
-/// How long to wait for the connection that is evicted before another one is.
+/// The time to wait for an evicted connection before another one is evicted.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Accepts until `stop`, then waits for what has begun; says how many connections had to be cut off.

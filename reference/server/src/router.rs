@@ -248,7 +248,7 @@ impl Router {
     }
 }
 
-/// Whether the server answers a path under `/sandbox` itself, and not the world.
+/// Returns `true` if the server answers a path under `/sandbox` itself, and not the world.
 fn is_answered_here(path: &str) -> bool {
     path == forwards::PATH || api::is_at(path) || snapshots::serves(path)
 }

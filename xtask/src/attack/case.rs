@@ -69,7 +69,7 @@ pub(crate) struct Outcome {
     pub(crate) is_repeated: bool,
 }
 
-/// What is said of a case.
+/// The verdict on a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaseVerdict {
     /// Every figure is within its bound.

@@ -30,7 +30,7 @@ impl AcknowledgedCharge {
     }
 }
 
-/// What else was acknowledged.
+/// The other acknowledged objects.
 #[derive(Default)]
 pub(crate) struct AcknowledgedObjects {
     /// API keys that were created.

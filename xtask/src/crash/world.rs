@@ -226,7 +226,7 @@ impl Opened {
 }
 
 impl Opened {
-    /// What is wrong with the objects that were acknowledged.
+    /// Returns the faults of the acknowledged objects.
     pub(crate) fn judge_objects(&self, acknowledged: &AcknowledgedObjects) -> Result<Vec<String>, String> {
         let mut findings = Vec::new();
         for key in &acknowledged.keys {

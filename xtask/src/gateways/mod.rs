@@ -40,7 +40,7 @@ exit 0 if every legal deployment passes with exit code 0 and every misconfigurat
 have a reason in the table
 ";
 
-/// What the user asked for.
+/// The options of the user.
 #[derive(Debug)]
 pub(crate) struct GatewayOptions {
     only: Vec<String>,

@@ -40,7 +40,7 @@ pub(crate) struct Trial {
     pub(crate) seconds: u64,
 }
 
-/// What a check says of a deployment.
+/// The verdict of a check on a deployment.
 pub(crate) enum DeploymentOutcome {
     /// A legal deployment: nothing failed, and everything was judged.
     Passed,
@@ -168,7 +168,7 @@ fn judged(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Result<(Val
     Ok((report, output.status.code().unwrap_or(-1)))
 }
 
-/// What stands for the names in a template.
+/// The values of the names in a template.
 fn values(world: &BranchedWorld, home: &Path, ports: [u16; 3]) -> BTreeMap<&'static str, String> {
     let [port, replica_a, replica_b] = ports.map(|port| port.to_string());
     BTreeMap::from([

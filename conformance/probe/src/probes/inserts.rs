@@ -18,7 +18,7 @@ const KEY: Caller = Caller::Own(Mode::Test);
 const SIZE: u64 = 2;
 /// Whole and first, second and third page either way, and the fresh one, twice if it lacks what was created.
 const PER_LIST: u32 = 8;
-/// How long a record may take to appear in its list.
+/// The time that a record may take to appear in its list.
 const SETTLING: Duration = Duration::from_secs(2);
 const TIMES: u32 = 2;
 
@@ -86,7 +86,7 @@ fn is_unchanged(session: &Session<'_>, list: List, known: &BTreeSet<String>, fre
     is_grown && ids(fresh).is_subset(known)
 }
 
-/// What tells the records of a page apart.
+/// The identities of a page's records.
 fn ids(exchange: &Exchange) -> BTreeSet<String> {
     let page = Page::of(exchange);
     page.as_ref().and_then(Page::rows).into_iter().flatten().map(identity).collect()

@@ -51,7 +51,7 @@ impl Style {
     }
 }
 
-/// How much a text report says of statements that held.
+/// The detail in which a text report shows statements that held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// A line for each chapter.
@@ -60,12 +60,12 @@ pub enum Detail {
     Full,
 }
 
-/// How a text report is laid out.
+/// The layout of a text report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Its colours.
     pub style: Style,
-    /// How much it says.
+    /// The detail.
     pub detail: Detail,
     /// Columns of the terminal, if the lines must fit into some.
     pub columns: Option<usize>,

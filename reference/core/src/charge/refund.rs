@@ -8,7 +8,7 @@ use crate::{error::ApiError, money::Coin, time::Timestamp};
 /// Money that the merchant sent back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refund {
-    /// How much.
+    /// The amount.
     pub amount: Coin,
     /// The transaction, if the merchant named it.
     pub txid: Option<String>,

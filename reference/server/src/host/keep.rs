@@ -54,7 +54,7 @@ impl Host {
         self.writer().is_some()
     }
 
-    /// What an operator should know of how the world was opened, a sentence each.
+    /// Returns notices about how the world was opened, a sentence each.
     pub(crate) fn notices(&self) -> Vec<String> {
         let Some((keep, writer)) = self.keep.as_ref().zip(self.writer()) else { return Vec::new() };
         let stood = writer.stood();

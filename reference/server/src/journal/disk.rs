@@ -198,7 +198,7 @@ impl Disk {
         serde_json::from_slice(&text).map(Some).map_err(|_| damaged("its end is not readable"))
     }
 
-    /// Whether its commits have seals.
+    /// `true` if its commits have seals.
     pub(crate) fn is_sealed(&self) -> bool {
         lock(&self.sealed).seal.is_some()
     }

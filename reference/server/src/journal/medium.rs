@@ -44,10 +44,10 @@ pub(crate) trait Medium: Send + Sync {
     /// Opens a database.
     fn open(&self, access: DatabaseAccess) -> Result<Database, DatabaseError>;
 
-    /// Whether a journal was begun.
+    /// Returns `true` if a journal was begun.
     fn exists(&self) -> bool;
 
-    /// Whether what is written now will be found at the next start.
+    /// Returns `true` if the next start will find what is written now.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ pub(crate) trait Medium: Send + Sync {
     /// How many records may follow the last one before the next one is written; `None` to read and write none.
     fn checkpoint_after(&self) -> Option<u64>;
 
-    /// Whether a damaged journal is opened as far as it is sound.
+    /// Returns `true` if a damaged journal is opened as far as it is sound.
     fn recovers(&self) -> bool;
 
     /// Takes away what is there.
@@ -82,7 +82,7 @@ pub(crate) trait Medium: Send + Sync {
     fn name(&self) -> String;
 }
 
-/// What a directory is opened with.
+/// The settings with which a directory is opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectoryOptions {
     /// Bytes that redb keeps in memory.
@@ -127,7 +127,7 @@ impl Directory {
         builder.create(&self.path)
     }
 
-    /// Whether a world was begun in it.
+    /// Returns `true` if it holds a world.
     pub(crate) fn has_world(path: &Path) -> bool {
         path.join(FILE).exists()
     }

@@ -35,7 +35,7 @@ impl TryFrom<&str> for CallOutcome {
     }
 }
 
-/// What a call returned.
+/// The result of a call.
 pub(crate) enum CallResult<'a> {
     Nothing,
     /// Nothing, and the call has no time of its own: the clock may have gone on since the last one.

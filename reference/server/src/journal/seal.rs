@@ -60,7 +60,7 @@ impl TryFrom<String> for Digest {
 /// Where a world stands after a commit, and the time of day then in microseconds since 1970.
 pub(crate) type End = (Tip, u64);
 
-/// What is known of a journal after a commit.
+/// The known facts about a journal after a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seal {
     /// The number of records up to it.
@@ -107,7 +107,7 @@ fn row_of(chain: &Digest, end: Option<End>) -> SealRow {
     (chain.0, now, happened, wall)
 }
 
-/// What the last commit adds to its seal.
+/// The addition of the last commit to its seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LastSeal {
@@ -130,7 +130,7 @@ impl AcknowledgedCommit {
     /// A file without any.
     pub(super) const NONE: [u8; 2 * PLACE_BYTES] = [b'\n'; 2 * PLACE_BYTES];
 
-    /// Where it is written into the file, and as what.
+    /// The place in the file, and the bytes written there.
     pub(super) fn place(&self) -> (u64, Vec<u8>) {
         let mut text = serde_json::to_vec(self).expect("numbers and texts are JSON");
         let digest = Digest::of_parts([&*text]);

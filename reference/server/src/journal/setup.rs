@@ -71,7 +71,7 @@ impl SetupRecord {
         Ok(SetupRecord { format: FORMAT, ..read })
     }
 
-    /// Whether a journal that begins so has seals.
+    /// Returns `true` if a journal that begins so has seals.
     pub(crate) fn has_seals(text: &[u8]) -> bool {
         serde_json::from_slice(text).is_ok_and(|AnyFormat { format }| format > FORMAT_OLDEST)
     }

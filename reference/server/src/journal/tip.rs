@@ -1,15 +1,15 @@
-//! Where a world stands.
+//! The position of a world.
 
 use serde::{Deserialize, Serialize};
 use simulator::sandbox::Sandbox;
 
-/// Where a world stands, as far as a replay is compared by it.
+/// The position of a world, as far as a replay is compared by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tip {
-    /// What the service clock shows, in microseconds since 1970.
+    /// The time of the service clock, in microseconds since 1970.
     pub(crate) now: u64,
-    /// How much has happened.
+    /// The number of events.
     pub(crate) happened: u64,
 }
 

@@ -15,13 +15,13 @@ use super::{
     setup::SetupRecord,
 };
 
-/// Why a journal can't be opened as it is, and up to where it is sound.
+/// The reason why a journal cannot be opened as it is, and the end of its sound part.
 #[derive(Clone, Debug)]
 pub(crate) struct Damage {
     why: String,
     /// The last commit up to which everything is sound; `None` if nothing can be opened.
     pub(super) good: Option<Seal>,
-    /// Whether the snapshots and counts are sound.
+    /// `true` if the snapshots and counts are sound.
     pub(super) has_sound_facts: bool,
 }
 
@@ -30,7 +30,7 @@ impl Damage {
         Damage { why, good, has_sound_facts: true }
     }
 
-    /// What is damaged, without the way out.
+    /// The damage, without the remedy.
     pub(super) fn why(&self) -> &str {
         &self.why
     }

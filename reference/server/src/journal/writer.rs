@@ -65,7 +65,7 @@ pub(crate) struct Writer {
     shared: Arc<WriterState>,
     pub(super) medium: Arc<dyn Medium>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// What an operator should know of how it was opened, a sentence each.
+    /// The notices about how it was opened, a sentence each.
     pub(super) notices: Vec<String>,
 }
 
@@ -261,7 +261,7 @@ impl Writer {
         failed.unwrap_or(times)
     }
 
-    /// What an operator should know of how it was opened, a sentence each.
+    /// The notices about how it was opened, a sentence each.
     pub(crate) fn notices(&self) -> &[String] {
         &self.notices
     }

@@ -106,7 +106,7 @@ impl Mcp {
     }
 }
 
-/// Whether the content type is JSON, as the SDK reads it.
+/// Returns `true` if the content type is JSON, as the SDK reads it.
 fn is_json(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(JSON.as_bytes()))
 }

@@ -60,11 +60,11 @@ impl Streams {
     }
 }
 
-/// What streams of a page follow.
+/// The topic that the streams of a page follow.
 pub(crate) struct Topic {
     /// Pages with the same key look the same.
     key: String,
-    /// Whether something that happened may change the page.
+    /// Decides if an event may change the page.
     concerns: Box<dyn Fn(&WorldEventKind) -> bool + Send + Sync>,
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Places {
     pub(super) per_host: usize,
 }
 
-/// How long an attempt took.
+/// The duration of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     Quick,

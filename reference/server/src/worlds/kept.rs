@@ -17,7 +17,7 @@ use crate::{
     sender::WorldNo,
 };
 
-/// Where worlds that are opened on request are kept, below the directory of the first.
+/// The subdirectory of worlds that were opened on request.
 const WORLDS: &str = "worlds";
 /// Bytes of a journal that are kept in memory, of each world.
 const CACHE_BYTES: usize = 64 * 1_024;

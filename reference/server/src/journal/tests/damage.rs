@@ -65,7 +65,7 @@ fn try_open(medium: &Memory) -> io::Result<OpenedJournal> {
     Writer::open(Arc::new(medium.clone()), &setup(None), None, |_| Ok(()))
 }
 
-/// Why a journal is not opened.
+/// The reason why a journal is not opened.
 #[track_caller]
 fn refusal(medium: &Memory) -> String {
     try_open(medium).map(|_| ()).expect_err("it is damaged").to_string()
@@ -77,7 +77,7 @@ fn charges(opened: OpenedJournal) -> usize {
     counts["data"].as_array().map(Vec::len).unwrap_or_default()
 }
 
-/// How a damaged journal was taken.
+/// The treatment of a damaged journal.
 #[derive(Default, Debug)]
 struct Taken {
     refused: usize,
@@ -124,7 +124,7 @@ fn a_flipped_bit_is_refused_or_changes_nothing() {
     assert!(taken.refused > 0 && taken.same > 0, "{taken:?}");
 }
 
-/// Where this text stands in some bytes.
+/// Returns the position of this text in some bytes.
 fn places(bytes: &[u8], text: &str) -> Vec<usize> {
     memchr::memmem::find_iter(bytes, text).collect()
 }

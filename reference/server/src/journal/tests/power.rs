@@ -68,7 +68,7 @@ fn used_world(checkpoint_after: Option<u64>) -> UsedWorld {
     UsedWorld { writes, acknowledged }
 }
 
-/// What the disk holds after a power cut before the write `at`.
+/// Returns the content of the disk after a power cut before the write `at`.
 fn survives(writes: &[Write], at: usize, numbers: &mut Numbers) -> medium::State {
     let synced = writes[..at].iter().rposition(|write| matches!(write, Write::Sync)).unwrap_or(0);
     let mut state = medium::State::default();

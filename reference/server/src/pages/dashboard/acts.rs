@@ -31,7 +31,7 @@ pub(super) enum Outcome {
 
 type Acted = Result<(Page, Outcome), Refusal>;
 
-/// Whether forms are sent to a path below the place.
+/// Returns `true` if forms are sent to a path below the place.
 pub(super) fn takes_form(segments: &[&str]) -> bool {
     matches!(
         segments,

@@ -73,7 +73,7 @@ pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
     follow(call.asker(), topic, move |asker| parts(asker, path.clone(), is_owner))
 }
 
-/// Whether something that happened may change what is shown of a charge.
+/// Returns `true` if an event may change the view of a charge.
 fn concerns(event: &WorldEventKind, code: Code) -> bool {
     match event {
         WorldEventKind::Event { subject, .. } => *subject == code,
