@@ -237,7 +237,8 @@ pub(super) fn in_burst(exchange: &Exchange) -> bool {
 /// In a burst, whoever is refused once and for all has met the limit, whatever its status.
 pub(super) fn may_be_limited(recording: &Recording, exchange: &Exchange) -> bool {
     let later = || recording.exchanges.iter().filter(|it| it.number > exchange.number && in_burst(it));
-    in_burst(exchange) && !later().any(|it| it.status() == Some(200) && it.target.contains("/v1/"))
+    let is_served = |it: &Exchange| it.status() == Some(200) && it.target.contains("/v1/");
+    in_burst(exchange) && !later().any(|it| it.caller == exchange.caller && is_served(it))
 }
 
 /// The page whose link led here.
@@ -276,6 +277,11 @@ pub(super) fn called_json(exchange: &Exchange, answer: &Answer) -> Result<(), Ch
         }
         _ => Ok(()),
     }
+}
+
+/// Returns `true` if a body has bytes that are not UTF-8. A recording keeps a replacement character in their place.
+pub(super) fn is_garbled(answer: &Answer) -> bool {
+    answer.body.contains(char::REPLACEMENT_CHARACTER)
 }
 
 /// Returns the error for a needed exchange that is missing or was not answered.

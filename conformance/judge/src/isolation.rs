@@ -351,6 +351,7 @@ fn second_account(recording: &Recording) -> Judged {
     }
     match asked.status() {
         Some(404) => Ok(Held::Plainly),
+        Some(429 | 502..=504) => Err(unanswered(Some(asked), "an event of the other account")),
         _ => Err(CheckError::broken(asked.number, "404", asked.summary())),
     }
 }

@@ -7,7 +7,7 @@ use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
 use super::evidence::{compared_pages, list_moved, long, longs, pages, unanswered};
-use super::limits::{burst_step, no_burst};
+use super::limits::{burst_step, is_busy, no_burst, not_asked_while_refused};
 use crate::check::Check;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -73,7 +73,7 @@ fn limited_alone(recording: &Recording) -> Judged {
     let asked = burst_step(recording, &Burst::SecondKey);
     let Some(exchange) = asked.filter(|it| it.answer().is_some()) else {
         return Err(match asked {
-            None => CheckError::unjudged("no request of the test key was refused", "see limits.refused"),
+            None => not_asked_while_refused(recording, "the second key"),
             Some(_) => unanswered(asked, "the second key"),
         });
     };
@@ -87,12 +87,7 @@ fn limited_alone(recording: &Recording) -> Judged {
             }
         }
         Some(429) => {
-            let busy = recording.exchanges.iter().any(|it| {
-                it.caller == Caller::Second
-                    && !matches!(it.purpose, Purpose::Burst(_))
-                    && it.status() == Some(429)
-            });
-            if busy {
+            if is_busy(recording, exchange) {
                 return Err(CheckError::unjudged(
                     "the second key is at its own limit",
                     "check again with a second key that nobody else uses",

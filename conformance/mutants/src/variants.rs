@@ -11,6 +11,7 @@ use crate::mutant::each_link;
 
 mod deliveries;
 mod frameworks;
+mod limiters;
 mod stacks;
 
 /// An honest service.
@@ -27,7 +28,7 @@ pub struct Variant {
 const NO_CHALLENGE: &[&str] = &["auth.www_authenticate"];
 
 pub(crate) const TABLES: &[&[Variant]] =
-    &[SINGLE, frameworks::VARIANTS, stacks::VARIANTS, deliveries::VARIANTS];
+    &[SINGLE, frameworks::VARIANTS, stacks::VARIANTS, deliveries::VARIANTS, limiters::VARIANTS];
 
 const SINGLE: &[Variant] = &[
     plain("no choice at all", |_| {}),
@@ -75,7 +76,7 @@ const SINGLE: &[Variant] = &[
         on(server, 429, |reply| reply.set("retry-after", "60"));
     }),
     plain("Retry-After asks for more patience than it takes", |server| {
-        on(server, 429, |reply| reply.set("retry-after", "75"));
+        on(server, 429, |reply| reply.set("retry-after", "61"));
     }),
     plain("Retry-After is rounded down", |server| {
         server.clock.advance(Duration::from_millis(700));

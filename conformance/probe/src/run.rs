@@ -151,6 +151,10 @@ async fn talk(
         session.recording.no_burst = Some(by.into());
     }
     for group in groups {
+        // What comes after the reading may take minutes, and finds a window of its own.
+        if *group > Group::Leaks {
+            burst::close(session).await;
+        }
         session.reserved = groups.iter().filter(|later| *later > group).map(|later| needed(*later)).sum();
         let before = session.mark();
         let result = probe(session, *group).await;
@@ -166,6 +170,9 @@ async fn talk(
         if *group == Group::Account && groups.contains(&Group::Webhooks) {
             webhooks::begin(session).await;
         }
+    }
+    if !session.plan.interrupt.is_raised() {
+        burst::close(session).await;
     }
     Ok(())
 }

@@ -148,7 +148,7 @@ fn only_401_refuses_a_key() {
 fn a_derived_statement_warns() {
     let forged = Caller::Forged(Forgery::OtherScheme);
     let asked = vec![account(LIVE, "live"), account(TEST, "test"), refusal(forged, 200)];
-    check(&recording(asked), "auth.other_scheme", "warn");
+    check(&recording(asked), "auth.token_scheme", "warn");
 }
 
 #[test]

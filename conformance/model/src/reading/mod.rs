@@ -16,7 +16,7 @@ pub use learnt::{
     Learnt, after_rows, before_rows, events, first_event_id, learn, listed, mode_told, own_event_asked,
     single_event, wrapped_event,
 };
-pub use limit::{BURST_TIME_MAX, Fit, LIMIT, SERVED_MAX, Series, WINDOW, asks_for_more, most_in_a_minute};
+pub use limit::{BURST_TIME_MAX, Fit, LIMIT, SERVED_MAX, Series, WINDOW, is_served, most_in_a_minute};
 pub use page::{
     Page, charges_of, codes_of, draw, holds_charge, identity, link_query, named_identity, names_invoice,
     page_ask, text_at, twin_of,

@@ -11,7 +11,7 @@ mod traffic;
 pub mod wire;
 
 pub use conformance_faults::Reply;
-pub use limiter::Limiter;
+pub use limiter::{Limiter, Rules};
 pub use run::{block_on, named, plan, run, run_and_read, run_with};
 pub use traffic::Traffic;
 
@@ -125,6 +125,14 @@ pub struct FakeServer {
     pub limiter: Limiter,
     /// The number of requests that are served.
     pub limit: u64,
+    /// The length of a window, or the time in which a bucket gets 120 tokens.
+    pub window: Duration,
+    /// The number of replicas, each with a count of its own; they answer in turn.
+    pub replicas: u64,
+    /// The number of requests that one request counts for.
+    pub cost: fn(&Request) -> u64,
+    /// `true` if headers tell the limit and the remaining quota.
+    pub tells_quota: bool,
     /// The form of `Retry-After` in a refusal.
     pub retry_after: RetryAfter,
     /// Names the one who is counted: the key, unless a mutant thinks otherwise.
@@ -135,6 +143,8 @@ pub struct FakeServer {
     pub wire: wire::Wire,
     /// Paths that begin so are not counted.
     pub exempt: Option<&'static str>,
+    /// A method that is not counted.
+    pub exempt_method: Option<&'static str>,
     /// The comparison of a token with a key.
     pub key_fits: fn(&str, &str) -> bool,
     /// `true` if the scheme must be `Bearer`.
@@ -149,6 +159,8 @@ pub struct FakeServer {
     pub reply_rewrites: Vec<ReplyRewrite>,
     /// The times of served requests, by the counted party.
     pub hits: BTreeMap<String, Vec<u64>>,
+    /// The number of counted requests.
+    pub turn: u64,
     /// The address that it listens on.
     pub address: String,
     /// Sends deliveries too, if it is there.
@@ -177,11 +189,16 @@ impl Default for FakeServer {
             tick: Duration::ZERO,
             limiter: Limiter::Sliding,
             limit: 120,
+            window: Duration::from_secs(60),
+            replicas: 1,
+            cost: |_| 1,
+            tells_quota: false,
             retry_after: RetryAfter::Seconds,
             counted: |request| request.authorization.clone().unwrap_or_default(),
             refusals_count: false,
             wire: wire::Wire::default(),
             exempt: None,
+            exempt_method: None,
             key_fits: |given, key| given == key,
             scheme_matters: true,
             revoked_works: false,
@@ -189,6 +206,7 @@ impl Default for FakeServer {
             request_rewrites: Vec::new(),
             reply_rewrites: Vec::new(),
             hits: BTreeMap::new(),
+            turn: 0,
             address: String::new(),
             sender: None,
             traffic: None,
@@ -260,9 +278,19 @@ impl FakeServer {
             return reply;
         };
         request.mode = Some(mode);
-        if let Some(wait) = self.refuse_until(request) {
+        let (wait, left) = self.count(request);
+        if let Some(wait) = wait {
             return self.too_many(wait);
         }
+        let mut reply = self.answer_of_book(request, mode, second);
+        if self.tells_quota {
+            reply.set("x-ratelimit-limit", &self.limit.to_string());
+            reply.set("x-ratelimit-remaining", &left.to_string());
+        }
+        reply
+    }
+
+    fn answer_of_book(&mut self, request: &Request, mode: Mode, second: bool) -> Reply {
         let book = match (second, mode) {
             (true, _) => &mut self.second,
             (false, Mode::Live) => &mut self.live,
@@ -292,14 +320,27 @@ impl FakeServer {
         found.map(|(_, mode, second, _)| (mode, second))
     }
 
-    /// The microseconds after which the request would be served, if it is refused now.
-    fn refuse_until(&mut self, request: &Request) -> Option<u64> {
-        if self.exempt.is_some_and(|path| request.path.starts_with(path)) {
-            return None;
+    /// The microseconds after which the request would be served, if it is refused now, and what is left of the limit.
+    fn count(&mut self, request: &Request) -> (Option<u64>, u64) {
+        let is_exempt = self.exempt.is_some_and(|path| request.path.starts_with(path))
+            || self.exempt_method.is_some_and(|method| request.method == method);
+        if is_exempt {
+            return (None, self.limit);
         }
         let now = self.clock.micros();
-        let hits = self.hits.entry((self.counted)(request)).or_default();
-        self.limiter.refuse_until(hits, now, self.limit, self.refusals_count)
+        self.turn += 1;
+        let mut counter = (self.counted)(request);
+        if self.replicas > 1 {
+            counter += &format!(" at replica {}", self.turn % self.replicas);
+        }
+        let hits = self.hits.entry(counter).or_default();
+        let rules = Rules {
+            limit: self.limit,
+            window: u64::try_from(self.window.as_micros()).expect("a short window"),
+            refusals_count: self.refusals_count,
+        };
+        let wait = (0..(self.cost)(request)).find_map(|_| self.limiter.refuse_until(hits, now, &rules));
+        (wait, self.limit.saturating_sub(hits.len() as u64))
     }
 
     fn too_many(&self, wait: u64) -> Reply {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -41,6 +42,9 @@ pub struct Wire {
     /// Of all answers, each one at such a distance closes its connection.
     pub closing_distance: Option<u64>,
 }
+
+/// The status of a reply that closes the connection instead, as nginx has it.
+pub const CLOSED: u16 = 444;
 
 /// Listens on a free port and tells the base address.
 pub async fn serve(server: FakeServer) -> String {
@@ -95,7 +99,13 @@ async fn converse(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead + Async
         if is_last {
             reply.headers_mut().insert("connection", http::HeaderValue::from_static("close"));
         }
-        std::future::ready(Ok::<_, Infallible>(reply))
+        // An error closes the connection before anything is written.
+        let is_closed = reply.status().as_u16() == CLOSED;
+        std::future::ready(if is_closed {
+            Err(io::ErrorKind::ConnectionAborted.into())
+        } else {
+            Ok::<_, io::Error>(reply)
+        })
     });
     let mut http = hyper::server::conn::http1::Builder::new();
     http.title_case_headers(wire.title_case).keep_alive(!wire.closed);
@@ -118,7 +128,10 @@ fn answer(server: &mut FakeServer, request: &http::Request<Incoming>) -> Respons
     for (name, value) in headers {
         response = response.header(name, value);
     }
-    let whole = Full::from(raw.unwrap_or_else(|| body.to_string()));
+    // A replacement character stands for a byte that no text in UTF-8 has.
+    let text = raw.unwrap_or_else(|| body.to_string());
+    let parts: Vec<_> = text.split(char::REPLACEMENT_CHARACTER).map(str::as_bytes).collect();
+    let whole = Full::from(parts.join(&0xff));
     let body = Written { whole, chunked: server.wire.chunked };
     let mut response = response.body(body).expect("a sound reply");
     if server.wire.old {
