@@ -1,6 +1,38 @@
-//! The outbox: every delivery from fan-out to its last attempt.
+//! The outbox: every delivery of one book, from fan-out to its last attempt.
 //!
-//! Owns retry times. Opens no socket and reads no clock: `now` comes in, posts go out through
+//! When the book records an event, it opens one delivery for each enabled endpoint that subscribes to the event's
+//! type. The [`Payload`] is frozen at that moment: all attempts of a delivery post the same object under the same
+//! id, and only the signature and its time differ. A receiver can therefore deduplicate by id, whatever happens to
+//! the object meanwhile.
+//!
+//! A delivery is in one of five states ([`DeliveryState`]). `Waiting` has the time at which the next attempt is
+//! due; a set ordered by that time makes the next one cheap to find. `take_due` hands one out and moves it to
+//! `InFlight`, in which it stays until the host reports the result, exactly once. A response of 2xx leads to
+//! `Delivered`. Everything else (another status, a redirect, no connection, no response in time, a private address)
+//! is a failed attempt and leads to `Waiting` again, later by the next of `RETRY_DELAYS`, or after `ATTEMPTS_MAX`
+//! attempts to `Failed`. An endpoint with 15 failed deliveries in a row, without a success between them, is
+//! disabled, and what waits for it becomes `Canceled`. The schedule is ours: the specification leaves it open
+//! (`open.delivery.retry`).
+//!
+//! A resend is one extra attempt outside the schedule. It does not count towards `ATTEMPTS_MAX`, and if it fails,
+//! the delivery returns to the state that it had before. A restart of the service does not know how a post in
+//! flight ended, so the delivery is due again under its id and the lost attempt is not counted: a receiver may see
+//! it twice, but never misses it.
+//!
+//! Deliveries that ended stay in the log for 30 days. The log is in order of creation and ids rise with creation,
+//! so a look-up by id is a binary search, and old entries are removed from its front only.
+//!
+//! Example: an endpoint answers 500 twice and then 200.
+//!
+//! ```text
+//! 09:00:00  open             Waiting(09:00:00)
+//! 09:00:00  take_due         InFlight
+//! 09:00:02  result 500       Waiting(09:01:02)   1 minute after the end of the attempt
+//! 09:01:02  take_due, 500    Waiting(09:06:02)   5 minutes
+//! 09:06:02  take_due, 200    Delivered           the endpoint's count of failures is 0 again
+//! ```
+//!
+//! Must not contain: a socket, a clock, JSON or the signature's code. `now` comes in, and posts go out through
 //! `Service::poll_delivery`.
 
 use std::{

@@ -1,4 +1,34 @@
-//! Pages of a list: newest first, and steady while new records come in (`paging.stable`).
+//! Pages of a list, newest first, and stable while records are added (`paging.stable`).
+//!
+//! A list such as `GET /v1/charges` shows the newest record first. If page 2 were cut from the list as it is when
+//! page 2 is read, a charge that was opened after page 1 would push the last record of page 1 onto page 2, and the
+//! client would read it twice. So a reading of a list has an *anchor*: the newest record when its page 1 was read.
+//! Every later page of that reading is cut from the records up to the anchor. Its total, its last page and its
+//! links are those of the moment of page 1.
+//!
+//! Records of a kind are numbered from 0 in order of creation, so an anchor is one number and needs no copy of the
+//! list. A [`Listing`] answers two questions about the numbers that match a filter: `rank` is the count of members
+//! up to an anchor, and `select` is the member in a given place. Both are index operations, so that page 1,000 of a
+//! million records costs as much as page 1. [`Page::cut`] needs nothing else.
+//!
+//! A client states the anchor in two ways. The links of a page (`next`, `prev`, …) contain it as the public id of
+//! the record, so following them is stable without any state in the service. A client that increments `page`
+//! instead sends no anchor; for it, [`PageMemory`] remembers for each key, list, filter and page size the anchor of
+//! the last page 1, for 10 minutes after the last read. Reading page 1 again begins a new reading. The memory holds
+//! at most 512 lists for a key and evicts lists of a single page first, then the least recently read; it is lost at
+//! a restart. Without an anchor, a page is cut from the list as it is now.
+//!
+//! ```
+//! use reference_core::page::{Listing, Page, PageRequest};
+//!
+//! let page_1 = Page::cut(&Listing::all(60), PageRequest { page: 1, per_page: 25 }, Listing::all(60).newest());
+//! assert_eq!((page_1.members[0], page_1.members[24]), (59, 35));
+//! // Ten records were added. Page 2 of the same reading continues where page 1 ended.
+//! let page_2 = Page::cut(&Listing::all(70), PageRequest { page: 2, per_page: 25 }, page_1.anchor);
+//! assert_eq!((page_2.members[0], page_2.total), (34, 60));
+//! ```
+//!
+//! Must not contain: query parameters, URLs or JSON (`reference-wire` has them), or a scan of the records.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
