@@ -29,7 +29,7 @@ fn known_faults_name_statements_that_are_judged_and_are_told_apart() {
     assert_eq!(names.len(), all.len());
 }
 
-/// What a spoiled recording shows, a server with the same fault shows too.
+/// A fault injected into a recording and the same fault in a server have the same effect.
 #[test]
 fn a_server_with_a_known_fault_is_caught() {
     let shown = |place: Place| {

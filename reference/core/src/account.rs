@@ -41,7 +41,7 @@ pub struct Settings {
     pub website_url: Option<String>,
     /// The address to which customers write for help.
     pub support_email: Option<String>,
-    /// Whom customers may call.
+    /// The telephone number for customers.
     pub support_phone: Option<String>,
     /// `#rrggbb`.
     pub brand_color: String,

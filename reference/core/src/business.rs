@@ -21,7 +21,7 @@ pub struct Business {
     pub product_description: Option<String>,
     /// The expected monthly turnover, in the owner's words.
     pub monthly_volume: Option<String>,
-    /// Whom the service may call.
+    /// The telephone number for the service.
     pub phone: Option<String>,
 }
 

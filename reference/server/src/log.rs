@@ -1,5 +1,5 @@
-//! What goes on: one entry for each request and for each thing that happens in the world. The last requests to the API
-//! are kept for the dashboard.
+//! The log: one entry for each request and for each event of the world. The last requests to the API are stored for
+//! the dashboard.
 //!
 //! Keys and the sandbox token are cut out before a target or a message is kept or passed on; headers and bodies are shown
 //! through [`RequestLog::redacted`].

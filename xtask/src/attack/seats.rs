@@ -111,7 +111,7 @@ fn owed(context: &CaseContext, options: &[&str], beginnings: &[&str]) -> Measure
     new_client(&host, &lines)
 }
 
-/// How long the slowest of some new clients waits while others hold all connection slots.
+/// The longest wait of some new clients while others hold all connection slots.
 fn new_client(host: &Host, others: &[Line]) -> Measured {
     if others.len() < SEATS {
         let why = format!("this machine gives {} connections only; `ulimit -n` bounds them", others.len());

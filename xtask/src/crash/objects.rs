@@ -1,4 +1,4 @@
-//! What the program acknowledged, object by object: it is compared field by field after each kill.
+//! The objects that the program acknowledged, compared field by field after each kill.
 
 use serde_json::Value;
 

@@ -253,7 +253,7 @@ impl Opened {
         Ok(findings)
     }
 
-    /// What is wrong with the charges that were acknowledged, which are repeated under their keys if they are recent.
+    /// Returns the faults of acknowledged charges; recent ones are also repeated under their idempotency keys.
     pub(crate) fn judge_charges(
         &self,
         (acknowledged, recent): (&[AcknowledgedCharge], &[AcknowledgedCharge]),

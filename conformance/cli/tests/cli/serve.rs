@@ -1,4 +1,4 @@
-//! What `serve` does for a developer with a shop on the same machine.
+//! Tests of `serve` for a developer whose shop runs on the same machine.
 
 use std::{
     fs,
@@ -316,7 +316,7 @@ fn a_world_in_a_file_that_no_server_wrote_is_refused_in_one_line() {
     }
 }
 
-/// What stands on stderr after these requests, up to the line with `last`.
+/// Returns the lines of stderr after these requests, up to the line with `last`.
 fn logged(arguments: &[&str], last: &str, ask: impl Fn(&Running)) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let mut program = program(directory.path());

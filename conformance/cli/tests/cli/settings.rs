@@ -1,4 +1,4 @@
-//! What a check takes from `chargeproof.toml`, from files and from the environment.
+//! The settings of `check` from `chargeproof.toml`, from files and from the environment.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 

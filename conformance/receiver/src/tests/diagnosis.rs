@@ -21,7 +21,7 @@ fn check_with(caught: &Caught, keyring: &Keyring, now: i64, expected: &[Reason])
     check_construction(&construction(caught, keyring), expected);
 }
 
-/// What a check writes down of a signature is what a receiver says of it, its age left aside.
+/// A check records the same diagnosis of a signature as a receiver reports, except for its age.
 #[track_caller]
 fn check_construction(signed: &Signed, reasons: &[Reason]) {
     let of_age = |it: &&Reason| matches!(it, Reason::Stale { .. } | Reason::Future { .. });

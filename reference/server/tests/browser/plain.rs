@@ -1,4 +1,4 @@
-//! What a page sends beside what can be seen, and who may do what: over the raw wire, without a browser.
+//! Headers and access rules of the pages, tested over plain HTTP without a browser.
 
 use crate::{
     client::{Client, Reply},

@@ -1,4 +1,4 @@
-//! What one account does to slow receivers and slow names, and what another account notices of it.
+//! Fairness between accounts: slow receivers and slow names of one account do not delay another.
 
 use std::{future::Future, sync::Arc, time::Duration};
 

@@ -21,7 +21,7 @@ use super::{BOUNDS, ask, config, names::Names, save, sender};
 const ENDPOINTS: usize = 50;
 const EVENTS: usize = 200;
 
-/// What fifty hosts behind one socket have seen.
+/// The requests that fifty hosts behind one socket have received.
 #[derive(Default)]
 struct Hosts {
     /// Posts of each delivery, and its host.

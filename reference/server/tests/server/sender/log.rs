@@ -1,4 +1,4 @@
-//! What a receiver gets, and what the delivery log keeps of it.
+//! The request that a receiver gets, and the excerpt in the delivery log.
 
 use std::time::SystemTime;
 

@@ -94,7 +94,7 @@ impl Shop {
         assert_eq!(status, 200, "{answer}");
     }
 
-    /// What the log says of a delivery.
+    /// Returns the log entry of a delivery.
     async fn look_up(&self, delivery: &str) -> Value {
         ask(&self.server, "GET", &format!("/sandbox/deliveries/{delivery}"), &Value::Null).await.1["delivery"]
             .take()

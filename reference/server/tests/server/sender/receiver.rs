@@ -19,7 +19,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// What a receiver does once it has read a request.
+/// The behaviour of a receiver after it has read a request.
 #[derive(Clone)]
 pub(crate) enum ReceiverBehavior {
     /// Sends these bytes, and closes.

@@ -1,4 +1,4 @@
-//! What is too large, too long or too much. Limits in time are tested in virtual time, beside the code.
+//! Limits on sizes, lengths and counts. Limits in time are tested in virtual time, beside the code.
 
 use super::{Client, config, frozen, start};
 use reference_server::{Bounds, ClockKind, Config, Server};

@@ -71,7 +71,7 @@ impl Client {
         serde_json::from_str(&line["data: ".len()..]).expect("JSON")
     }
 
-    /// Whether the server closed the connection without another word.
+    /// Returns `true` if the server closed the connection without sending more.
     pub(crate) async fn is_closed(&mut self) -> bool {
         matches!(self.stream.read_u8().await, Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof)
     }

@@ -291,7 +291,7 @@ async fn a_form_leads_back_to_pages_of_its_own_place_only() {
     }
 }
 
-/// What the list of requests says with this query.
+/// Returns the text of the list of requests with this query.
 async fn check_requests(client: &mut Client, query: &str, shown: &[&str], hidden: &[&str]) {
     let page = get(client, &format!("{PLACE}/requests{query}"), HOST).await;
     assert_eq!(page.status, 200, "{query}");
@@ -375,7 +375,7 @@ async fn nobody_is_asked_to_pay_while_a_payment_is_on_its_way() {
     assert!(page.contains("&#34;deposit_address&#34;: "), "the object is there as JSON: {page}");
 }
 
-/// What the history says with this query.
+/// Returns the text of the history with this query.
 async fn check_history(client: &mut Client, query: &str, shown: &[&str], hidden: &[&str]) -> Reply {
     let page = get(client, &format!("{PLACE}/history{query}"), HOST).await;
     assert_eq!(page.status, 200, "{query}");

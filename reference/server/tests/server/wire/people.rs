@@ -1,4 +1,4 @@
-//! What people get who call the server with a browser, and that programs still get JSON.
+//! Pages for browsers and JSON for programs, chosen by the request's headers.
 
 use reference_server::{ClockKind, Server};
 

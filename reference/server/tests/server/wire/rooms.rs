@@ -1,4 +1,4 @@
-//! Which path is answered by whom, and who is let in.
+//! Routing between the server's parts, and access to each.
 
 use super::{Client, config, frozen, start};
 use reference_server::{ClockKind, Config, SandboxAccess};

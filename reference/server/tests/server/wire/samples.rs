@@ -81,7 +81,7 @@ fn cases() -> Vec<(String, String, String, u64)> {
     ]
 }
 
-/// What a sample says of each case; `None` if its language is not there.
+/// Returns the output of a sample for each case; `None` if its language is not installed.
 fn run(language: &Language, cases: &Value) -> Option<Vec<bool>> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join(language.file);
