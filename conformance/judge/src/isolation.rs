@@ -152,13 +152,12 @@ fn indistinguishable(recording: &Recording) -> Judged {
     for mode in Mode::BOTH {
         let of_mode = foreign.iter().filter(|it| it.caller == Caller::Own(mode));
         let of_mode: Vec<_> = of_mode.copied().collect();
-        if let Some((number, difference)) = compare::lasting(recording, &of_mode) {
+        let rounds = compare::rounds(recording, &of_mode);
+        if let Some((number, difference)) = compare::lasting(&rounds)? {
             let expected = "the same answer as for an id that does not exist";
             return Err(CheckError::broken(number, expected, difference));
         }
-        let first = of_mode.iter().find_map(|it| compare::Trio::around(recording, it));
-        let Some(first) = first else { continue };
-        compared.push(first.foreign);
+        compared.extend(of_mode.first().filter(|_| !rounds.is_empty()));
     }
     if compared.is_empty() {
         return Err(CheckError::unjudged(
@@ -261,7 +260,7 @@ fn objects_of(recording: &Recording, kind: Kind, mode: Mode) -> Result<bool, Che
             Some(_) => return Err(CheckError::broken(it.number, "404", it.summary())),
         }
     }
-    if let Some((number, difference)) = compare::lasting(recording, &foreign) {
+    if let Some((number, difference)) = compare::lasting(&compare::rounds(recording, &foreign))? {
         return Err(CheckError::broken(number, "the same answer as for one that does not exist", difference));
     }
     Ok(true)

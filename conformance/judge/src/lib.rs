@@ -31,6 +31,8 @@ mod settling;
 mod subjects;
 mod webhooks;
 
+use std::cell::OnceCell;
+
 use conformance_model::catalogue::{extended as extended_catalogue, judged};
 use conformance_model::group::Group;
 use conformance_model::recording::Recording;
@@ -107,6 +109,7 @@ pub fn rows_by(
     catalogue.extend(extended_catalogue());
     let cached = interference::cached(recording);
     let counted = interference::without_cached_shots(recording, &cached);
+    let uncached = OnceCell::new();
     let mut rows = Vec::new();
     for check in checks.filter(|check| selected(check.id)) {
         let requirement = catalogue.remove(check.id).expect("every check has its statement among the judged");
@@ -121,7 +124,8 @@ pub fn rows_by(
                 None => judge(recording),
                 Some(counted) => interference::milder(judge(counted), || judge(recording)),
             };
-            let judged = interference::weighed(&check, judged, &cached);
+            let uncached = || judge(uncached.get_or_init(|| interference::uncached(recording, &cached)));
+            let judged = interference::weighed(&check, judged, &cached, uncached);
             verdict(requirement.level, judged)
         };
         rows.push(Row { id: check.id.to_owned(), requirement, verdict });

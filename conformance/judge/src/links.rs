@@ -3,12 +3,12 @@
 use url::Url;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{identity, link_query, text_at};
+use conformance_model::reading::{ChargeInvoices, identity, link_query, text_at};
 use conformance_model::recording::{List, PageAsk, Purpose, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 
 use super::evidence::{PageView, compared_pages, no_readable_list, origin, pages, too_few_records};
-use super::filters::{ChargeInvoices, shows_its_filters, stranger};
+use super::filters::{shows_its_filters, stranger};
 use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];

@@ -11,7 +11,7 @@ use conformance_model::verdict::{CheckError, Held, Judged};
 
 use super::evidence::{
     PER_PAGE_DEFAULT, PageView, Whole, eras, exists, list_moved, may_be_limited, moved, no_readable_list,
-    pages, too_few_records, unanswered, whole,
+    pages, too_few_records, unanswered,
 };
 use crate::check::Check;
 use crate::membership;
@@ -206,6 +206,7 @@ fn last_page(recording: &Recording) -> Judged {
 /// Every page of a list beside the long ones, at the place that its number and size give it.
 fn joined(recording: &Recording) -> Judged {
     let (mut lists, mut disturbed) = (BTreeSet::new(), false);
+    let all = pages(recording);
     for views in &eras(recording) {
         for view in views.iter().filter(|it| it.ask.filters.is_empty()) {
             let (list, mode) = (view.ask.list, view.mode);
@@ -217,7 +218,7 @@ fn joined(recording: &Recording) -> Judged {
             let told =
                 view.page.meta("per_page").filter(|told| view.ask.per_page.is_none_or(|it| it == *told));
             let (Some(size), None) = (told, &view.ask.link) else { continue };
-            let Some(whole) = whole(views, list, mode) else {
+            let Some(whole) = Whole::around(recording, &all, view) else {
                 disturbed |= moved(views, list, mode);
                 continue;
             };

@@ -27,9 +27,9 @@ const KEPT_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// A retry is a request. So many in a whole run, and no more.
 pub(crate) const REPEATS_MAX: u32 = 4;
 /// All requests of a run with the two keys, bursts, single objects and repeats left aside, stay within this.
-const KEYED_MAX: u32 = 70;
+const KEYED_MAX: u32 = 77;
 /// The same with `--thorough`.
-const KEYED_MAX_THOROUGH: u32 = 100;
+const KEYED_MAX_THOROUGH: u32 = 110;
 /// The most requests of a plan with the two keys.
 pub(crate) fn keyed_max(plan: &Plan) -> u32 {
     if plan.thorough { KEYED_MAX_THOROUGH } else { KEYED_MAX }

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Page, text_at};
+use super::{LONG, Page, text_at};
 use crate::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use crate::words::Mode;
-
-const LONG: u64 = 100;
 
 /// The events and identifiers from the lists of one mode.
 #[derive(Clone, Debug, Default)]

@@ -7,11 +7,13 @@ pub mod book;
 mod limiter;
 mod run;
 pub mod sender;
+mod traffic;
 pub mod wire;
 
 pub use conformance_faults::Reply;
 pub use limiter::Limiter;
 pub use run::{block_on, named, plan, run, run_and_read, run_with};
+pub use traffic::Traffic;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -151,7 +153,19 @@ pub struct FakeServer {
     pub address: String,
     /// Sends deliveries too, if it is there.
     pub sender: Option<sender::Sender>,
+    /// Records that are created and change while it serves.
+    pub traffic: Option<Traffic>,
+    /// A cache in front, which keeps single events for each key.
+    pub event_cache: Option<EventCache>,
+    /// How many answers it has given.
+    pub answers: u64,
 }
+
+/// The answers to single events that a cache keeps, by path and key, with the time at which each was kept.
+pub type EventCache = BTreeMap<(String, Option<String>), (u64, Reply)>;
+
+/// A cache keeps an answer for so many microseconds.
+const CACHED_MICROS: u64 = 10_000_000;
 
 impl Default for FakeServer {
     fn default() -> FakeServer {
@@ -177,6 +191,9 @@ impl Default for FakeServer {
             hits: BTreeMap::new(),
             address: String::new(),
             sender: None,
+            traffic: None,
+            event_cache: None,
+            answers: 0,
         }
     }
 }
@@ -193,8 +210,35 @@ impl FakeServer {
     }
 
     /// Answers, as honestly as the changes let it.
-    pub fn answer(&mut self, mut request: Request) -> Reply {
+    pub fn answer(&mut self, request: Request) -> Reply {
         self.clock.advance(self.tick);
+        if let Some(traffic) = &mut self.traffic {
+            traffic.run_until(self.clock.micros(), [&mut self.live, &mut self.test]);
+        }
+        if let Some(reply) = self.cached(&request) {
+            return reply;
+        }
+        let key = (request.path.clone(), request.authorization.clone());
+        let is_kept = request.method == "GET" && request.is_event();
+        let reply = self.served(request);
+        if let Some(cache) = self.event_cache.as_mut().filter(|_| is_kept && reply.status == 200) {
+            cache.insert(key, (self.clock.micros(), reply.clone()));
+        }
+        reply
+    }
+
+    /// What the cache in front has, with its age.
+    fn cached(&self, request: &Request) -> Option<Reply> {
+        let key = (request.path.clone(), request.authorization.clone());
+        let (since, reply) = self.event_cache.as_ref().filter(|_| request.method == "GET")?.get(&key)?;
+        let age = self.clock.micros() - since;
+        let mut reply = reply.clone();
+        reply.set("age", &(age / 1_000_000).to_string());
+        reply.set("x-cache", "HIT");
+        (age < CACHED_MICROS).then_some(reply)
+    }
+
+    fn served(&mut self, mut request: Request) -> Reply {
         for rewrite in &mut self.request_rewrites {
             rewrite(&mut request);
         }

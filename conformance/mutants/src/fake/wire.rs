@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
@@ -12,6 +13,7 @@ use http_body_util::Full;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use time::OffsetDateTime;
 use time::macros::{datetime, format_description};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -19,6 +21,9 @@ use tokio_rustls::TlsAcceptor;
 use url::form_urlencoded;
 
 use super::{FakeServer, Reply, Request};
+
+/// Zero on the server's clock.
+const EPOCH: OffsetDateTime = datetime!(2026-01-01 0:00 UTC);
 
 /// The choices that HTTP leaves to a server.
 #[derive(Clone, Copy, Default)]
@@ -31,6 +36,10 @@ pub struct Wire {
     pub old: bool,
     /// Names of header fields begin with a capital.
     pub title_case: bool,
+    /// A connection is closed after so many answers.
+    pub answers_per_connection: Option<u64>,
+    /// Of all answers, each one at such a distance closes its connection.
+    pub closing_distance: Option<u64>,
 }
 
 /// Listens on a free port and tells the base address.
@@ -75,8 +84,17 @@ pub async fn serve_tls(mut server: FakeServer, tls: TlsAcceptor) -> u16 {
 
 async fn converse(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead + AsyncWrite + Unpin) {
     let wire = server.lock().expect("no answer panics").wire;
+    let answers = AtomicU64::new(0);
     let service = service_fn(move |request| {
-        let reply = answer(&mut server.lock().expect("no answer panics"), &request);
+        let mut server = server.lock().expect("no answer panics");
+        let of_connection = answers.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut reply = answer(&mut server, &request);
+        server.answers += 1;
+        let is_last = wire.answers_per_connection.is_some_and(|most| of_connection >= most)
+            || wire.closing_distance.is_some_and(|distance| server.answers.is_multiple_of(distance));
+        if is_last {
+            reply.headers_mut().insert("connection", http::HeaderValue::from_static("close"));
+        }
         std::future::ready(Ok::<_, Infallible>(reply))
     });
     let mut http = hyper::server::conn::http1::Builder::new();
@@ -131,9 +149,16 @@ impl Body for Written {
     }
 }
 
+/// Microseconds since 2026-01-01 as the API writes them.
+pub fn timestamp(micros: u64) -> String {
+    let time = EPOCH + std::time::Duration::from_micros(micros);
+    let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
+    time.format(format).expect("a time")
+}
+
 /// Seconds since 2026-01-01 as HTTP writes them.
 pub fn http_date(seconds: u64) -> String {
-    let time = datetime!(2026-01-01 0:00 UTC) + std::time::Duration::from_secs(seconds);
+    let time = EPOCH + std::time::Duration::from_secs(seconds);
     let format = format_description!(
         "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
     );
