@@ -144,6 +144,13 @@ impl<'s> Whole<'s> {
         Whole::joined(views, before, |it| is_same && (before.number()..after.number()).contains(&it.number()))
     }
 
+    /// The list as it was each time that it was read before a page of it.
+    pub(super) fn earlier(views: &'s [PageView<'_>], view: &PageView<'_>) -> impl Iterator<Item = Whole<'s>> {
+        let number = view.number();
+        let earlier = longs(views, view.ask.list, view.mode).filter(move |it| it.number() < number);
+        earlier.map(|first| Whole::joined(views, first, |_| true))
+    }
+
     /// The list as it was when a page of it was read: a page that shows the same total, since records only come; or
     /// any, if the total was the same before and after.
     pub(super) fn around(
