@@ -30,19 +30,20 @@
 //!
 //! Must not contain: a request, a list of headers to ignore, or knowledge of one particular implementation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{Page, has_text, identity, named_identity};
+use conformance_model::reading::{Page, charges_of, codes_of, has_text, identity, named_identity, text_at};
 use conformance_model::recording::{
     Caller, Exchange, Kind, List, Purpose, RESPELLED, Recording, Side, shorten,
 };
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::{Mode, Part};
 
-use super::evidence::{called_json, pages, unanswered};
+use super::contrast::KINDS;
+use super::evidence::{PageView, called_json, pages, unanswered};
 use crate::check::Check;
 
 mod compare;
@@ -192,7 +193,45 @@ fn lists(recording: &Recording) -> Judged {
             return Err(CheckError::broken(view.number(), "nothing that both modes list", actual));
         }
     }
+    held_elsewhere(&views)?;
     Ok(Held::Plainly)
+}
+
+/// The codes of charges, or of invoices, that a row of a list holds.
+fn held(list: List, row: &Value, member: &str) -> Vec<String> {
+    let own = (list == List::Events).then(|| text_at(row, &[member, "code"])).flatten();
+    let of_invoice = (member == "charge").then(|| match list {
+        List::Events => charges_of(row),
+        List::Invoices => codes_of(row),
+        List::Charges => None,
+    });
+    own.into_iter().chain(of_invoice.flatten().unwrap_or_default()).map(str::to_owned).collect()
+}
+
+/// A charge or an invoice inside a row of one mode which only the other mode lists. Where some code is listed in both,
+/// codes are counted in each mode for itself, and tell nothing.
+fn held_elsewhere(views: &[PageView<'_>]) -> Result<(), CheckError> {
+    for (list, member) in KINDS {
+        let listed = Mode::BOTH.map(|mode| {
+            let of_list = views.iter().filter(|it| it.mode == mode && it.ask.list == list);
+            let codes = of_list.flat_map(PageView::rows).filter_map(|row| text_at(row, &["code"]));
+            codes.filter(|code| code.len() >= CODE_LEN_MIN).collect::<BTreeSet<_>>()
+        });
+        if !listed[0].is_disjoint(&listed[1]) {
+            continue;
+        }
+        for view in views {
+            let [own, other] = if view.mode == Mode::BOTH[0] { [0, 1] } else { [1, 0] }.map(|it| &listed[it]);
+            let mut codes = view.rows().iter().flat_map(|row| held(view.ask.list, row, member));
+            if let Some(code) =
+                codes.find(|code| other.contains(code.as_str()) && !own.contains(code.as_str()))
+            {
+                let expected = format!("no {member} of {} mode", view.mode.other().word());
+                return Err(CheckError::broken(view.number(), expected, format!("{member} {code}")));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Numbers in a row are shorter than this for a long time; codes that are drawn are not.

@@ -128,6 +128,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["data"] = json!([{ "id": "0190a5c4-7f3e-7ab1-8def-000000000001" }]);
         }
     }),
+    rule("a status finds all that begin with it", &["filters.status"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            book.prefix_filters = &["status"];
+        }
+    }),
+    rule("a type finds all that begin with it", &["filters.type"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            book.prefix_filters = &["type"];
+        }
+    }),
     list("a status that is unknown is left aside", &["filters.status"], |request, reply| {
         let known = |status: &String| ["paid", "canceled", "open", "void"].contains(&status.as_str());
         if request.query.get("status").is_some_and(|status| !known(status)) {

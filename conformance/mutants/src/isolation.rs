@@ -49,6 +49,23 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         *server.live.events.last_mut().expect("an event") = server.test.events[27].clone()
     })
     .may(&["isolation.not_found", "lists.complete"]),
+    rule("an invoice is paid by a charge of the other mode", &["isolation.lists"], |server| {
+        let charge = server.live.charges[2]["code"].clone();
+        let Some(paid) = server.test.invoices.iter_mut().find(|it| it["status"] == "paid") else { return };
+        paid["charges"] = json!([{ "code": charge, "status": "paid" }]);
+    }),
+    rule("an event of an old charge shows one of the other mode", &["isolation.lists"], |server| {
+        let charge = server.test.charges[1].clone();
+        server.live.events.last_mut().expect("an event")["charge"] = charge;
+    })
+    .may(&[
+        "lists.complete",
+        "events.recorded",
+        "events.single",
+        "filters.total",
+        "filters.charge",
+        "filters.combined",
+    ]),
     rule("the charge filter sees the other mode", &["isolation.filter_charge"], |server| {
         let other = |request: &Request| {
             let named = request.query.get("charge").is_some_and(|it| it.ends_with("abcdef07"));

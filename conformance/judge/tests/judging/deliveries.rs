@@ -110,6 +110,11 @@ fn what_became_of_a_charge_is_read_by_the_time_of_its_events() {
         check_says(&recording, "charges.transitions", "seen: \"pending to paid\"");
     }
     check(&both(&paid, &paid), "charges.transitions", "not judged");
+    // At the same time: the order of arrival tells nothing.
+    let expired = charge(AT, "expired");
+    for recording in [both(&pending, &expired), both(&expired, &pending)] {
+        check(&recording, "charges.transitions", "not judged");
+    }
     let mut tried = paid;
     tried["test"] = json!(true);
     check(&both(&pending, &tried), "charges.transitions", "not judged");

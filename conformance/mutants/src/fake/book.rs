@@ -50,6 +50,8 @@ pub struct Book {
     pub choices: Choices,
     /// The number of records when the first page was read, by list, filters, size and key.
     pub anchors: RefCell<BTreeMap<String, usize>>,
+    /// The filters that also find what begins with their value.
+    pub prefix_filters: &'static [&'static str],
     /// The time by the server's clock, where records are created while it serves.
     pub(super) now: Option<String>,
 }
@@ -76,6 +78,7 @@ impl Book {
             wide: false,
             choices,
             anchors: RefCell::default(),
+            prefix_filters: &[],
             now: None,
         }
     }
@@ -335,6 +338,9 @@ impl Book {
 
     fn let_through(&self, row: &Value, request: &Request) -> bool {
         request.query.iter().all(|(name, value)| match name.as_str() {
+            name if self.prefix_filters.contains(&name) => {
+                row[name].as_str().is_some_and(|text| text.starts_with(value.as_str()))
+            }
             "type" | "status" | "payment_link" => row[name] == **value,
             "invoice" if self.wide && row["charge"]["invoice"] == **value => true,
             "charge" | "invoice" if row[name]["code"] == **value => true,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use conformance_model::budget::Cost;
 use conformance_model::reading::{
     ChargeInvoices, Page, charges_of, enclosing, holds_charge, names_invoice, page_ask, selected_names,
-    text_at,
+    shown_link, text_at,
 };
 use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use conformance_model::words::Mode;
@@ -159,15 +159,28 @@ async fn settled_long_ago(session: &mut Session<'_>, in_turn: &[(Mode, &Offer); 
 async fn unknown_values(session: &mut Session<'_>, in_turn: &[(Mode, &Offer); 2]) {
     for (list, filter) in [(List::Events, "type"), (List::Charges, "status")] {
         let fullest = in_turn.iter().find(|(_, offer)| !offer.rows(list).is_empty());
-        if let Some((mode, _)) = fullest
+        if let Some((mode, offer)) = fullest
             && session.has_room()
         {
-            let value = session.absent_twin(if filter == "type" { "charge.settled" } else { "settled" }, 7);
+            let unknown = session.absent_twin(if filter == "type" { "charge.settled" } else { "settled" }, 7);
+            let value = nearly_right(offer.rows(list), filter).unwrap_or(unknown);
             let path = format!("{}?{filter}={}", list.path(), encoded(&value));
             let purpose = Purpose::Twin { list, filter: filter.to_owned(), side: Side::AbsentBefore };
             session.ask(Caller::Own(*mode), purpose, &path).await;
         }
     }
+}
+
+/// Returns a prefix of a filter value that no row has: of `charge.paid` the first word, of `paid` all but the last
+/// letter.
+fn nearly_right(rows: &[Value], name: &str) -> Option<String> {
+    let shown = counts(rows, name);
+    let mut beginnings = shown.keys().filter_map(|value| {
+        let last = value.char_indices().next_back().map(|(last, _)| last);
+        let end = value.rfind('.').or(last).filter(|end| *end > 0)?;
+        Some(&value[..end])
+    });
+    beginnings.find(|value| !shown.contains_key(value)).map(str::to_owned)
 }
 
 /// Returns `true` if a burst read a list by filters of these names.
@@ -219,6 +232,10 @@ impl Offer {
             let text = events.iter().find_map(|event| text_at(event, &path))?;
             Some(vec![(name, text.to_owned())])
         };
+        let listed_link = || {
+            let link = self.charges.iter().find_map(shown_link)?;
+            Some(vec![("payment_link", link.to_owned())])
+        };
         let all_three = || {
             let (kind, mut pair) = charge_and_invoice(events)?;
             pair.insert(0, ("type", kind));
@@ -235,7 +252,7 @@ impl Offer {
             by(List::Events, value("invoice", ["invoice", "code"])),
             by(List::Charges, self.status(List::Charges, "charge")),
             by(List::Invoices, self.status(List::Invoices, "invoice")),
-            by(List::Charges, value("payment_link", ["charge", "payment_link"])),
+            by(List::Charges, value("payment_link", ["charge", "payment_link"]).or_else(listed_link)),
             by(List::Events, type_of(events, "charge")),
             by(List::Events, type_of(events, "invoice")),
             by(List::Events, charge_and_invoice(events).map(|(_, pair)| pair)),
