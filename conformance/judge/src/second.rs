@@ -149,7 +149,7 @@ fn same_lists(recording: &Recording) -> Judged {
     Err(CheckError::broken(exchange.number, expected, format!("{count} events, others or in another order")))
 }
 
-/// Whether a list is another with something new at its head, and the rest as it was.
+/// Returns `true` if a list is an older one with new records at its head.
 fn grown(new: &[String], old: &[String]) -> bool {
     old.first().is_none_or(|head| {
         new.iter().position(|it| it == head).is_some_and(|at| {

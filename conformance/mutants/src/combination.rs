@@ -18,13 +18,13 @@ pub(crate) struct Combination {
     infrastructure: Vec<&'static Infrastructure>,
 }
 
-/// How often something changes in the account, and how many changes come at once.
+/// The rate of changes in the account.
 #[derive(Clone, Copy)]
 struct Rate {
     words: &'static str,
     period: Duration,
     burst: u64,
-    /// Whether a run must still be complete.
+    /// `true` if a run must still be complete.
     is_moderate: bool,
 }
 
@@ -43,7 +43,7 @@ const RATES: [Rate; 7] = [
     Rate { words: "four changes a second", period: Duration::from_millis(250), burst: 3, is_moderate: false },
 ];
 
-/// How long an answer takes.
+/// The times that an answer takes.
 const TICKS_MILLIS: [u64; 5] = [5, 15, 40, 90, 180];
 
 /// One property of what stands in front of a server. `place` draws its details.
@@ -76,7 +76,7 @@ impl Combination {
         Combination { number, seed: draw.0, variant, is_quick: draw.below(3) == 0, traffic, infrastructure }
     }
 
-    /// Whether so little changes that a run must be complete.
+    /// Returns `true` if so little changes that a run must be complete.
     pub(crate) fn is_moderate(&self) -> bool {
         self.traffic.is_moderate
     }
@@ -219,7 +219,7 @@ fn twice(server: &mut FakeServer, _: &mut Draw) {
     });
 }
 
-/// What is left of the limit, as the replica knows that answers: some requests late.
+/// The remaining quota, some requests late, as the answering replica counts it.
 fn lagging_quota(server: &mut FakeServer, draw: &mut Draw) {
     let mut state = Draw(draw.below(u64::MAX));
     let mut counts: std::collections::BTreeMap<Option<String>, Vec<u64>> = Default::default();

@@ -317,6 +317,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may(&[
+        "events.single",
         "isolation.filter_charge",
         "isolation.filter_invoice",
         "isolation.filter_payment_link",

@@ -71,7 +71,7 @@ impl Round<'_> {
 
 const LENGTH: &str = "body length";
 
-/// What differs in every round, beside the exchange that shows it first.
+/// The differences that every round shows, beside the exchange that shows them first.
 ///
 /// # Errors
 ///

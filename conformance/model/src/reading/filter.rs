@@ -1,14 +1,14 @@
-//! What a filter selects of a list, by every honest reading.
+//! The records of a list that a filter selects, by every honest reading.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::page::{Page, codes_of, holds_charge, identity, names_invoice, page_ask, text_at};
+use super::page::{Page, codes_of, holds_charge, named_identity, names_invoice, page_ask, text_at};
 use crate::recording::{Exchange, List, Recording};
 
-/// How far a filter by charge or invoice reaches: to the events of that object only, or also to the events
-/// of its invoice or its charges. Both readings are honest.
+/// The reach of a filter by charge or invoice: to the events of that object only, or also to the events of its
+/// invoice or its charges. Both readings are honest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// To the events of that object.
@@ -19,12 +19,12 @@ pub enum Reach {
 
 const REACHES: [Reach; 2] = [Reach::Narrow, Reach::Wide];
 
-/// Which charge belongs to which invoice, as any page shows it: a charge, then an invoice.
+/// The pairs of charge and invoice that any page shows.
 #[derive(Clone, Debug, Default)]
 pub struct ChargeInvoices(BTreeSet<(String, String)>);
 
 impl ChargeInvoices {
-    /// What every page of a recording shows.
+    /// Returns the pairs on the pages of a recording.
     pub fn of(recording: &Recording) -> ChargeInvoices {
         let of_list = |it: &&Exchange| page_ask(it).is_some_and(|ask| ask.list != List::Charges);
         let pages: Vec<_> = recording.exchanges.iter().filter(of_list).filter_map(Page::of).collect();
@@ -45,7 +45,7 @@ impl ChargeInvoices {
     }
 }
 
-/// Whether a row fits a filter. `None` where the row does not show it.
+/// Returns `true` if a row matches a filter; `None` where the row does not show it.
 pub fn fits(
     list: List,
     row: &Value,
@@ -78,7 +78,7 @@ pub fn shown_link(row: &Value) -> Option<&str> {
     text_at(row, &["payment_link"]).or_else(|| text_at(row, &["payment_link", "code"]))
 }
 
-/// The rows of a list that are selected, by every honest reading. `None` where some row does not tell.
+/// The selected rows of a list, by every honest reading. `None` if a row does not show the filtered value.
 pub fn selections<'r>(
     list: List,
     rows: &[&'r Value],
@@ -103,7 +103,8 @@ pub fn selections<'r>(
     Some(found)
 }
 
-/// The names of the records that are selected, by every honest reading. `None` where some row does not tell.
+/// The names of the selected records, by every honest reading. `None` if a row does not show the filtered value, or if a
+/// selected one has no name: such rows may be equal although the list changed.
 pub fn selected_names(
     list: List,
     rows: &[&Value],
@@ -111,5 +112,5 @@ pub fn selected_names(
     pairs: &ChargeInvoices,
 ) -> Option<Vec<Vec<String>>> {
     let readings = selections(list, rows, filters, pairs)?;
-    Some(readings.iter().map(|rows| rows.iter().map(|row| identity(row)).collect()).collect())
+    readings.iter().map(|rows| rows.iter().map(|row| named_identity(row)).collect()).collect()
 }

@@ -8,7 +8,7 @@ use crate::recording::{Exchange, List, Recording};
 /// The largest size of a page. The whole of a list is read by pages of this size.
 pub const LONG: u64 = 100;
 
-/// Whether an exchange is the first long page of a list.
+/// Returns `true` if an exchange is the first long page of a list.
 fn is_long(exchange: &Exchange, list: List) -> bool {
     exchange.status() == Some(200)
         && page_ask(exchange).is_some_and(|ask| {

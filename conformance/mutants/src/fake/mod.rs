@@ -157,7 +157,7 @@ pub struct FakeServer {
     pub traffic: Option<Traffic>,
     /// A cache in front, which keeps single events for each key.
     pub event_cache: Option<EventCache>,
-    /// How many answers it has given.
+    /// The number of answers so far.
     pub answers: u64,
 }
 
@@ -227,7 +227,7 @@ impl FakeServer {
         reply
     }
 
-    /// What the cache in front has, with its age.
+    /// The answers in the cache in front, with their age.
     fn cached(&self, request: &Request) -> Option<Reply> {
         let key = (request.path.clone(), request.authorization.clone());
         let (since, reply) = self.event_cache.as_ref().filter(|_| request.method == "GET")?.get(&key)?;

@@ -9,7 +9,7 @@ use crate::plan::Plan;
 use crate::probes::isolation::order_of;
 use crate::session::{Session, encoded};
 
-/// How often absent and foreign are compared.
+/// The number of comparisons of absent and foreign objects.
 const ROUNDS: u8 = 2;
 const PER_KIND: u32 = Mode::BOTH.len() as u32 * (1 + 3 * ROUNDS as u32);
 
