@@ -33,6 +33,7 @@ mod packages;
 mod pictures;
 mod schemathesis;
 mod served;
+mod sources;
 mod spec;
 mod target;
 mod tidy;
@@ -68,7 +69,7 @@ tasks:
   mcp-conformance [...]  run the protocol's own suite on the served /mcp; options go to it (needs node and npm)
   mcp-sdks             call the served /mcp with the protocol's official clients (needs node and npm, python3)
   fleet                validate the fleet's files, and sweep on two Slurm nodes, one killed (needs python3, Slurm, root)
-  worlds               run suites in pytest and vitest that open a world per test (needs python3, node)
+  worlds               run suites in pytest, vitest and node:test with the packages' sources (needs python3, node)
   pictures             take the README's screenshots anew from the running program (needs chromium)
   dist                 build what is published for this platform, and try it; `dist --help`
 
