@@ -11,10 +11,6 @@ mod compare;
 mod crash;
 mod deny;
 mod direction;
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a server is asked until it serves or has ended, and no runtime is stopped"
-)]
 mod dist;
 #[expect(
     clippy::disallowed_methods,

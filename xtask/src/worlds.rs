@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::served::Served;
+use crate::served;
 use crate::sources;
 use crate::tools::{self, succeeds};
 
@@ -18,7 +18,7 @@ const TYPED: &str = "types.mts";
 
 /// Runs every suite. Returns `true` if every test passed.
 pub(crate) fn run(root: &Path) -> Result<bool, String> {
-    let program = Served::build(root)?;
+    let program = served::build(root)?;
     let home = root.join("target/worlds");
     let mut good = true;
     for (language, suites) in

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::case::{AttackCase, Bound, Measured, Unit};
 use super::context::{CaseContext, Host, Miss};
-use super::talk::Line;
+use testkit::Connection;
 
 pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
@@ -63,14 +63,14 @@ fn opens(
     line: &str,
     (method, path, body): (&str, &str, &str),
 ) -> Result<bool, Miss> {
-    let mut stranger = Line::open(&host.address)?;
+    let mut stranger = Connection::open(&host.address)?;
     let (address, length) = (&host.address, body.len());
     let line = if line.is_empty() { String::new() } else { format!("{line}\r\n") };
-    stranger.send(&format!(
+    stranger.send(format!(
         "{method} {path} HTTP/{version}\r\nHost: {address}\r\nContent-Type: application/json\r\n\
          Content-Length: {length}\r\n{line}\r\n{body}"
     ))?;
-    Ok(matches!(stranger.answer()?.status, 200..=399))
+    Ok(matches!(stranger.message()?.status, 200..=399))
 }
 
 fn tunnel(context: &CaseContext) -> Measured {
@@ -133,7 +133,7 @@ fn clock_end(context: &CaseContext) -> Measured {
 
 /// Returns the number of requests of the live key that are refused with 429, of so many.
 fn too_many(host: &Host, count: usize) -> Result<u64, Miss> {
-    let mut line = Line::open(&host.address)?;
+    let mut line = Connection::open(&host.address)?;
     let mut refused = 0;
     for _ in 0..count {
         refused += u64::from(line.ask("GET", "/v1/account", Some(&host.live), "")?.status == 429);

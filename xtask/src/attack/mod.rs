@@ -1,8 +1,8 @@
 //! `cargo xtask attack`: does to a served reference, and to the program, what somebody unfair would do, and measures it.
 //!
 //! A case is a row of the tables in `deliveries`, `doors`, `memory`, `seats` and `program`: what is done, what is measured,
-//! and how large that may be. `context` starts servers and programs, `talk` is a client, `actors` are receivers and hostile
-//! targets, `names` a DNS server. Everything is on loopback; nothing is installed, and nothing goes further.
+//! and how large that may be. `context` starts servers and programs, `actors` is a hostile
+//! server, `names` a DNS server. Everything is on loopback; nothing is installed, and nothing goes further.
 
 mod actors;
 mod case;
@@ -13,7 +13,6 @@ mod memory;
 mod names;
 mod program;
 mod seats;
-mod talk;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,6 @@ use serde_json::json;
 
 use self::case::{AttackCase, CaseVerdict, Outcome};
 use self::context::{CaseContext, Miss};
-pub(crate) use self::talk::Line;
 use crate::packages::cargo;
 
 pub(crate) const HELP: &str = "\

@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::actors::{ReceiverBehavior, Shop};
 use super::case::{AttackCase, Bound, Measured, Unit};
-use super::context::{CaseContext, Host, Miss, signal};
+use super::context::{CaseContext, Host, Miss};
 use super::deliveries::ended;
 use super::names::SLOW;
-use super::talk::Line;
+use testkit::{Connection, Receiver, signal};
 
 /// Seats of a server. Said here once more, so that a changed bound is noticed.
 const SEATS: usize = 1_024;
@@ -81,10 +80,10 @@ pub(super) const CASES: &[AttackCase] = &[
 ];
 
 /// So many connections, every second one after a request. What the system does not give is left out.
-fn idle(host: &Host, count: usize) -> Vec<Line> {
+fn idle(host: &Host, count: usize) -> Vec<Connection> {
     let mut lines = Vec::new();
     for n in 0..count {
-        let Ok(mut line) = Line::open(&host.address) else { break };
+        let Ok(mut line) = Connection::open(&host.address) else { break };
         if n % 2 == 0 && line.ask("GET", "/healthz", None, "").is_err() {
             break;
         }
@@ -104,7 +103,7 @@ fn owed(context: &CaseContext, options: &[&str], beginnings: &[&str]) -> Measure
     let host = context.serve(options)?;
     let mut lines = Vec::new();
     for beginning in beginnings.iter().cycle().take(SEATS) {
-        let Ok(mut line) = Line::open(&host.address) else { break };
+        let Ok(mut line) = Connection::open(&host.address) else { break };
         line.send(beginning)?;
         lines.push(line);
     }
@@ -112,7 +111,7 @@ fn owed(context: &CaseContext, options: &[&str], beginnings: &[&str]) -> Measure
 }
 
 /// The longest wait of some new clients while others hold all connection slots.
-fn new_client(host: &Host, others: &[Line]) -> Measured {
+fn new_client(host: &Host, others: &[Connection]) -> Measured {
     if others.len() < SEATS {
         let why = format!("this machine gives {} connections only; `ulimit -n` bounds them", others.len());
         return Err(Miss::Skipped(why));
@@ -120,7 +119,7 @@ fn new_client(host: &Host, others: &[Line]) -> Measured {
     let mut longest = 0;
     for _ in 0..5 {
         let began = Instant::now();
-        Line::open(&host.address)?.ask("GET", "/healthz", None, "")?;
+        Connection::open(&host.address)?.ask("GET", "/healthz", None, "")?;
         longest = longest.max(millis(began.elapsed()));
     }
     Ok(vec![longest])
@@ -140,9 +139,9 @@ fn streams(context: &CaseContext) -> Measured {
     let mut lines = Vec::new();
     for n in 0..STREAMS {
         let path = format!("/c/{}/live", codes[n.saturating_sub(STREAMS / 2 - 1)]);
-        let mut line = Line::open(&host.address)?;
+        let mut line = Connection::open(&host.address)?;
         line.begin("GET", &path, None, "")?;
-        line.read_to("data: ")?;
+        while !line.line()?.starts_with("data: ") {}
         lines.push(line);
     }
     // Each stream that came later had the page drawn anew.
@@ -157,7 +156,7 @@ fn streams(context: &CaseContext) -> Measured {
 }
 
 fn descriptors(context: &CaseContext) -> Measured {
-    let shop = Shop::open(ReceiverBehavior::Quick)?;
+    let shop = Receiver::ok()?;
     let forward = shop.forward("shop.example");
     // Nobody listens at port 9 of this machine.
     let nobody = "https://nobody.example=http://127.0.0.1:9";
@@ -176,7 +175,7 @@ fn descriptors(context: &CaseContext) -> Measured {
     let _idle = idle(&host, 300);
     let began = Instant::now();
     host.post(&tests[0], &Value::Null)?;
-    let came = shop.post_to("/hooks", PATIENCE).map_or(PATIENCE, |at| at.saturating_duration_since(began));
+    let came = shop.arrival("/hooks", PATIENCE).map_or(PATIENCE, |at| at.saturating_duration_since(began));
 
     let sent = host.post(&tests[1], &Value::Null)?;
     let error = ended(&mut host, sent["delivery"].as_str().unwrap_or_default())?;

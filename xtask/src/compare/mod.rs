@@ -1,7 +1,6 @@
 //! `cargo xtask compare`: the reference server beside a bare hyper server that answers the same bytes, in one run,
 //! in turns. Ratios taken in one run hold; absolute figures move from hour to hour.
 
-pub(crate) mod ask;
 mod case;
 mod figures;
 mod kept;
@@ -16,6 +15,7 @@ use std::time::Instant;
 
 use case::{CASES, Case, World};
 use figures::{Figures, Sample};
+pub(crate) use process::granted;
 use process::{Cores, Running};
 
 /// The options of the command line.

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use super::objects::{AcknowledgedCharge, AcknowledgedObjects, create, open_charge};
 use super::world::{Acknowledged, Opened};
-use crate::attack::Line;
+use testkit::Connection;
 
 const OPENERS: u32 = 3;
 
@@ -56,7 +56,7 @@ impl Load {
 /// The charges whose answers came whole.
 fn open_charges(address: &str, key: &str, asked: &AtomicUsize, name: &str) -> Vec<AcknowledgedCharge> {
     let mut charges = Vec::new();
-    let Ok(mut line) = Line::open(address) else { return charges };
+    let Ok(mut line) = Connection::open(address) else { return charges };
     for n in 0.. {
         let order = format!("{name}-{n}");
         let body = format!(
@@ -77,7 +77,7 @@ fn open_charges(address: &str, key: &str, asked: &AtomicUsize, name: &str) -> Ve
 
 /// Pays the newest charge again and again, and lets it be mined.
 fn pay(address: &str, key: &str) -> Option<()> {
-    let mut line = Line::open(address).ok()?;
+    let mut line = Connection::open(address).ok()?;
     loop {
         let newest = line.ask("GET", "/v1/charges?per_page=1", Some(key), "").ok()?.json();
         if let Some(code) = newest["data"][0]["code"].as_str() {
@@ -89,7 +89,7 @@ fn pay(address: &str, key: &str) -> Option<()> {
 
 /// Moves the clock in small steps.
 fn pass_time(address: &str) -> Option<()> {
-    let mut line = Line::open(address).ok()?;
+    let mut line = Connection::open(address).ok()?;
     loop {
         line.ask("POST", "/sandbox/advance", None, r#"{"by":"20s"}"#).ok()?;
     }

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::objects::{AcknowledgedCharge, AcknowledgedObjects, differs, open_charge};
 use super::receiver::{Post, Receiver};
-use crate::attack::Line;
-use crate::served::Served;
+use crate::served;
+use testkit::{Connection, Running};
 
 /// Time goes on until every delivery has arrived, at most so many hours.
 const HOURS_MAX: u32 = 48;
@@ -43,8 +43,8 @@ impl Acknowledged {
 
 /// The program, serving.
 pub(crate) struct Opened {
-    served: Served,
-    line: RefCell<Line>,
+    served: Running,
+    line: RefCell<Connection>,
     /// From its start until it was ready.
     pub(crate) took: Duration,
 }
@@ -67,19 +67,19 @@ impl Opened {
             ["--rate-limit", "off"],
         ];
         let began = Instant::now();
-        let served = Served::start(program, options.as_flattened())?;
+        let served = served::start(program, options.as_flattened())?;
         let took = began.elapsed();
-        let line = Line::open(&served.ready.address)
+        let line = Connection::open(served.word("address"))
             .map_err(|error| format!("the server does not answer: {error}"))?;
         Ok(Opened { served, line: RefCell::new(line), took })
     }
 
     pub(crate) fn address(&self) -> &str {
-        &self.served.ready.address
+        self.served.word("address")
     }
 
     pub(crate) fn key(&self) -> &str {
-        &self.served.ready.live_key
+        self.served.word("live_key")
     }
 
     /// By SIGKILL: nothing is written any more that the operating system does not have.
@@ -95,7 +95,7 @@ impl Opened {
         let reply = self.line.borrow_mut().ask(method, path, Some(key), body);
         reply
             .map_err(|error| error.to_string())
-            .and_then(|reply| reply.good())
+            .and_then(|reply| reply.success())
             .map_err(|why| format!("{method} {path}: {why}"))
     }
 
