@@ -5,13 +5,13 @@ use std::{fs, path::Path};
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::{Failure, args::Cli, screen};
+use crate::{Failure, args::Cli, terminal};
 
 /// Prints a completion script.
 pub(crate) fn completions(shell: Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "chargeproof", &mut script);
-    screen::print_raw(&String::from_utf8_lossy(&script));
+    terminal::print_raw(&String::from_utf8_lossy(&script));
     Ok(0)
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn man(directory: &Path) -> Result<u8, Failure> {
     let cannot = |error| Failure::usage(format!("`{}` can't be written to: {error}", directory.display()));
     fs::create_dir_all(directory).map_err(cannot)?;
     clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), directory).map_err(cannot)?;
-    screen::say!("man pages written to {}", directory.display());
+    terminal::say!("man pages written to {}", directory.display());
     Ok(0)
 }
 
@@ -86,7 +86,7 @@ mod tests {
         for (name, mut command) in every(&Cli::command(), "") {
             let help = command.render_help().to_string().replace("\\\n", " ");
             for line in help.lines().filter(|line| line.starts_with("  chargeproof ")) {
-                // A comment stands behind two spaces; what the shell does is not ours.
+                // Two spaces precede a comment; shell syntax is not checked.
                 let line = line.trim().split("  ").next().unwrap_or_default();
                 let words =
                     line.split(" > ").next().unwrap_or_default().split(' ').map(|it| it.trim_matches('\''));
@@ -187,7 +187,7 @@ mod tests {
         assert!(count > 30, "{count} settings are shown");
     }
 
-    /// Arguments that say what one call is about, and so are not settings.
+    /// Arguments of a single call, which are not settings.
     const OF_ONE_CALL: [&str; 8] = ["a", "b", "directory", "event", "file", "files", "paths", "shell"];
     /// A value of each form that an option takes.
     const SAMPLES: [&str; 14] = [
@@ -239,8 +239,8 @@ mod tests {
         fs::write(&path, file).expect("it can be written");
         let argv = words.iter().map(Into::into).chain(["--config".into(), path.into_os_string()]);
         let read = settings::read(argv.collect()).map_err(|refusal| match refusal {
-            settings::Refusal::Usage(error) => error.to_string(),
-            settings::Refusal::File(failure) => failure.message,
+            settings::SettingsError::Usage(error) => error.to_string(),
+            settings::SettingsError::File(failure) => failure.message,
         });
         read.map(|(cli, _)| format!("{:?}", cli.command))
     }

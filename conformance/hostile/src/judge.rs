@@ -1,4 +1,4 @@
-//! The judge, on recordings that no run would make.
+//! The target `judge`: verdicts on edited recordings.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -10,7 +10,7 @@ use mutants::fake::{self, FakeServer};
 
 use crate::{edit, recording::verdicts};
 
-/// An honest run. A small part of its burst shows as much as all of it.
+/// The recording of a correct server, with a part of its burst.
 static HONEST: LazyLock<Outcome> = LazyLock::new(|| {
     let mut outcome = fake::run(FakeServer::default());
     let is_shot = |purpose: &Purpose| matches!(purpose, Purpose::Burst(Burst::Shot { .. }));
@@ -18,7 +18,7 @@ static HONEST: LazyLock<Outcome> = LazyLock::new(|| {
     outcome
 });
 
-/// A few of its exchanges of each kind: judged in a fraction of the time, though not of everything.
+/// A few exchanges of each kind: faster to judge, with fewer statements judged.
 static FEW: LazyLock<Outcome> = LazyLock::new(|| {
     let mut outcome = HONEST.clone();
     let mut kept: BTreeMap<String, usize> = BTreeMap::new();
@@ -36,7 +36,8 @@ const OF_A_KIND_MAX: usize = 3;
 const FORMATS: [Format; 6] =
     [Format::Text, Format::Json, Format::Junit, Format::Markdown, Format::Html, Format::Github];
 
-/// Reads the bytes as edits of a few exchanges of an honest recording, or after a line `all` of all of them, judges that twice, and reports it in one of the formats.
+/// Applies the bytes as edits to a few exchanges of a correct recording, or after a line `all` to all of them. Judges the
+/// result twice and reports it in one of the formats.
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut outcome = if text.starts_with("all\n") { HONEST.clone() } else { FEW.clone() };
@@ -45,7 +46,7 @@ pub(crate) fn feed(bytes: &[u8]) {
     assert_eq!(rows.len(), judged().len(), "a word on every statement");
     assert_eq!(verdicts(&judge(&outcome.recording)), verdicts(&rows), "judged twice");
     outcome.rows = rows;
-    // A report takes as long as a judgement, so each input has one of them.
+    // A report takes as long as a judgement, so each input is reported in one format.
     let format = FORMATS[bytes.len() % FORMATS.len()];
     let report = render(&outcome, format, Style::Plain);
     let wild = report.chars().find(|it| it.is_control() && *it != '\n');

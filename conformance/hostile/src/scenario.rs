@@ -1,10 +1,10 @@
-//! Scenario files.
+//! The target `scenario`: scenario files.
 
 use simulator::script::Script;
 
 const PATH: &str = "hostile.yaml";
 
-/// Reads it. A refusal must be printable and say where; what was read must come back when written and read again.
+/// Parses the bytes. An error must be printable and name a line; a parsed script must survive writing and reading.
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Script::parse(PATH, text) {
@@ -22,7 +22,7 @@ pub(crate) fn feed(bytes: &[u8]) {
     }
 }
 
-/// All that a script says, without the places where it says it.
+/// Returns a script without its source positions.
 fn facts(script: &Script) -> String {
     let Script { path: _, source: _, title, seed, start, pace, mode, account, steps } = script;
     let all = format!("{title:?} {seed} {start} {pace:?} {mode:?} {account:?} {steps:#?}");

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use load::{Pace, Plan, Report, SoFar, Stop, Work, run};
+use load::{Pace, Plan, Report, RunProgress, Stop, Work, run};
 
 /// Says what to do with a request: its head goes in, bytes come out, and whether the connection ends.
 type Handler = dyn Fn(&str) -> (String, bool) + Send + Sync;
@@ -144,7 +144,7 @@ fn a_run_that_is_ended_early_tells_what_was_done() {
         server(|head| if head.starts_with("GET /b") { (String::new(), false) } else { (ok("{}"), false) });
     for pace in [per_second(100), Pace::Max] {
         let plan = Plan { span: Duration::from_secs(600), ..plan(&url, pace, paths()) };
-        let enough = |so_far: SoFar| match so_far.answers {
+        let enough = |so_far: RunProgress| match so_far.answers {
             0 => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
         };

@@ -16,7 +16,7 @@ use super::{
     listen::REDIRECTED,
 };
 
-/// Something in the envelope that is not as the specification has it, or that a reader may want to know.
+/// An observation about the envelope: a deviation from the specification, or information for the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     /// The body is not a JSON object.

@@ -1,4 +1,4 @@
-//! The business behind an account, as its owner describes it. The service keeps it and judges nothing of it.
+//! The business behind an account, as its owner describes it. The service stores it without checks.
 
 use serde::{Deserialize, Serialize};
 

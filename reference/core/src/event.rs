@@ -1,4 +1,4 @@
-//! The thirteen event types, and the log that is only ever added to.
+//! The thirteen event types, and the append-only event log.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -137,7 +137,7 @@ impl EventLog {
         no
     }
 
-    /// Finds everything again, where only the events were kept.
+    /// Rebuilds the indexes of a log that was restored from its events.
     pub(crate) fn index_all(&mut self) {
         (0..self.events.len()).map(EventNo::from_index).for_each(|no| self.index(no));
     }
@@ -206,7 +206,7 @@ struct Timeline {
 }
 
 impl Timeline {
-    /// Up to so many events are looked through one by one.
+    /// The number of events up to which a filter scans them.
     const SHORT: usize = 32;
 
     fn push(&mut self, no: u32, kind: EventType) {

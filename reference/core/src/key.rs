@@ -1,4 +1,4 @@
-//! API keys: shown once, kept as digests (`auth.key`).
+//! API keys: shown once, stored as digests (`auth.key`).
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use crate::{
 };
 
 const SECRET_LEN: usize = 40;
-/// Characters of a key that may say which service it belongs to. The other 28 are drawn: nobody guesses them.
+/// The largest length of the tag in a key that selects its service. The other 28 characters or more are random.
 pub const KEY_TAG_MAX: usize = 12;
 const SECRET_ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// The account and mode that a key stands for.
+/// The account and mode that a key belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Principal {
     /// The account that the key belongs to.
@@ -38,7 +38,7 @@ pub struct ApiKey {
     pub id: Code,
     /// The account and mode.
     pub principal: Principal,
-    /// The last four characters, to tell keys apart.
+    /// The last four characters, to distinguish keys.
     pub hint: String,
     /// The time of creation.
     pub created_at: Timestamp,
@@ -69,7 +69,7 @@ impl std::fmt::Debug for KeyText {
 #[derive(Default, Serialize, Deserialize)]
 pub struct KeyRing {
     keys: Vec<ApiKey>,
-    // Digests are compared, never texts: what the time of it may tell is a digest, and nobody can make a key of one.
+    // Digests are compared, not texts: timing can only reveal a digest, from which no key can be computed.
     by_digest: BTreeMap<[u8; 32], KeyNo>,
 }
 

@@ -21,7 +21,7 @@ pub struct RateWindow {
 }
 
 impl RateWindow {
-    /// Accepts a request and says how many more would be accepted now, or says in how many seconds
+    /// Accepts a request and returns how many more would be accepted now, or returns in how many seconds
     /// one would be.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ pub enum Pricing {
     },
 }
 
-/// A question that the checkout asks.
+/// A question on the checkout page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// Its text.
@@ -53,7 +53,7 @@ pub struct LinkTerms {
     pub success_url: Option<String>,
     /// The URL that customers are sent to when they give up.
     pub cancel_url: Option<String>,
-    /// The checkout asks for a name.
+    /// `true` if the checkout page asks for a name.
     pub collect_name: bool,
     /// The checkout needs an e-mail address.
     pub require_email: bool,
@@ -63,7 +63,7 @@ pub struct LinkTerms {
     pub success_message: Option<String>,
     /// No charge is opened after this.
     pub expires_at: Option<Timestamp>,
-    /// No charge is opened after so many were paid.
+    /// The number of paid charges after which no charge is opened.
     pub max_payments: Option<u32>,
 }
 

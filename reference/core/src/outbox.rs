@@ -65,9 +65,9 @@ const RETRY_DELAYS: [Span; 8] = [
     Span::hours(8),
     Span::hours(10),
 ];
-/// Attempts of a delivery before it has failed.
+/// The number of attempts after which a delivery has failed.
 pub const ATTEMPTS_MAX: u32 = 14;
-/// The time for which a delivery stays in the log after its last attempt.
+/// The time that a delivery stays in the log after its last attempt.
 const LOG_KEPT: Span = Span::days(30);
 
 /// The result of a post.
@@ -84,7 +84,7 @@ pub enum AttemptResult {
 }
 
 impl AttemptResult {
-    /// The delivery arrived.
+    /// Returns `true` if the receiver accepted the delivery.
     pub const fn is_success(&self) -> bool {
         matches!(self, AttemptResult::Answered(200..=299))
     }
@@ -101,7 +101,7 @@ pub struct HttpTrace {
     pub response_headers: Vec<(String, String)>,
     /// The beginning of the answer's body.
     pub response_body: String,
-    /// Something the owner should know: a local address that the rule would have refused.
+    /// A note for the owner, such as a forward to a local address that the rule would have refused.
     pub note: Option<String>,
     /// The duration in real time, independent of the service clock.
     pub took_ms: Option<u64>,
@@ -112,7 +112,7 @@ pub struct HttpTrace {
 pub enum SentHeaders {
     /// Names and values as they went over the wire.
     Kept(Vec<(String, String)>),
-    /// All that they follow from besides the delivery: they are written when somebody looks.
+    /// The inputs from which they are computed when the log is read.
     Of {
         /// The URL of the post.
         #[serde(with = "crate::shared")]
@@ -128,7 +128,7 @@ impl Default for SentHeaders {
     }
 }
 
-/// The result of a post, with its request and response if the host kept them.
+/// The result of a post, with its request and response if the host recorded them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AttemptReport {
     /// The result.
@@ -152,7 +152,7 @@ pub struct Attempt {
     pub ended_at: Timestamp,
     /// The result.
     pub result: AttemptResult,
-    /// The request and response, if they were kept.
+    /// The request and response, if they were recorded.
     pub trace: Option<Box<HttpTrace>>,
 }
 
@@ -163,7 +163,7 @@ pub enum DeliveryState {
     Waiting(Timestamp),
     /// Being posted since then.
     InFlight(Timestamp),
-    /// A receiver took it.
+    /// A receiver accepted it.
     Delivered,
     /// It used up its attempts.
     Failed,
@@ -172,10 +172,10 @@ pub enum DeliveryState {
 }
 
 impl DeliveryState {
-    /// The words in answers.
+    /// The words in answers, in the order of the variants.
     pub const WORDS: [&str; 5] = ["waiting", "in_flight", "delivered", "failed", "canceled"];
 
-    /// Its word.
+    /// The word in answers.
     pub const fn as_str(self) -> &'static str {
         DeliveryState::WORDS[match self {
             DeliveryState::Waiting(_) => 0,
@@ -221,7 +221,7 @@ pub struct Payload {
 /// One delivery.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Delivery {
-    /// Its name: the header and `id` of the body, over all retries and resends.
+    /// The delivery id in the header and the body, the same for all retries and resends.
     pub id: Uuid,
     /// The receiving endpoint.
     pub endpoint: EndpointNo,
@@ -231,12 +231,11 @@ pub struct Delivery {
     pub state: DeliveryState,
     /// The attempts so far.
     pub attempts: Vec<Attempt>,
-    /// Attempts of the schedule; a resend is none.
+    /// Attempts of the schedule, without resends.
     tries: u32,
 }
 
-/// The state of a delivery that is no longer posted because its endpoint is off: canceled, unless it was over before it
-/// was sent again.
+/// The state of a delivery whose endpoint was disabled: canceled, unless it had ended before a resend.
 fn state_without_endpoint(before_resend: Option<DeliveryState>) -> DeliveryState {
     match before_resend {
         Some(over @ (DeliveryState::Delivered | DeliveryState::Failed)) => over,
@@ -251,7 +250,7 @@ pub struct Outbox {
     log: VecDeque<Delivery>,
     dropped: u32,
     due: BTreeSet<(Timestamp, DeliveryNo)>,
-    /// Resends that wait or are in flight, and the state to return to if the attempt fails.
+    /// Resends that wait or are in flight, with the state to restore if the attempt fails.
     resends: BTreeMap<DeliveryNo, DeliveryState>,
 }
 
@@ -273,7 +272,7 @@ impl Outbox {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Takes the first delivery that is due. It is in flight until its outcome comes.
+    /// Takes the first delivery that is due. It is in flight until its result is reported.
     pub(crate) fn take_due(&mut self, now: Timestamp) -> Option<DeliveryNo> {
         let &(at, no) = self.due.first()?;
         if at > now {
@@ -287,7 +286,7 @@ impl Outbox {
         Some(no)
     }
 
-    /// An attempt has ended. Returns the endpoint if that was one failure too many and switched it off.
+    /// Records the result of an attempt. Returns the endpoint if this failure disabled it.
     pub(crate) fn on_attempt_result(
         &mut self,
         now: Timestamp,
@@ -301,7 +300,7 @@ impl Outbox {
             panic!("a delivery in flight lands exactly once: {} is {:?}", delivery.id, delivery.state)
         };
         let success = result.is_success();
-        // Most deliveries arrive at once: room for more would be the largest part of what is kept of them.
+        // Most deliveries succeed at the first attempt: capacity for more would be the largest part of their memory.
         if delivery.attempts.is_empty() {
             delivery.attempts.reserve_exact(1);
         }
@@ -318,7 +317,7 @@ impl Outbox {
         if let Some(before) = resend {
             delivery.state = before;
             if let DeliveryState::Waiting(at) = before {
-                // An attempt that came due meanwhile was waiting for this one to end.
+                // An attempt that became due meanwhile waits for this one to end.
                 let next = at.max(now);
                 delivery.state = DeliveryState::Waiting(next);
                 self.due.insert((next, no));
@@ -343,7 +342,7 @@ impl Outbox {
         Some(number)
     }
 
-    /// Cancels everything that waits for this endpoint.
+    /// Cancels all waiting deliveries to this endpoint.
     pub(crate) fn cancel_waiting(&mut self, endpoint: EndpointNo) {
         let (log, dropped, resends) = (&mut self.log, self.dropped, &mut self.resends);
         self.due.retain(|(_, no)| {
@@ -356,8 +355,8 @@ impl Outbox {
         });
     }
 
-    /// Posts a delivery again, once: if that fails, its state and its schedule are as they were. Returns `false` while it
-    /// is in flight.
+    /// Schedules one extra attempt. If it fails, state and schedule are restored. Returns `false` if the delivery is in
+    /// flight.
     pub(crate) fn resend(&mut self, now: Timestamp, no: DeliveryNo) -> bool {
         let before = self.entry(no).state;
         match before {
@@ -367,22 +366,22 @@ impl Outbox {
             }
             _ => {}
         }
-        // A resend that still waits goes out once.
+        // A second resend does not add another attempt.
         self.resends.entry(no).or_insert(before);
         self.entry(no).state = DeliveryState::Waiting(now);
         self.due.insert((now, no));
         true
     }
 
-    /// After a restart nobody knows how a post in flight ended: it is due again, under its id, unless
-    /// its endpoint was switched off meanwhile.
+    /// Requeues deliveries in flight after a restart, under their ids, because the results of their posts are unknown;
+    /// cancels those whose endpoint was disabled meanwhile.
     pub(crate) fn requeue_in_flight(&mut self, now: Timestamp, endpoints: &[Endpoint]) {
         for (place, delivery) in self.log.iter_mut().enumerate() {
             if !matches!(delivery.state, DeliveryState::InFlight(_)) {
                 continue;
             }
             let no = DeliveryNo(self.dropped + DeliveryNo::from_index(place).0);
-            // The attempt that was cut off does not count.
+            // The interrupted attempt does not count.
             delivery.tries -= u32::from(!self.resends.contains_key(&no));
             if endpoints[delivery.endpoint.index()].status == EndpointStatus::Enabled {
                 delivery.state = DeliveryState::Waiting(now);
@@ -393,12 +392,12 @@ impl Outbox {
         }
     }
 
-    /// A delivery of the log.
+    /// Returns a delivery of the log.
     pub fn get(&self, no: DeliveryNo) -> &Delivery {
         &self.log[(no.0 - self.dropped) as usize]
     }
 
-    /// The delivery with this id.
+    /// Returns the delivery with this id.
     pub fn find(&self, id: Uuid) -> Option<DeliveryNo> {
         // Ids rise with creation, so the log is its own index.
         let place = self.log.binary_search_by_key(&id, |delivery| delivery.id).ok()?;
@@ -410,8 +409,8 @@ impl Outbox {
         self.log.iter()
     }
 
-    /// Newest first: all, or those that were opened before the delivery with this id. Nothing if the log
-    /// holds no such delivery.
+    /// Returns deliveries, newest first: all, or those opened before the delivery with this id. `None` if the log
+    /// does not contain that delivery.
     pub fn before(&self, id: Option<Uuid>) -> Option<impl Iterator<Item = &Delivery>> {
         let end = match id {
             None => self.log.len(),
@@ -420,7 +419,7 @@ impl Outbox {
         Some(self.log.range(..end).rev())
     }
 
-    /// Newest first: those that were opened at this moment.
+    /// Returns the deliveries opened at this time, newest first.
     pub fn opened_at(&self, at: Timestamp) -> impl Iterator<Item = &Delivery> {
         // Time never falls, so the log is in order of it.
         let start = self.log.partition_point(|delivery| delivery.payload.created_at < at);

@@ -41,9 +41,9 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// Records on a page when nothing else is asked for (`paging.default_size`).
+/// The default number of records on a page (`paging.default_size`).
 pub const PER_PAGE_DEFAULT: u32 = 25;
-/// Records on a page at most (`paging.size_bounds`).
+/// The largest number of records on a page (`paging.size_bounds`).
 pub const PER_PAGE_MAX: u32 = 100;
 
 /// The members of a list, as numbers that rise with creation, without a copy of it.
@@ -65,17 +65,17 @@ impl<'a> Listing<'a> {
         Listing::All(len)
     }
 
-    /// A list that is kept elsewhere.
+    /// A borrowed list.
     pub fn sorted(members: &'a [u32]) -> Listing<'a> {
         Listing::Sorted(Cow::Borrowed(members))
     }
 
-    /// A short list made for this call.
+    /// An owned list.
     pub fn picked(members: Vec<u32>) -> Listing<'a> {
         Listing::Sorted(Cow::Owned(members))
     }
 
-    /// A list of nothing.
+    /// An empty list.
     pub fn empty() -> Listing<'a> {
         Listing::picked(Vec::new())
     }
@@ -183,26 +183,26 @@ impl Page {
 /// anchor.
 ///
 /// Bounded: the least recently read list is evicted first, lists that fit on one page before all others, and every
-/// list 10 minutes after its last read. Not kept over a restart.
+/// list 10 minutes after its last read. A restart clears it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PageMemory<List: Ord> {
-    lists: BTreeMap<List, Remembered>,
-    /// The lists in the order in which they are forgotten.
-    order: BTreeMap<Turn, List>,
-    /// The number of reads. It orders reads even if the clock stands still.
+    lists: BTreeMap<List, RememberedList>,
+    /// The lists in the order of eviction.
+    order: BTreeMap<EvictionOrder, List>,
+    /// The number of reads. It orders reads even if the clock is frozen.
     reads: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Remembered {
+struct RememberedList {
     read_at: Timestamp,
-    turn: Turn,
+    turn: EvictionOrder,
     anchor: Option<u32>,
 }
 
 /// The order of eviction: lists of one page first, then by the number of the read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Turn {
+struct EvictionOrder {
     has_pages: bool,
     read_no: u64,
 }
@@ -217,11 +217,11 @@ impl<List: Ord + Clone> PageMemory<List> {
     const KEPT: Span = Span::mins(10);
     const LISTS_MAX: usize = 512;
 
-    /// A list of so many pages was read, and this was the newest record when its page 1 was.
+    /// Stores the anchor of a list: the newest record when its page 1 was read.
     pub(crate) fn remember(&mut self, now: Timestamp, list: List, pages: u64, anchor: Option<u32>) {
         self.reads += 1;
-        let turn = Turn { has_pages: pages > 1, read_no: self.reads };
-        let remembered = Remembered { read_at: now, turn, anchor };
+        let turn = EvictionOrder { has_pages: pages > 1, read_no: self.reads };
+        let remembered = RememberedList { read_at: now, turn, anchor };
         self.order.insert(turn, list.clone());
         if let Some(earlier) = self.lists.insert(list, remembered) {
             self.order.remove(&earlier.turn);
@@ -309,10 +309,10 @@ mod tests {
     }
 
     #[test]
-    fn the_list_that_was_read_least_recently_is_forgotten_first() {
+    fn the_least_recently_read_list_is_evicted_first() {
         let most = u32::try_from(PageMemory::<u32>::LISTS_MAX).expect("some hundred");
         let mut memory = PageMemory::default();
-        // The clock stands still.
+        // The clock is frozen.
         let now = Timestamp(0);
         for list in 0..most {
             memory.remember(now, list, 2, Some(list));
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(memory.recall(now, &0), Some(Some(7)), "read again");
         assert_eq!(memory.recall(now, &1), None, "the least recently read");
         memory.remember(now, most + 1, 1, None);
-        assert_eq!(memory.recall(now, &(most + 1)), None, "a list of one page takes nobody's place");
+        assert_eq!(memory.recall(now, &(most + 1)), None, "a list of one page evicts no other");
         assert_eq!(memory.recall(now, &2), Some(Some(2)));
         assert_eq!((memory.lists.len(), memory.order.len()), (512, 512));
     }

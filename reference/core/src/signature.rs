@@ -1,7 +1,7 @@
 //! The signature of deliveries and its verification (`open.delivery.signature`).
 //!
 //! `v1` is the lower-case hexadecimal HMAC-SHA256 of `<t>.<raw body>`, keyed with the secret's whole text. Each
-//! attempt is signed anew with its own time, by the host that posts it.
+//! attempt is signed with its own time, by the host that posts it.
 
 use std::fmt;
 
@@ -74,7 +74,7 @@ impl std::error::Error for SignatureError {}
 
 /// Verifies that `header` signs this raw `body` with `secret`, at about `now_unix_secs`.
 ///
-/// Several `v1` parts may stand in the header; one that fits is enough. Compares in constant time.
+/// The header may contain several `v1` parts; one match is enough. Compares in constant time.
 ///
 /// # Errors
 ///

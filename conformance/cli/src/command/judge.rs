@@ -4,7 +4,7 @@ use std::path::Path;
 
 use conformance::Outcome;
 
-use crate::{Failure, args::JudgeRecording, config::Config, files, reports, screen::note};
+use crate::{Failure, args::JudgeRecording, config::Config, files, reports, terminal::note};
 
 pub(crate) fn run(args: &JudgeRecording, config: &Config) -> Result<u8, Failure> {
     reports::prepare(&args.reports.report)?;

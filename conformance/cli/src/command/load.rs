@@ -1,4 +1,4 @@
-//! `chargeproof load`: a load test, at a fixed rate or flat out.
+//! `chargeproof load`: a load test, at a fixed or at the maximum rate.
 
 use std::{
     env,
@@ -9,15 +9,15 @@ use std::{
 
 use conformance::{KEY_BLANK, Redactor, Secret, report::one_line};
 use indicatif::{ProgressBar, ProgressStyle};
-use load::{Pace, Plan, Report, SoFar, Stop, Work, run as run_plan};
+use load::{Pace, Plan, Report, RunProgress, Stop, Work, run as run_plan};
 
 use crate::{
     Failure,
     args::{Format, Load, Mix},
     config::Config,
     files::{self, SETTINGS_MAX},
-    screen::{BAD, DIM, GOOD, say},
     signals::{self, INTERRUPTED},
+    terminal::{BAD, DIM, GOOD, say},
 };
 
 const LIVE_KEY: &str = "CHARGEPROOF_LIVE_KEY";
@@ -126,7 +126,7 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
     bar
 }
 
-fn show(bar: &ProgressBar, so_far: SoFar) {
+fn show(bar: &ProgressBar, so_far: RunProgress) {
     if bar.is_hidden() {
         return;
     }

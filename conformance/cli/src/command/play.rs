@@ -26,8 +26,8 @@ use crate::{
     args::{Format, Play},
     files::{self, SCENARIO_MAX},
     remote::RemoteStage,
-    screen::{self, BAD, DIM, GOOD, PLACE, note, say},
     signals::{self, INTERRUPTED},
+    terminal::{self, BAD, DIM, GOOD, PLACE, note, say},
 };
 
 /// A scenario that came with the program.
@@ -42,7 +42,7 @@ include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
 
 /// A scenario to run, and the transcript that is expected.
 struct ScenarioFile {
-    /// The name for people: a path, or the name of a built-in scenario.
+    /// The name in reports: a path, or the name of a built-in scenario.
     name: String,
     text: String,
     transcript: Option<String>,
@@ -98,7 +98,7 @@ impl PlayResult {
         }
     }
 
-    /// 0 as expected, 1 it differs, 2 the scenario is wrong or the server could not be asked.
+    /// 0 as expected, 1 it differs, 2 the scenario is invalid or the server could not be reached.
     fn exit_code(&self) -> u8 {
         match self {
             PlayResult::AsWritten(_) | PlayResult::Played(_) | PlayResult::Blessed(_) => 0,
@@ -321,7 +321,7 @@ fn show(piece: &ScenarioFile, ending: &PlayResult, args: &Play) {
     if args.transcript
         && let Some(played) = ending.played()
     {
-        screen::print(screen::foreign(&played.transcript));
+        terminal::print(terminal::foreign(&played.transcript));
     }
     if ending.exit_code() != 0 {
         let seed = args.seed.map(|seed| format!(" --seed {seed}")).unwrap_or_default();
@@ -333,7 +333,7 @@ fn show(piece: &ScenarioFile, ending: &PlayResult, args: &Play) {
 
 fn show_diff(diff: &Diff) {
     for line in &diff.lines {
-        let text = screen::foreign(&line.text);
+        let text = terminal::foreign(&line.text);
         match line.sign {
             Sign::Hunk => say!("{PLACE}{text}{PLACE:#}"),
             Sign::Same => say!(" {text}"),

@@ -3,13 +3,13 @@
 mod deliveries;
 mod dialect;
 mod extended;
-mod mistakes;
 mod program;
 mod receiver;
 mod reports;
 mod robust;
 mod serve;
 mod settings;
+mod suggestions;
 mod support;
 mod sweep;
 mod trigger;

@@ -1,4 +1,4 @@
-//! Real sockets: what is caught is what was written.
+//! Tests over real sockets: the recorded bytes are the sent ones.
 
 use std::time::Duration;
 
@@ -11,7 +11,9 @@ use tokio::{
 use conformance_model::octets::Octets;
 
 use super::{BODY, NOW, keyring, signed};
-use crate::{Arrival, Bounds, Diagnosis, Given, Receiver, Reply, Settings, Turned, diagnose};
+use crate::{
+    Arrival, Bounds, Diagnosis, Receiver, ReceiverAnswer, RejectedRequest, Reply, Settings, diagnose,
+};
 
 /// Far longer than anything here takes: a hang becomes a failure.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -59,7 +61,7 @@ async fn a_request_is_caught_as_it_was_written() {
     let answer = send(&receiver, &post(&headers, BODY)).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     let Arrival::Caught(caught, given) = next(&mut receiver).await else { panic!("it was caught") };
-    assert_eq!(given, Given::Scripted(Reply::Status(200)));
+    assert_eq!(given, ReceiverAnswer::Scripted(Reply::Status(200)));
     assert_eq!((caught.method.as_str(), caught.path.as_str()), ("POST", "/hooks?a=%20b"));
     let names: Vec<&str> = caught.headers.iter().map(|(name, _)| name.as_str()).collect();
     let written = ["Host", "X-SERVICE-signature", "x-Odd", "X-Service-Event", "x-odd", "Content-Length"];
@@ -100,13 +102,13 @@ async fn answers_follow_the_script() {
         let answer = send(&receiver, &post("", "{}")).await;
         assert!(answer.starts_with(start) && answer.is_empty() == start.is_empty(), "{given:?}: {answer}");
         let Arrival::Caught(_, got) = next(&mut receiver).await else { panic!("it was caught") };
-        assert_eq!(got, Given::Scripted(given));
+        assert_eq!(got, ReceiverAnswer::Scripted(given));
     }
 }
 
 #[track_caller]
-fn check_turned(arrival: Arrival, expected: &Turned) {
-    assert_eq!(arrival, Arrival::Turned(expected.clone()));
+fn check_turned(arrival: Arrival, expected: &RejectedRequest) {
+    assert_eq!(arrival, Arrival::Rejected(expected.clone()));
 }
 
 #[tokio::test]
@@ -115,7 +117,7 @@ async fn another_method_is_not_caught() {
     let answer = send(&receiver, b"GET /hooks HTTP/1.1\r\nHost: h\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("allow: POST\r\n"), "{answer}");
     let (method, path) = ("GET".to_owned(), "/hooks".to_owned());
-    check_turned(next(&mut receiver).await, &Turned::Method { method, path });
+    check_turned(next(&mut receiver).await, &RejectedRequest::Method { method, path });
 }
 
 #[tokio::test]
@@ -127,7 +129,7 @@ async fn a_body_over_the_bound_is_refused_and_the_sender_reads_it() {
     assert!(matches!(next(&mut receiver).await, Arrival::Caught(..)));
     let answer = send(&receiver, &post("", &"x".repeat(bytes_max + 1))).await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
-    check_turned(next(&mut receiver).await, &Turned::BodyTooLarge { bytes_max });
+    check_turned(next(&mut receiver).await, &RejectedRequest::BodyTooLarge { bytes_max });
 }
 
 #[tokio::test]
@@ -136,16 +138,16 @@ async fn a_body_cut_short_is_not_caught() {
     let mut stream = connect(&receiver).await;
     stream.write_all(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n{}").await.unwrap();
     stream.shutdown().await.unwrap();
-    assert!(matches!(next(&mut receiver).await, Arrival::Turned(Turned::BodyCut { .. })));
+    assert!(matches!(next(&mut receiver).await, Arrival::Rejected(RejectedRequest::BodyCut { .. })));
 }
 
 #[tokio::test]
 async fn garbage_is_told_apart_from_tls_and_the_next_request_is_caught() {
     let mut receiver = start(Settings::default()).await;
     send(&receiver, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
-    check_turned(next(&mut receiver).await, &Turned::Tls);
+    check_turned(next(&mut receiver).await, &RejectedRequest::Tls);
     send(&receiver, b"\x00\xff nonsense\r\n\r\n").await;
-    assert!(matches!(next(&mut receiver).await, Arrival::Turned(Turned::NotHttp { .. })));
+    assert!(matches!(next(&mut receiver).await, Arrival::Rejected(RejectedRequest::NotHttp { .. })));
     // Somebody who only looks whether the port is open is no arrival.
     drop(connect(&receiver).await);
     send(&receiver, &post("", "{}")).await;
@@ -220,7 +222,7 @@ async fn a_handler_gets_the_raw_request_and_its_answer_goes_back() {
     assert!(request.starts_with("POST /local?x=1 HTTP/1.1\r\n"), "{request}");
     assert!(request.contains(&format!("x-service-signature: {}\r\n", signed(BODY))), "{request}");
     assert!(!request.contains("connection: close"), "{request}");
-    assert!(matches!(next(&mut receiver).await, Arrival::Caught(_, Given::Forwarded(418))));
+    assert!(matches!(next(&mut receiver).await, Arrival::Caught(_, ReceiverAnswer::Forwarded(418))));
 }
 
 #[tokio::test]
@@ -232,5 +234,5 @@ async fn a_handler_that_is_not_there_is_a_bad_gateway() {
     let mut receiver = start(Settings { forward_to, ..Settings::default() }).await;
     let answer = send(&receiver, &post("", BODY)).await;
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-    assert!(matches!(next(&mut receiver).await, Arrival::Caught(_, Given::NotForwarded(_))));
+    assert!(matches!(next(&mut receiver).await, Arrival::Caught(_, ReceiverAnswer::NotForwarded(_))));
 }

@@ -1,4 +1,4 @@
-//! Charges of a book: opened, paid, called off.
+//! Charges of a book: opening, payment, cancellation.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub(super) struct Quote {
 }
 
 impl Book {
-    /// Opens a charge as the API asks for it.
+    /// Opens a charge from an API request.
     pub(crate) fn create_charge(
         &mut self,
         context: &BookContext<'_>,
@@ -147,7 +147,7 @@ impl Book {
         Ok(Quote { rate, due, next })
     }
 
-    /// Cancels a charge. `reason` is nothing when the API asked for it.
+    /// Cancels a charge. `reason` is `None` for a request of the API.
     pub(crate) fn cancel_charge(
         &mut self,
         context: &BookContext<'_>,
@@ -235,8 +235,8 @@ impl Book {
         self.locks.first().map(|(end, _)| *end)
     }
 
-    /// Rate locks that have run out, until so much work is done: one for each lock, and one for each endpoint that may be
-    /// told of it. Says how much it was. A charge that is held open expires when nothing holds it any more.
+    /// Ends rate locks that have run out, up to a bound of work: one unit for each lock, and one for each endpoint that may
+    /// be notified. Returns the work done. A charge that is held open expires when the hold ends.
     pub(crate) fn end_locks(&mut self, context: &BookContext<'_>, work_max: u32) -> u32 {
         let told = |it: &Endpoint| u32::from(it.status == EndpointStatus::Enabled);
         let (each, mut work) = (1 + self.endpoints.iter().map(told).sum::<u32>(), 0_u32);
@@ -260,7 +260,7 @@ impl Book {
         self.charge(no).terms.asset.required_confirmations(self.mode)
     }
 
-    /// Moves a charge to where its status belongs, on every shelf it stands on.
+    /// Updates the status of a charge in every index that contains it.
     fn refile(&mut self, no: ChargeNo) {
         let charge = &self.charges[no.index()];
         let (class, link) = (charge.status() as usize, charge.terms.link);
@@ -274,7 +274,7 @@ impl Book {
         }
     }
 
-    /// Turns what a charge has to tell into events, and settles its invoice if it was paid.
+    /// Records the changes of a charge as events, and settles its invoice if it was paid.
     fn tell(&mut self, context: &BookContext<'_>, no: ChargeNo, told: Vec<ChargeChange>) {
         if told.is_empty() {
             return;

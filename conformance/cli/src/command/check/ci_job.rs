@@ -1,4 +1,4 @@
-//! `check --init github` and `--init gitlab`: a CI job that passes with what is at hand, and says what it leaves out.
+//! `check --init github` and `--init gitlab`: a CI job that passes with the available keys, and lists what it leaves out.
 
 use std::{env, fs, path::Path};
 
@@ -7,13 +7,13 @@ use conformance::Part;
 use super::keys::{LIVE_KEY, OTHER_ACCOUNT_KEY, REVOKED_KEY, SECOND_KEY, TEST_KEY};
 use crate::{
     Failure,
-    screen::{GOOD, say},
+    terminal::{GOOD, say},
 };
 
 /// A CI system: its name, the file of the job, the job, and what to do after it was written.
-type Host = (&'static str, &'static str, &'static str, &'static str);
+type CiSystem = (&'static str, &'static str, &'static str, &'static str);
 
-const HOSTS: [Host; 2] = [
+const CI_SYSTEMS: [CiSystem; 2] = [
     (
         "github",
         ".github/workflows/chargeproof.yml",
@@ -34,11 +34,11 @@ const OPTIONAL: [(&str, Part); 3] =
 
 /// Writes the job for the CI system of that name; `None` if there is none.
 pub(super) fn init(name: &Path) -> Option<Result<u8, Failure>> {
-    let host = HOSTS.iter().find(|(host, ..)| Path::new(host) == name)?;
+    let host = CI_SYSTEMS.iter().find(|(host, ..)| Path::new(host) == name)?;
     Some(write(host))
 }
 
-fn write((_, path, job, next): &Host) -> Result<u8, Failure> {
+fn write((_, path, job, next): &CiSystem) -> Result<u8, Failure> {
     let is_set = |name: &str| env::var(name).is_ok_and(|text| !text.is_empty());
     let (at_hand, missing): (Vec<_>, Vec<_>) = OPTIONAL.iter().partition(|(name, _)| is_set(name));
     let keys: Vec<&str> =

@@ -1,4 +1,4 @@
-//! Standard output and standard error: colours and progress where somebody sees them, and no panic when nobody reads.
+//! Standard output and standard error: colours and progress on terminals, and no panic on closed pipes.
 
 use std::{
     borrow::Cow,
@@ -28,14 +28,14 @@ const NOTE_TIME: Duration = Duration::from_millis(200);
 /// The error of writing to stdout, if there was one.
 static LOST: Mutex<Option<io::ErrorKind>> = Mutex::new(None);
 
-/// Prints a line on stdout. Colours are removed where nobody sees them. A failure is kept for [`finish`].
+/// Prints a line on stdout. Colours are removed unless it is a terminal. A failure is recorded for [`finish`].
 macro_rules! say {
-    () => { $crate::screen::print("\n") };
-    ($($part:tt)*) => { $crate::screen::print(format_args!("{}\n", format_args!($($part)*))) };
+    () => { $crate::terminal::print("\n") };
+    ($($part:tt)*) => { $crate::terminal::print(format_args!("{}\n", format_args!($($part)*))) };
 }
 /// Prints a line on stderr.
 macro_rules! note {
-    ($($part:tt)*) => { $crate::screen::print_error(format_args!("{}\n", format_args!($($part)*))) };
+    ($($part:tt)*) => { $crate::terminal::print_error(format_args!("{}\n", format_args!($($part)*))) };
 }
 pub(crate) use {note, say};
 
@@ -49,7 +49,7 @@ pub(crate) fn print_raw(text: &str) {
     keep(io::stdout().write_all(text.as_bytes()));
 }
 
-/// Prints text on stderr. If that fails there is nobody left to tell.
+/// Prints text on stderr. Failures are ignored.
 pub(crate) fn print_error(text: impl fmt::Display) {
     let _ = write!(anstream::stderr(), "{}", visible(&text.to_string()));
 }
@@ -116,7 +116,7 @@ pub(crate) fn finish(code: u8) -> u8 {
     }
 }
 
-/// Shows that something goes on, on a terminal.
+/// Shows a spinner on a terminal.
 pub(crate) fn spinner() -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -7,7 +7,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-/// Options that people look for in vain, and what to use instead.
+/// Options of other tools, and the option to use instead.
 const INSTEAD: [(&str, &str, &str); 5] = [
     ("check", "--key", "keys come from the environment: CHARGEPROOF_LIVE_KEY and CHARGEPROOF_TEST_KEY"),
     ("load", "--duration", "`--for 30s` sets the duration"),
@@ -53,7 +53,7 @@ fn leaf_of<'a>(command: &'a Command, argv: &[OsString]) -> &'a Command {
 fn example(command: &Command, part: &str) -> Option<String> {
     let help = command.get_after_help()?.to_string();
     let mut lines = help.lines().filter(|line| line.starts_with("  chargeproof ") && !line.ends_with('\\'));
-    // A comment stands behind two spaces.
+    // Two spaces precede a comment.
     lines.find(|line| line.contains(part)).and_then(|line| Some(line.trim().split("  ").next()?.to_owned()))
 }
 

@@ -49,7 +49,7 @@ pub(super) fn webhooks(
 ) -> Result<Webhooks, Failure> {
     let dialect = config.dialect.clone();
     let names = Names { header_prefix: dialect.header_prefix, user_agent: dialect.user_agent };
-    let occasion: Arc<dyn Occasion> = Arc::new(Everything { stage: Arc::clone(stage) });
+    let occasion: Arc<dyn Occasion> = Arc::new(AllEvents { stage: Arc::clone(stage) });
     let source = Source::Receiver {
         catch: Arc::clone(catch),
         receive_for: std::time::Duration::ZERO,
@@ -69,17 +69,17 @@ const ENDPOINTS: [(&str, Mode, &[&str], &str); 6] = [
 ];
 
 /// Causes an event of each type in both modes.
-struct Everything {
+struct AllEvents {
     stage: Arc<Mutex<RemoteStage>>,
 }
 
-impl fmt::Debug for Everything {
+impl fmt::Debug for AllEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Everything")
+        f.write_str("AllEvents")
     }
 }
 
-impl Everything {
+impl AllEvents {
     /// Talks to the built-in server beside the check. The stage has a runtime of its own, which may not be
     /// entered from within another.
     async fn talk<T: Send + 'static>(
@@ -94,7 +94,7 @@ impl Everything {
     }
 }
 
-impl Occasion for Everything {
+impl Occasion for AllEvents {
     fn cause<'a>(&'a self, catch: &'a Catch) -> Causing<'a> {
         Box::pin(async move {
             for (path, _, _, answers) in ENDPOINTS {

@@ -11,7 +11,7 @@ use simulator::{
     workload::Fault,
 };
 
-use super::{Group, Sum};
+use super::{FailureGroup, SweepTotals};
 use crate::shard::Shard;
 
 /// Rises when an older program would misread it.
@@ -20,16 +20,16 @@ const FORMAT: u32 = 1;
 /// Results of one or more shards of one sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Parts {
+pub(super) struct ShardResults {
     format: u32,
-    pub(super) sweep: Whole,
-    pub(super) parts: Vec<Part>,
+    pub(super) sweep: SweepSettings,
+    pub(super) parts: Vec<ShardResult>,
 }
 
 /// The settings that all shards of a sweep share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Whole {
+pub(super) struct SweepSettings {
     pub(super) program: String,
     pub(super) from: u64,
     pub(super) seeds: u64,
@@ -39,7 +39,7 @@ pub(super) struct Whole {
 /// The result of one shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Part {
+pub(super) struct ShardResult {
     pub(super) shard: u64,
     worlds: u64,
     beside: u64,
@@ -47,20 +47,20 @@ pub(super) struct Part {
     posts: u64,
     /// By the laws' numbers.
     checks: BTreeMap<u32, u64>,
-    failures: Vec<Failed>,
+    failures: Vec<FailedInvariant>,
     /// Fingerprints of its own worlds.
     pub(super) digests: BTreeMap<u64, String>,
     /// Fingerprints of its neighbour's.
     pub(super) overlap: BTreeMap<u64, String>,
     pub(super) differing: BTreeMap<u64, String>,
-    cells: Vec<Reached>,
+    cells: Vec<ReachedCell>,
     jobs: u64,
     took_us: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Failed {
+struct FailedInvariant {
     law: u32,
     shape: String,
     what: String,
@@ -70,24 +70,24 @@ struct Failed {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Reached {
+struct ReachedCell {
     event: String,
     situation: String,
     fault: Option<String>,
     first_seed: u64,
 }
 
-impl Parts {
-    pub(super) fn new(sweep: Whole, parts: Vec<Part>) -> Parts {
-        Parts { format: FORMAT, sweep, parts }
+impl ShardResults {
+    pub(super) fn new(sweep: SweepSettings, parts: Vec<ShardResult>) -> ShardResults {
+        ShardResults { format: FORMAT, sweep, parts }
     }
 
-    pub(super) fn read(text: &str) -> Result<Parts, String> {
-        let parts: Parts = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    pub(super) fn read(text: &str) -> Result<ShardResults, String> {
+        let parts: ShardResults = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if parts.format != FORMAT {
             return Err(format!("its format is {}; this program reads format {FORMAT}", parts.format));
         }
-        let within = |part: &&Part| !(1..=parts.sweep.shards).contains(&part.shard);
+        let within = |part: &&ShardResult| !(1..=parts.sweep.shards).contains(&part.shard);
         match parts.parts.iter().find(within) {
             Some(part) => Err(format!("it holds shard {} of {}", part.shard, parts.sweep.shards)),
             None => Ok(parts),
@@ -99,22 +99,22 @@ impl Parts {
     }
 }
 
-impl Part {
-    pub(super) fn of(shard: Shard, sum: &Sum, overlap: BTreeMap<u64, String>) -> Part {
-        let failed = |group: &Group| Failed {
+impl ShardResult {
+    pub(super) fn of(shard: Shard, sum: &SweepTotals, overlap: BTreeMap<u64, String>) -> ShardResult {
+        let failed = |group: &FailureGroup| FailedInvariant {
             law: group.breach.law.number(),
             shape: group.breach.shape.clone(),
             what: group.breach.what.clone(),
             first_seed: group.first,
             seeds: group.seeds,
         };
-        let reached = |(cell, seed): (Cell, u64)| Reached {
+        let reached = |(cell, seed): (Cell, u64)| ReachedCell {
             event: cell.kind.to_owned(),
             situation: cell.situation.as_str().to_owned(),
             fault: cell.fault.map(|fault| fault.as_str().to_owned()),
             first_seed: seed,
         };
-        Part {
+        ShardResult {
             shard: shard.index,
             worlds: sum.worlds,
             beside: sum.beside,
@@ -132,32 +132,32 @@ impl Part {
     }
 
     /// Returns `true` if every simulation of the shard ran; an interrupted run has fewer.
-    pub(super) fn is_whole(&self, sweep: &Whole) -> bool {
+    pub(super) fn is_whole(&self, sweep: &SweepSettings) -> bool {
         let shard = Shard { index: self.shard, of: sweep.shards };
         self.worlds >= shard.range(sweep.seeds).1
     }
 
     /// The same result, however long it took: a task that a CI system ran twice.
-    pub(super) fn same_as(&self, other: &Part) -> bool {
-        let timeless = |part: &Part| Part { jobs: 0, took_us: 0, ..part.clone() };
+    pub(super) fn same_as(&self, other: &ShardResult) -> bool {
+        let timeless = |part: &ShardResult| ShardResult { jobs: 0, took_us: 0, ..part.clone() };
         timeless(self) == timeless(other)
     }
 
-    /// Returns the rank by which one of two equal results is kept, whichever came first.
+    /// Returns the rank that selects one of two equal results, independent of their order.
     pub(super) fn haste(&self) -> (u64, u64) {
         (self.took_us, self.jobs)
     }
 
     /// Adds it to a sum. The error names what this program does not know.
-    pub(super) fn add_to(&self, sum: &mut Sum) -> Result<(), String> {
-        let mut other = Sum {
+    pub(super) fn add_to(&self, sum: &mut SweepTotals) -> Result<(), String> {
+        let mut other = SweepTotals {
             worlds: self.worlds,
             beside: self.beside,
             events: self.events,
             posts: self.posts,
             differing: self.differing.clone(),
             digests: self.digests.clone(),
-            ..Sum::default()
+            ..SweepTotals::default()
         };
         for (number, checks) in &self.checks {
             other.checks[law(*number)? as usize] = *checks;
@@ -170,7 +170,7 @@ impl Part {
                 at: None,
             };
             let place = (breach.law, breach.shape.clone());
-            let group = Group { breach, first: failed.first_seed, seeds: failed.seeds, saved: None };
+            let group = FailureGroup { breach, first: failed.first_seed, seeds: failed.seeds, saved: None };
             other.groups.insert(place, group);
         }
         let mut matrix = Matrix::default();
@@ -193,7 +193,7 @@ fn law(number: u32) -> Result<Law, String> {
         .ok_or_else(|| format!("there is no law {number} in this program"))
 }
 
-impl Reached {
+impl ReachedCell {
     fn read(&self) -> Result<Cell, String> {
         let unknown = |word: &str| format!("this program knows no `{word}`");
         let kind = EventType::ALL.map(EventType::as_str).into_iter().find(|kind| *kind == self.event);

@@ -1,4 +1,4 @@
-//! The life of a charge: state and input in, what happened out.
+//! The life cycle of a charge: state and input in, changes out.
 //!
 //! ```text
 //!              transfer confirmed, within tolerance
@@ -77,7 +77,7 @@ impl Charge {
         }
     }
 
-    /// A charge that was paid by one transfer at once, with so many confirmations: the sample of test deliveries.
+    /// A charge that was paid by one transfer, with this number of confirmations: the sample of test deliveries.
     pub(crate) fn sample_paid(
         now: Timestamp,
         code: Code,
@@ -155,8 +155,8 @@ impl Charge {
         told
     }
 
-    /// The transactions of `new` that stand in for one that is replaced at this moment, and the time that each keeps.
-    /// One stands in for one, and what an output is told twice to pay counts once.
+    /// The transactions of `new` that replace another one at this moment, and the time that each keeps.
+    /// Each replaces one, and an output that is reported twice counts once.
     fn fee_bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> Vec<(&'s str, Timestamp)> {
         let mut bumps: Vec<(&str, Timestamp)> = Vec::new();
         for (nth, &place) in replaced.iter().enumerate() {
@@ -296,7 +296,7 @@ impl Charge {
             Standing::OnTime => ChargeChange::PaymentDetected { txid: Arc::clone(&txid), amount },
             _ => ChargeChange::LatePayment { txid: Arc::clone(&txid), amount },
         });
-        // Most charges are paid at once: room for more would be a tenth of what is kept of them.
+        // Most charges have one payment: capacity for more would be a tenth of their memory.
         if self.transfers.is_empty() {
             self.transfers.reserve_exact(1);
         }
@@ -357,7 +357,7 @@ impl Charge {
         if self.counted().covers(self.terms.asset_amount, self.bounds.tolerance) {
             self.status = ChargeStatus::Paid;
             self.paid_at = self.transfers.iter().filter(|t| t.credited).filter_map(|t| t.confirmed_at).max();
-            // What was still on its way to an open charge is now more than was asked for.
+            // Transfers to an open charge that are still pending now exceed the amount due.
             for place in 0..self.transfers.len() {
                 if !self.transfers[place].credited && !self.was_sent_back(place) {
                     let transfer = &mut self.transfers[place];

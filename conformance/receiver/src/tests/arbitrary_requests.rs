@@ -1,4 +1,4 @@
-//! Whatever comes, it is judged: nothing a sender writes makes the judge panic.
+//! Property tests: no request makes the diagnosis panic.
 
 use proptest::prelude::*;
 use time::OffsetDateTime;

@@ -1,4 +1,10 @@
-//! Finds out what a signature signs: first as it should be, then with one fault, then with several.
+//! The search for the message and key of a signature: first the specified ones, then with one fault, then with several.
+//!
+//! [`find`] tries every candidate key on every candidate message and compares with the signatures of the header. The
+//! match with the fewest faults is the diagnosis: `<t>.<body>` signed with the secret without its prefix is one fault, a
+//! re-serialized body signed so is two.
+//!
+//! Must not contain: the rule that decides on a verdict, or text for users.
 
 use std::borrow::Cow;
 
@@ -11,35 +17,35 @@ use super::{
     header::{Claim, Header},
     keyring::Keyring,
     reason::{Encoding, Joined, Padding, Reason},
-    rewriting::{Original, Rewriting},
+    rewriting::{ParsedBody, Rewriting},
 };
 
-/// Larger bodies are neither written again nor searched for more than one fault: every try hashes the whole
-/// body, and indenting can make it many times as large.
+/// The largest body that is rewritten and searched for more than one fault: every try hashes the whole body, and
+/// indenting can multiply its size.
 const DEEP_SEARCH_BYTES_MAX: usize = 128 * 1024;
 const PREFIX: &str = "whsec_";
 
-/// A signature that fits, with the faults under which it does.
-pub(super) struct Fit<'a> {
+/// A matching message and key, with their faults.
+pub(super) struct SignatureMatch<'a> {
     /// The name of the secret.
     pub(super) secret: &'a str,
     pub(super) faults: Vec<Reason>,
 }
 
-/// Searches the claim and the reading of it with the fewest faults.
+/// Returns the match with the fewest faults.
 pub(super) fn find<'a>(
     header: &Header<'_>,
     delivery: Option<&str>,
     body: &[u8],
     keyring: &'a Keyring,
-) -> Option<Fit<'a>> {
+) -> Option<SignatureMatch<'a>> {
     let messages = messages(header, delivery, body);
     let keys = keys(keyring);
     let search = Search { header };
     let exact = |key: &&Key<'_>| key.fault.is_none();
     let (right, wrong): (Vec<_>, Vec<_>) = keys.iter().partition(exact);
     let (plain, changed) = messages.split_at(messages.iter().take_while(|it| it.faults.is_empty()).count());
-    // Own secrets come before the other mode's in the list.
+    // Own secrets precede the other mode's in the list.
     search
         .among(&right, plain)
         .or_else(|| search.among(&wrong, plain))
@@ -51,13 +57,13 @@ pub(super) fn find<'a>(
         })
 }
 
-/// A text of bytes that may have been signed.
+/// A candidate for the signed message.
 struct Message<'a> {
     parts: Vec<Cow<'a, [u8]>>,
     faults: Vec<Reason>,
 }
 
-/// A key that may have been used.
+/// A candidate for the key.
 struct Key<'a> {
     secret: &'a str,
     bytes: Vec<u8>,
@@ -70,7 +76,7 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    fn among<'a>(&self, keys: &[&Key<'a>], messages: &[Message<'_>]) -> Option<Fit<'a>> {
+    fn among<'a>(&self, keys: &[&Key<'a>], messages: &[Message<'_>]) -> Option<SignatureMatch<'a>> {
         let mut tries = messages.iter().flat_map(|message| keys.iter().map(move |key| (message, *key)));
         tries.find_map(|(message, key)| {
             let mut mac = Hmac::<Sha256>::new_from_slice(&key.bytes).expect("HMAC takes a key of any length");
@@ -79,8 +85,8 @@ impl Search<'_> {
         })
     }
 
-    /// The hash of secret and message, in either order.
-    fn hash<'a>(&self, keys: &[&Key<'a>], message: &Message<'_>) -> Option<Fit<'a>> {
+    /// Tries the plain hash of secret and message, in either order.
+    fn hash<'a>(&self, keys: &[&Key<'a>], message: &Message<'_>) -> Option<SignatureMatch<'a>> {
         keys.iter().find_map(|key| {
             let mut before = Sha256::new_with_prefix(&key.bytes);
             let mut behind = Sha256::new();
@@ -95,20 +101,19 @@ impl Search<'_> {
         })
     }
 
-    fn fit<'a>(&self, key: &Key<'a>, mac: &[u8; 32], faults: &[Reason]) -> Option<Fit<'a>> {
+    fn fit<'a>(&self, key: &Key<'a>, mac: &[u8; 32], faults: &[Reason]) -> Option<SignatureMatch<'a>> {
         let fits = |claim: &&Claim| bool::from(claim.mac.ct_eq(mac));
         let claims = || self.header.claims.iter().filter(fits);
-        // The same signature may stand there twice, once rightly written.
+        // The header may contain the same signature twice, once correctly encoded.
         let claim = claims().find(|claim| claim.fault.is_none()).or_else(|| claims().next())?;
         let other_mode = key.other_mode.then(|| Reason::OtherMode { secret: key.secret.to_owned() });
         let of_key = key.fault.iter().cloned().chain(other_mode);
         let faults = claim.fault.iter().chain(faults).cloned().chain(of_key).collect();
-        Some(Fit { secret: key.secret, faults })
+        Some(SignatureMatch { secret: key.secret, faults })
     }
 }
 
-/// Returns the candidates for the signed message: first the right one, then those with one fault, then those with
-/// two.
+/// Returns the candidates for the signed message: the specified one, then those with one fault, then those with two.
 fn messages<'a>(header: &Header<'a>, delivery: Option<&'a str>, body: &'a [u8]) -> Vec<Message<'a>> {
     let mut messages = Vec::new();
     let mut add = |parts: &[&'a [u8]], faults: &[Reason]| {
@@ -140,7 +145,7 @@ fn messages<'a>(header: &Header<'a>, delivery: Option<&'a str>, body: &'a [u8]) 
         return messages;
     }
     let mut second = Vec::new();
-    let original = Original::new(body);
+    let original = ParsedBody::new(body);
     for (text, how) in Rewriting::ALL.into_iter().filter_map(|how| Some((original.rewritten(how)?, how))) {
         let rewritten = Reason::BodyRewritten { how };
         if let Some(time) = time {
@@ -151,7 +156,7 @@ fn messages<'a>(header: &Header<'a>, delivery: Option<&'a str>, body: &'a [u8]) 
             let parts = vec![seconds.clone().into(), b".".into(), text.clone().into()];
             second.push(Message { parts, faults: vec![Reason::TimeSignedInSeconds, rewritten.clone()] });
         }
-        // The signature of nothing at all says nothing.
+        // The signature of an empty message proves nothing.
         if how != Rewriting::Empty {
             second.push(Message { parts: vec![text.into()], faults: vec![Reason::BodyOnly, rewritten] });
         }
@@ -173,7 +178,7 @@ fn keys(keyring: &Keyring) -> Vec<Key<'_>> {
         add(text.as_bytes(), None);
         let trimmed = text.trim();
         if trimmed != text {
-            add(trimmed.as_bytes(), Some(Reason::SecretPadded { whose: Padding::Given }));
+            add(trimmed.as_bytes(), Some(Reason::SecretPadded { whose: Padding::ReceiverAnswer }));
         }
         for end in ["\n", "\r\n", " "] {
             add(format!("{trimmed}{end}").as_bytes(), Some(Reason::SecretPadded { whose: Padding::Sender }));

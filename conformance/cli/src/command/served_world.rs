@@ -24,7 +24,7 @@ pub(super) struct ServedWorld {
 }
 
 /// The objects made on the way to an event.
-pub(super) struct Made {
+pub(super) struct CreatedObjects {
     pub(super) charge: Option<String>,
     pub(super) invoice: Option<String>,
     /// Events about these, and attempts to deliver them that have ended already.
@@ -53,7 +53,7 @@ impl ServedWorld {
     }
 
     /// Makes an event happen.
-    pub(super) fn make(&mut self, kind: EventType, terms: &Terms) -> Result<Made, Failure> {
+    pub(super) fn make(&mut self, kind: EventType, terms: &Terms) -> Result<CreatedObjects, Failure> {
         let before = self.ask("GET", "/sandbox", "")?["happenings"].as_u64().unwrap_or_default();
         let given = self.follow(recipe(kind), terms)?;
         let told = self.ask("GET", &format!("/sandbox/happenings?after={before}"), "")?;
@@ -82,7 +82,7 @@ impl ServedWorld {
                 kind.as_str()
             )));
         }
-        Ok(Made { charge, invoice, happened })
+        Ok(CreatedObjects { charge, invoice, happened })
     }
 
     /// Makes these calls; the terms and what the answers gave.

@@ -1,4 +1,4 @@
-//! The head of a request as it came over the wire. The HTTP library folds names and regroups headers.
+//! The raw head of a request. The HTTP library normalizes names and regroups headers.
 
 use std::{
     io,
@@ -11,21 +11,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use conformance_model::octets::Octets;
 
-/// A stream of which the first bytes are kept. It carries one request, so they are that request's head.
-pub(super) struct Tap<S> {
+/// A stream whose first bytes are stored. It carries one request, so they are that request's head.
+pub(super) struct HeadCapture<S> {
     stream: S,
     head: Head,
     room: usize,
 }
 
-/// The head that the tap kept, shared with the reader of the request.
+/// The stored head, shared with the reader of the request.
 #[derive(Clone, Default)]
 pub(super) struct Head(Arc<Mutex<Vec<u8>>>);
 
-impl<S> Tap<S> {
-    /// Keeps at most `bytes_max`.
-    pub(super) fn new(stream: S, bytes_max: usize) -> Tap<S> {
-        Tap { stream, head: Head::default(), room: bytes_max }
+impl<S> HeadCapture<S> {
+    /// Stores at most `bytes_max`.
+    pub(super) fn new(stream: S, bytes_max: usize) -> HeadCapture<S> {
+        HeadCapture { stream, head: Head::default(), room: bytes_max }
     }
 
     pub(super) fn head(&self) -> Head {
@@ -48,7 +48,7 @@ impl Head {
         self.bytes().is_empty()
     }
 
-    /// Method and target as the first line has them.
+    /// Returns method and target, verbatim.
     pub(super) fn request_line(&self) -> (String, String) {
         let bytes = self.bytes();
         let line = lines(&bytes).next().unwrap_or_default();
@@ -56,7 +56,7 @@ impl Head {
         (words.next().unwrap_or_default(), words.next().unwrap_or_default())
     }
 
-    /// The headers in their order and letters.
+    /// Returns the headers in their order, verbatim.
     pub(super) fn headers(&self) -> Vec<(String, Octets)> {
         let bytes = self.bytes();
         lines(&bytes)
@@ -71,13 +71,13 @@ impl Head {
     }
 }
 
-/// Empty lines before a request are allowed, and mean nothing.
+/// Returns the lines of a head. Empty lines before a request are allowed and skipped.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let start = bytes.iter().position(|b| !b"\r\n".contains(b)).unwrap_or(bytes.len());
     bytes[start..].split(|&b| b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Tap<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for HeadCapture<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -95,7 +95,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Tap<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Tap<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for HeadCapture<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }

@@ -1,4 +1,4 @@
-//! The sum of the simulations of a sweep: what was run, what broke, what met what. Pure.
+//! The totals of a sweep: simulations, failures by kind, coverage. Pure.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -11,31 +11,31 @@ use simulator::{
 use crate::signals::INTERRUPTED;
 
 /// Failures of one invariant and shape.
-pub(super) struct Group {
+pub(super) struct FailureGroup {
     pub(super) breach: Breach,
     /// The first seed, which is shrunk.
     pub(super) first: u64,
     pub(super) seeds: u64,
-    pub(super) saved: Option<Saved>,
+    pub(super) saved: Option<SavedScenario>,
 }
 
 /// A failure, shrunk to a scenario.
-pub(super) struct Saved {
+pub(super) struct SavedScenario {
     pub(super) path: PathBuf,
     pub(super) steps: usize,
     pub(super) attempts: u32,
 }
 
-/// The sum of all simulations.
+/// The totals of all simulations.
 #[derive(Default)]
-pub(super) struct Sum {
+pub(super) struct SweepTotals {
     pub(super) worlds: u64,
     pub(super) beside: u64,
     pub(super) events: u64,
     pub(super) posts: u64,
     pub(super) checks: [u64; Law::ALL.len()],
     pub(super) matrix: Matrix,
-    pub(super) groups: BTreeMap<(Law, String), Group>,
+    pub(super) groups: BTreeMap<(Law, String), FailureGroup>,
     /// Simulations that came out differently when they were run again.
     pub(super) differing: BTreeMap<u64, String>,
     /// Digests of simulations that were run twice.
@@ -49,7 +49,7 @@ pub(super) struct Sum {
     pub(super) fault: Option<&'static DemoFault>,
 }
 
-impl Sum {
+impl SweepTotals {
     /// Adds what came of a seed.
     pub(super) fn add(&mut self, seed: u64, verdict: Verdict) {
         self.worlds += 1;
@@ -71,7 +71,7 @@ impl Sum {
         // What follows a first breach is often its consequence.
         if let Some(breach) = verdict.findings.breaches.into_iter().next() {
             let place = (breach.law, breach.shape.clone());
-            let group = self.groups.entry(place).or_insert(Group {
+            let group = self.groups.entry(place).or_insert(FailureGroup {
                 breach: breach.clone(),
                 first: seed,
                 seeds: 0,
@@ -85,7 +85,7 @@ impl Sum {
     }
 
     /// Adds what others ran.
-    pub(super) fn absorb(&mut self, other: Sum) {
+    pub(super) fn absorb(&mut self, other: SweepTotals) {
         self.worlds += other.worlds;
         self.beside += other.beside;
         self.events += other.events;

@@ -1,4 +1,4 @@
-//! Webhook endpoints of a book, and what is posted to them.
+//! Webhook endpoints of a book, and the deliveries to them.
 
 use std::{collections::BTreeSet, sync::Arc};
 
