@@ -19,6 +19,7 @@ mod dist;
 mod fleet;
 mod frameworks;
 mod gateways;
+mod handlers;
 mod hostile;
 mod mcp_conformance;
 mod mcp_sdks;
@@ -65,6 +66,7 @@ tasks:
   mcp-conformance [...]  run the protocol's own suite on the served /mcp; options go to it (needs node and npm)
   mcp-sdks             call the served /mcp with the protocol's official clients (needs node and npm, python3)
   fleet                validate the fleet's files, and sweep on two Slurm nodes, one killed (needs python3, Slurm, root)
+  handlers             try the webhook handlers of /docs (needs python3, node, php, go; skips what is missing)
   worlds               run suites in pytest, vitest and node:test with the packages' sources (needs python3, node)
   pictures             take the README's screenshots anew from the running program (needs chromium)
   dist                 build what is published for this platform, and try it; `dist --help`
@@ -128,10 +130,13 @@ fn main() -> ExitCode {
         ["mcp-sdks"] => root().and_then(|root| mcp_sdks::run(&root)),
         ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
         ["fleet"] => root().and_then(|root| fleet::run(&root)),
+        ["handlers"] => root().and_then(|root| handlers::run(&root)),
         ["worlds"] => root().and_then(|root| worlds::run(&root)),
-        [task @ ("pictures" | "openapi" | "mcp-sdks" | "fleet" | "worlds" | "tidy"), extra, ..] => {
-            Err(format!("`{extra}` is not an option; `{task}` takes none"))
-        }
+        [
+            task @ ("pictures" | "openapi" | "mcp-sdks" | "fleet" | "worlds" | "handlers" | "tidy"),
+            extra,
+            ..,
+        ] => Err(format!("`{extra}` is not an option; `{task}` takes none")),
         [other, ..] => Err(format!("`{other}` is not a task")),
     };
     match verdict {

@@ -23,6 +23,7 @@ mod answer;
 mod backend;
 mod body;
 mod clock;
+mod compression;
 mod config;
 mod connection;
 mod descriptors;

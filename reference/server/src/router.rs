@@ -23,7 +23,7 @@ use crate::{
     answer::{self, Answer, Content},
     backend::Backend,
     body::RequestBody,
-    forwards,
+    compression, forwards,
     gate::{self, Ends},
     log::Exchange,
     metrics::Metrics,
@@ -84,7 +84,7 @@ impl Area {
             ("", None) => Some(Area::Index),
             ("healthz", None) => Some(Area::Health),
             ("metrics", None) => Some(Area::Metrics),
-            ("docs", None) => Some(Area::Docs),
+            ("docs", _) => Some(Area::Docs),
             ("openapi.json", None) => Some(Area::Document),
             #[cfg(feature = "mcp")]
             ("mcp", None) => Some(Area::Mcp),
@@ -204,7 +204,11 @@ impl Router {
             Area::Asset | Area::Index | Area::Health | Area::Metrics | Area::Document | Area::Docs => {
                 return match area {
                     _ if !matches!(head.method, Method::GET | Method::HEAD) => Err(Refusal::ReadOnly),
-                    Area::Docs => pages::docs::docs(&call, &self.docs, &self.document),
+                    Area::Docs => pages::docs::docs(&call, &self.docs, &self.document)
+                        .map(|answer| compression::compress(answer, &head.headers)),
+                    Area::Document | Area::Asset => {
+                        self.page(&area, &asked).map(|answer| compression::compress(answer, &head.headers))
+                    }
                     Area::Index if home::wants_page(head) => home::home(&call),
                     _ => self.page(&area, &asked),
                 };

@@ -254,6 +254,7 @@ pub(crate) fn asset(path: &str) -> Result<Answer, Refusal> {
         &hosted::HOSTED_CSS,
         &hosted::HOSTED_JS,
         &dashboard::DASHBOARD_CSS,
+        &docs::DOCS_CSS,
         &docs::DOCS_JS,
     ];
     let asset = all.into_iter().find(|asset| asset.file() == file).ok_or(Refusal::NotFound)?;
