@@ -38,7 +38,7 @@ mod tools;
 mod worlds;
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -73,6 +73,22 @@ tasks:
 
 steps of ci, in their order:
 ";
+
+/// Runs a task on the workspace. Returns `true` if it succeeds.
+type PlainTask = fn(&Path) -> Result<bool, String>;
+
+/// A task that takes no options; `None` for other names.
+fn without_options(task: &str) -> Option<PlainTask> {
+    match task {
+        "pictures" => Some(pictures::run),
+        "openapi" => Some(openapi::run),
+        "mcp-sdks" => Some(mcp_sdks::run),
+        "fleet" => Some(fleet::run),
+        "handlers" => Some(handlers::run),
+        "worlds" => Some(worlds::run),
+        _ => None,
+    }
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -124,19 +140,13 @@ fn main() -> ExitCode {
         ["gateways", ref rest @ ..] => gateways::GatewayOptions::read(rest)
             .and_then(|options| root().and_then(|root| gateways::run(&root, &options))),
         ["dist", ref rest @ ..] => root().and_then(|root| dist::run(&root, rest)),
-        ["pictures"] => root().and_then(|root| pictures::run(&root)),
-        ["openapi"] => root().and_then(|root| openapi::run(&root)),
         ["mcp-conformance", ref rest @ ..] => root().and_then(|root| mcp_conformance::run(&root, rest)),
-        ["mcp-sdks"] => root().and_then(|root| mcp_sdks::run(&root)),
         ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
-        ["fleet"] => root().and_then(|root| fleet::run(&root)),
-        ["handlers"] => root().and_then(|root| handlers::run(&root)),
-        ["worlds"] => root().and_then(|root| worlds::run(&root)),
-        [
-            task @ ("pictures" | "openapi" | "mcp-sdks" | "fleet" | "worlds" | "handlers" | "tidy"),
-            extra,
-            ..,
-        ] => Err(format!("`{extra}` is not an option; `{task}` takes none")),
+        ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
+        [task, ref rest @ ..] if let Some(run) = without_options(task) => match rest {
+            [] => root().and_then(|root| run(&root)),
+            [extra, ..] => Err(format!("`{extra}` is not an option; `{task}` takes none")),
+        },
         [other, ..] => Err(format!("`{other}` is not a task")),
     };
     match verdict {
