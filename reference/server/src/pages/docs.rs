@@ -39,9 +39,9 @@ pub(super) static DOCS_JS: Asset = Asset::js("docs", include_str!("../../templat
 
 /// The page's content, read from the document once.
 #[derive(Default)]
-pub(crate) struct Docs(OnceLock<Content>);
+pub(crate) struct Docs(OnceLock<DocsContent>);
 
-struct Content {
+struct DocsContent {
     webhooks: Webhooks,
     sections: Vec<Section>,
 }
@@ -94,7 +94,7 @@ fn prose(value: &Value) -> String {
 #[template(path = "docs.html")]
 struct DocsPage<'a> {
     site: &'a Site,
-    content: &'a Content,
+    content: &'a DocsContent,
     language: Language,
     /// `true` if the caller may use the sandbox, and so try the calls on the page.
     may_try: bool,
@@ -132,7 +132,7 @@ pub(crate) fn docs(call: &Call<'_>, docs: &Docs, document: &Document) -> Result<
     let content = docs.0.get_or_init(|| {
         let document = serde_json::from_str(&document.at(WRITTEN_FOR)).expect("the document is JSON");
         let reader = Reader { document };
-        Content { webhooks: Webhooks::read(&reader), sections: reader.sections() }
+        DocsContent { webhooks: Webhooks::read(&reader), sections: reader.sections() }
     });
     if let Some(rest) = call.path.strip_prefix("/docs/") {
         let handler = rest.strip_prefix("handlers/").and_then(|name| content.webhooks.handler(name));

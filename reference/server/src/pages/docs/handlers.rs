@@ -1,7 +1,7 @@
 //! Complete webhook handlers in several languages, which `cargo xtask handlers` runs.
 
 /// A file with a webhook handler.
-pub(crate) struct Handler {
+pub(crate) struct HandlerSource {
     pub(crate) framework: &'static str,
     /// The name of the file under `/docs/handlers`.
     pub(crate) file: &'static str,
@@ -14,32 +14,32 @@ pub(crate) struct Handler {
 const PYTHON: (&str, &str) = (include_str!("../../../templates/verify/verify.py"), "def verify");
 const COMMENT: &str = "// Returns true";
 
-pub(crate) const HANDLERS: [Handler; 5] = [
-    Handler {
+pub(crate) const HANDLERS: [HandlerSource; 5] = [
+    HandlerSource {
         framework: "Flask",
         file: "flask_hooks.py",
         text: include_str!("../../../templates/handlers/flask_hooks.py"),
         verify: PYTHON,
     },
-    Handler {
+    HandlerSource {
         framework: "FastAPI",
         file: "fastapi_hooks.py",
         text: include_str!("../../../templates/handlers/fastapi_hooks.py"),
         verify: PYTHON,
     },
-    Handler {
+    HandlerSource {
         framework: "Express",
         file: "express_hooks.js",
         text: include_str!("../../../templates/handlers/express_hooks.js"),
         verify: (include_str!("../../../templates/verify/verify.js"), COMMENT),
     },
-    Handler {
+    HandlerSource {
         framework: "PHP",
         file: "hooks.php",
         text: include_str!("../../../templates/handlers/hooks.php"),
         verify: (include_str!("../../../templates/verify/verify.php"), COMMENT),
     },
-    Handler {
+    HandlerSource {
         framework: "Go (net/http)",
         file: "hooks.go",
         text: include_str!("../../../templates/handlers/hooks.go"),
@@ -47,7 +47,7 @@ pub(crate) const HANDLERS: [Handler; 5] = [
     },
 ];
 
-impl Handler {
+impl HandlerSource {
     /// The whole file. `signature` is the name of the header that carries the signature.
     pub(crate) fn text(&self, signature: &str) -> String {
         let (sample, start) = self.verify;
