@@ -135,6 +135,7 @@ impl Incoming {
         self.bytes.extend_from_slice(more);
     }
 
+    #[cfg(feature = "tokio")]
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::connection::ask;
+use crate::message::{Message, Request};
+
 /// The longest time to wait for something that should come.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The time between two looks at a condition.
@@ -49,7 +52,7 @@ impl Running {
         let mut child = spawned.map_err(|error| format!("cannot start {command:?}: {error}"))?;
         let lines = child.stdout.take().map(BufReader::new);
         let mut running = Running { child, lines, ready: Value::Null, first_line: String::new() };
-        running.first_line = running.line().map_err(|why| format!("{command:?}: {why}"))?;
+        running.first_line = running.read_line().map_err(|why| format!("{command:?}: {why}"))?;
         running.ready = serde_json::from_str(&running.first_line).unwrap_or_default();
         Ok(running)
     }
@@ -94,11 +97,38 @@ impl Running {
         self.ready[name].as_str().unwrap_or_else(|| panic!("no {name} in {}", self.first_line))
     }
 
-    /// The next line of its output.
+    /// The next line of its output, as JSON.
     ///
-    /// # Errors
-    /// It ended.
-    pub fn line(&mut self) -> Result<String, String> {
+    /// # Panics
+    /// It ended, or the line is not JSON.
+    #[track_caller]
+    pub fn line(&mut self) -> Value {
+        let line = self.read_line().unwrap_or_else(|why| panic!("{why}"));
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    /// The answer to a request to the served reference, over a connection of its own.
+    ///
+    /// # Panics
+    /// It does not answer.
+    #[track_caller]
+    pub fn ask(&self, method: &str, path: &str, key: Option<&str>, body: &str) -> Message {
+        let host = self.word("address");
+        let request = Request { method, key, body, host, ..Request::get(path) };
+        ask(host, request).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    /// The JSON of an answer that is a success.
+    ///
+    /// # Panics
+    /// It is none.
+    #[track_caller]
+    pub fn post(&self, path: &str, key: Option<&str>, body: &Value) -> Value {
+        let answer = self.ask("POST", path, key, &body.to_string());
+        answer.success().unwrap_or_else(|why| panic!("POST {path}: {why}"))
+    }
+
+    fn read_line(&mut self) -> Result<String, String> {
         let mut line = String::new();
         let lines = self.lines.as_mut().ok_or("its output is not read")?;
         let read = lines.read_line(&mut line).map_err(|error| error.to_string())?;
@@ -116,6 +146,16 @@ impl Running {
     /// Returns its status once it ends; `None` if it does not in time.
     pub fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
         wait_until(patience, || self.child.try_wait().ok().flatten())
+    }
+
+    /// Stops it by `TERM`. Returns the exit code.
+    ///
+    /// # Panics
+    /// It does not end in time.
+    #[track_caller]
+    pub fn stop(&mut self) -> Option<i32> {
+        self.signal("TERM").expect("it runs");
+        self.wait(PATIENCE).expect("it ends").code()
     }
 
     /// Returns `true` if it still runs.

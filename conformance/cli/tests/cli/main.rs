@@ -1,5 +1,6 @@
 //! The program as a user runs it: real processes, real sockets, real files. One binary, so that it is linked once.
 
+mod cases;
 mod deliveries;
 mod dialect;
 mod extended;

@@ -5,8 +5,12 @@ use std::path::Path;
 use std::process::Output;
 
 use serde_json::Value;
+use testkit::Running;
 
-use crate::support::{Running, program, read, run, text};
+use crate::{
+    cases::check_cases,
+    support::{program, read, run, serve, text},
+};
 
 const FORMATS: [(&str, &str); 6] = [
     ("text", "checks reported"),
@@ -70,36 +74,16 @@ fn a_baseline_entry_for_what_holds_fails_the_run_and_is_named() {
     assert!(text(&output.stdout).contains("account.served holds now; take its entry out"));
 }
 
-#[track_caller]
-fn check_refused(arguments: &[&str], part: &str) {
-    let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join("notes.txt"), "Milk, bread.").unwrap();
-    fs::write(directory.path().join("other.json"), "{}").unwrap();
-    fs::create_dir(directory.path().join("there")).unwrap();
-    let output = run(directory.path(), arguments);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains(part), "{part:?} in {said}");
-    assert_eq!(text(&output.stdout), "", "nothing is reported");
-}
-
 #[test]
 fn what_cannot_be_read_or_written_is_told_before_anything_is_asked() {
-    check_refused(&["judge", "none.json"], "`none.json` can't be read");
-    check_refused(&["judge", "notes.txt"], "`notes.txt` is no recording of `chargeproof check --record`");
-    check_refused(&["judge", "other.json"], "`other.json` is no recording");
-    check_refused(&["check", "--record", "nowhere/run.json"], "`nowhere` is not a directory");
-    check_refused(&["check", "--report", "html=there"], "it is a directory");
-    check_refused(&["check", "--report", "html"], "takes FORMAT=FILE such as html=report.html");
-    check_refused(&["check", "--report", "pdf=x"], "text, json, junit, markdown, html, github");
-    check_refused(&["check", "--cacert", "ca.pem"], "name its URL");
+    check_cases("reports");
 }
 
 #[test]
 fn no_key_of_a_served_target_is_in_any_file() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    let served = Running::serve(here, &["--seed", "3"]);
+    let served = serve(here, &["--seed", "3"]);
     let output = program(here)
         .env("CHARGEPROOF_LIVE_KEY", served.word("live_key"))
         .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
@@ -148,7 +132,7 @@ fn two_recordings_are_compared() {
 fn a_server_compared_with_itself_does_not_differ() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    let served = Running::serve(here, &["--demo", "--rate-limit", "off"]);
+    let served = serve(here, &["--demo", "--rate-limit", "off"]);
     let output = program(here)
         .env("CHARGEPROOF_LIVE_KEY", served.word("live_key"))
         .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
@@ -188,10 +172,10 @@ fn the_job_of_init_passes_on_a_fresh_server_and_the_demo_leaves_no_gap() {
         assert!(["KEYS", "WITHOUT", "COMMAND"].iter().all(|it| !job.contains(it)), "{job}");
         let line = job.lines().find_map(|line| line.find("chargeproof check \"").map(|at| &line[at..]));
         let command = line.expect("a command");
-        let fresh = run_job(here, command, &Running::serve(here, &[]));
+        let fresh = run_job(here, command, &serve(here, &[]));
         assert_eq!(fresh.status.code(), Some(0), "{}", text(&fresh.stdout));
         let strict = command.replace(" --accept incomplete", "").replace(" --format github", "");
-        let demo = run_job(here, &strict, &Running::serve(here, &["--demo"]));
+        let demo = run_job(here, &strict, &serve(here, &["--demo"]));
         assert_eq!(demo.status.code(), Some(0), "{}", text(&demo.stdout));
         assert!(
             text(&demo.stdout).contains("--without revoked, second, other, inserts, webhooks"),

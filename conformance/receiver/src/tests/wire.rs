@@ -1,10 +1,12 @@
 //! Tests over real sockets: the recorded bytes are the sent ones.
 
-use std::time::Duration;
+use std::{ops::ControlFlow, time::Duration};
 
+use testkit::Message;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
+    sync::mpsc,
     time::timeout,
 };
 
@@ -189,47 +191,36 @@ async fn a_stopped_receiver_gives_out_what_it_has_and_takes_nothing_more() {
     assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), None);
 }
 
-/// A handler that answers one request with this text, and gives back what it read.
-async fn handler(answer: &'static str) -> (String, tokio::task::JoinHandle<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}/local?x=1", listener.local_addr().unwrap());
-    let read = tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        let mut request = String::new();
-        while !request.ends_with(BODY) {
-            let mut bytes = [0; 4096];
-            let count = stream.read(&mut bytes).await.unwrap();
-            assert_ne!(count, 0, "{request}");
-            request.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
-        }
-        stream.write_all(answer.as_bytes()).await.unwrap();
-        request
+/// A handler that answers each request with this text. Returns its address, and the requests that it got.
+fn handler(answer: &'static str) -> (String, mpsc::UnboundedReceiver<Message>) {
+    let (sender, requests) = mpsc::unbounded_channel();
+    let address = testkit::serve(move |request, connection| {
+        sender.send(request.clone()).expect("the test listens");
+        connection.send(answer).map(ControlFlow::Break)
     });
-    (address, read)
+    (format!("http://{}/local?x=1", address.unwrap()), requests)
 }
 
 #[tokio::test]
 async fn a_handler_gets_the_raw_request_and_its_answer_goes_back() {
-    let (address, read) =
-        handler("HTTP/1.1 418 Teapot\r\nX-Handler: yes\r\nContent-Length: 2\r\n\r\nno").await;
+    let (address, mut requests) =
+        handler("HTTP/1.1 418 Teapot\r\nX-Handler: yes\r\nContent-Length: 2\r\n\r\nno");
     let forward_to = Some(address.parse().unwrap());
     let mut receiver = start(Settings { forward_to, ..Settings::default() }).await;
     let headers = format!("X-Service-Signature: {}\r\nConnection: close\r\n", signed(BODY));
     let answer = send(&receiver, &post(&headers, BODY)).await;
     assert!(answer.starts_with("HTTP/1.1 418 ") && answer.ends_with("\r\n\r\nno"), "{answer}");
     assert!(answer.contains("x-handler: yes\r\n"), "{answer}");
-    let request = timeout(PATIENCE, read).await.unwrap().unwrap();
-    assert!(request.starts_with("POST /local?x=1 HTTP/1.1\r\n"), "{request}");
-    assert!(request.contains(&format!("x-service-signature: {}\r\n", signed(BODY))), "{request}");
-    assert!(!request.contains("connection: close"), "{request}");
+    let request = timeout(PATIENCE, requests.recv()).await.unwrap().unwrap();
+    assert_eq!((request.start.as_str(), request.body.as_str()), ("POST /local?x=1 HTTP/1.1", BODY));
+    assert_eq!(request.header("x-service-signature"), Some(signed(BODY).as_str()), "{request:?}");
+    assert_eq!(request.header("connection"), None, "{request:?}");
     assert!(matches!(next(&mut receiver).await, Arrival::Caught(_, ReceiverAnswer::Forwarded(418))));
 }
 
 #[tokio::test]
 async fn a_handler_that_is_not_there_is_a_bad_gateway() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
+    let address = format!("http://{}", testkit::free_address().unwrap());
     let forward_to = Some(address.parse().unwrap());
     let mut receiver = start(Settings { forward_to, ..Settings::default() }).await;
     let answer = send(&receiver, &post("", BODY)).await;

@@ -1,11 +1,9 @@
 //! Pages for browsers and JSON for programs, chosen by the request's headers.
 
 use reference_server::{ClockKind, Server};
+use testkit::Message;
 
-use super::{
-    client::{Client, Reply},
-    config,
-};
+use super::{Client, config};
 
 const BROWSER: &str = "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
 const PROGRAM: &str = "Accept: */*\r\n";
@@ -16,7 +14,7 @@ async fn open() -> (Server, Client) {
     (server, client)
 }
 
-async fn ask(client: &mut Client, method: &str, path: &str, accept: &str) -> Reply {
+async fn ask(client: &mut Client, method: &str, path: &str, accept: &str) -> Message {
     client.ask(format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{accept}\r\n")).await
 }
 
