@@ -2,7 +2,7 @@
 //!
 //! A random world that fails has hundreds of steps, most of them without a part in the failure. [`shrink`] removes
 //! what it can and returns a script that a reader can follow. Each candidate is a complete script, which is played
-//! and judged anew, so the result is always a real failure. A candidate counts as failing if it has a breach with
+//! and judged, so the result is always a real failure. A candidate counts as failing if it has a breach with
 //! the same law and the same [shape](Breach::shape), which is the message without names and amounts. Without the
 //! second condition the search would drift to another, easier fault.
 //!
@@ -16,7 +16,7 @@
 //! 4. `simplify` removes account settings and the optional fields of payments, endpoints and invoices, such as a
 //!    fee.
 //!
-//! After a removal, steps that need a name which nobody creates any more are removed too, and neighbouring waits
+//! After a removal, steps that need a name which no step creates any more are removed too, and neighbouring waits
 //! are joined. The search stops after 1,500 worlds. Steps that the world refuses are then marked with `refused` and
 //! their status, or left out if their step cannot state it, so that the result passes as a scenario file until the
 //! failure itself.

@@ -148,11 +148,11 @@ fn write(stamp: &Path, text: &str) -> Result<Option<String>, String> {
 
 /// Copies the files of a directory.
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    let told = |err: std::io::Error| format!("cannot copy `{}`: {err}", from.display());
-    fs::create_dir_all(to).map_err(told)?;
-    for entry in fs::read_dir(from).map_err(told)? {
-        let entry = entry.map_err(told)?;
-        fs::copy(entry.path(), to.join(entry.file_name())).map_err(told)?;
+    let failed = |err: std::io::Error| format!("cannot copy `{}`: {err}", from.display());
+    fs::create_dir_all(to).map_err(failed)?;
+    for entry in fs::read_dir(from).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        fs::copy(entry.path(), to.join(entry.file_name())).map_err(failed)?;
     }
     Ok(())
 }

@@ -39,8 +39,8 @@ mod tests {
     /// A command and all below it, by their full names.
     fn every(command: &Command, above: &str) -> Vec<(String, Command)> {
         let name = format!("{above} {}", command.get_name()).trim_start().to_owned();
-        let below = command.get_subcommands().filter(|it| it.get_name() != "help");
-        let below: Vec<_> = below.flat_map(|it| every(it, &name)).collect();
+        let below = command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help");
+        let below: Vec<_> = below.flat_map(|subcommand| every(subcommand, &name)).collect();
         let mut all = vec![(name.clone(), command.clone().bin_name(name).disable_help_subcommand(true))];
         all.extend(below);
         all
@@ -48,7 +48,7 @@ mod tests {
 
     fn reference() -> String {
         let mut text = String::from(
-            "# Command-line reference\n\nGenerated from the program. To write it anew: \
+            "# Command-line reference\n\nGenerated from the program. To rewrite it: \
              `BLESS=1 cargo test -p chargeproof manual`\n",
         );
         let mut command = Cli::command().term_width(100);
@@ -116,9 +116,9 @@ mod tests {
     }
 
     fn section(command: &Command) -> Value {
-        let below = command.get_subcommands().filter(|it| it.get_name() != "help");
+        let below = command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help");
         let mut properties: serde_json::Map<_, _> =
-            below.map(|it| (it.get_name().to_owned(), section(it))).collect();
+            below.map(|subcommand| (subcommand.get_name().to_owned(), section(subcommand))).collect();
         let options = command.get_arguments().filter_map(|arg| Some((settings::key_of(arg)?, setting(arg))));
         properties.extend(options);
         if command.get_name() == "check" {
@@ -253,7 +253,7 @@ mod tests {
         let mut same = 0;
         for (name, leaf) in every(&command, "") {
             let path: Vec<_> = name.split(' ').skip(1).collect();
-            let at = path.iter().map(|it| format!("/properties/{it}")).collect::<String>();
+            let at = path.iter().map(|name| format!("/properties/{name}")).collect::<String>();
             let words: Vec<_> = name.split(' ').map(str::to_owned).chain(needed(&leaf)).collect();
             for arg in leaf.get_arguments().filter(|_| !path.is_empty()) {
                 let Some(key) = settings::key_of(arg) else {

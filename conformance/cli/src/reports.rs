@@ -18,7 +18,7 @@ pub(crate) fn prepare(files: &[ReportFile]) -> Result<(), Failure> {
 }
 
 /// Prints the report and writes the others.
-pub(crate) fn tell(outcome: &Outcome, reports: &Reports) -> Result<(), Failure> {
+pub(crate) fn write_all(outcome: &Outcome, reports: &Reports) -> Result<(), Failure> {
     let powerful = reports.power.then(|| outcome.clone().with_power());
     let outcome = powerful.as_ref().unwrap_or(outcome);
     let format = report::Format::from(reports.format);

@@ -88,7 +88,7 @@ pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), SettingsErr
     };
     // Arguments after `--` are not options.
     let end = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
-    argv.splice(end..end, added.iter().flat_map(|it| it.words.iter().map(OsString::from)));
+    argv.splice(end..end, added.iter().flat_map(|addition| addition.words.iter().map(OsString::from)));
     let matches =
         command.clone().try_get_matches_from(&argv).map_err(|error| match explain(&error, &added) {
             Some(why) => wrong(why),
@@ -131,12 +131,12 @@ fn additions(
     let typed = |arg: &&Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
     let said: Vec<&Arg> = command.get_arguments().filter(typed).collect();
     let excludes = |one: &Arg, other: &Arg| {
-        command.get_arg_conflicts_with(one).iter().any(|it| it.get_id() == other.get_id())
+        command.get_arg_conflicts_with(one).iter().any(|arg| arg.get_id() == other.get_id())
     };
     let candidates = command.get_arguments().filter_map(|arg| Some((arg, table.get(&key_of(arg)?)?)));
     let mut chosen: Vec<(&Arg, &Value)> = candidates
-        .filter(|(arg, _)| !said.iter().any(|it| it.get_id() == arg.get_id()))
-        .filter(|(arg, _)| !said.iter().any(|it| excludes(it, arg) || excludes(arg, it)))
+        .filter(|(arg, _)| !said.iter().any(|given| given.get_id() == arg.get_id()))
+        .filter(|(arg, _)| !said.iter().any(|given| excludes(given, arg) || excludes(arg, given)))
         .collect();
     let mut before = usize::MAX;
     while section == "check" && chosen.len() < before {
@@ -228,22 +228,23 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
 
 /// Returns the error in terms of the file, if the file caused it.
 fn explain(error: &clap::Error, added: &[FileSetting]) -> Option<String> {
-    let told = |kind| match error.get(kind) {
+    let context_text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
         _ => None,
     };
-    let arg = told(ContextKind::InvalidArg)?;
-    let addition = added.iter().find(|it| arg.split([' ', '=']).next() == Some(it.option.as_str()))?;
+    let arg = context_text(ContextKind::InvalidArg)?;
+    let addition =
+        added.iter().find(|addition| arg.split([' ', '=']).next() == Some(addition.option.as_str()))?;
     let name = &addition.name;
-    match (error.kind(), told(ContextKind::InvalidValue)) {
+    match (error.kind(), context_text(ContextKind::InvalidValue)) {
         (ErrorKind::ValueValidation, Some(value)) => {
             let takes = error.source()?.to_string();
             let takes = takes.strip_prefix("takes ").map_or(takes.clone(), |rest| format!("it takes {rest}"));
             Some(format!("`{name}` is `{value}`; {takes}"))
         }
         (ErrorKind::InvalidValue, Some(value)) => {
-            Some(format!("`{name}` is `{value}`; it takes {}", told(ContextKind::ValidValue)?))
+            Some(format!("`{name}` is `{value}`; it takes {}", context_text(ContextKind::ValidValue)?))
         }
         _ => Some(format!("`{name}`: {}", error.to_string().trim_start_matches("error: ").trim_end())),
     }

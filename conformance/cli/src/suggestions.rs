@@ -22,7 +22,9 @@ pub(crate) fn hinted(mut error: Error, command: &Command, argv: &[OsString]) -> 
     let tip = match error.kind() {
         ErrorKind::UnknownArgument => instead(&error, leaf),
         ErrorKind::MissingRequiredArgument => example(leaf, "").map(|line| format!("for example: {line}")),
-        ErrorKind::InvalidValue if told(&error, ContextKind::InvalidValue).is_some_and(str::is_empty) => {
+        ErrorKind::InvalidValue
+            if context_text(&error, ContextKind::InvalidValue).is_some_and(str::is_empty) =>
+        {
             missing_value(&error, command, argv)
         }
         ErrorKind::InvalidValue => longer_value(&error),
@@ -36,7 +38,7 @@ pub(crate) fn hinted(mut error: Error, command: &Command, argv: &[OsString]) -> 
     error
 }
 
-fn told(error: &Error, kind: ContextKind) -> Option<&str> {
+fn context_text(error: &Error, kind: ContextKind) -> Option<&str> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text),
         _ => None,
@@ -59,7 +61,7 @@ fn example(command: &Command, part: &str) -> Option<String> {
 
 /// Returns the replacement of an option that a command does not have.
 fn instead(error: &Error, command: &Command) -> Option<String> {
-    let option = told(error, ContextKind::InvalidArg)?;
+    let option = context_text(error, ContextKind::InvalidArg)?;
     let found = INSTEAD.iter().find(|(of, unknown, _)| *of == command.get_name() && option == *unknown);
     let takes_url = command.get_positionals().any(|arg| arg.get_id() == "url");
     match found {
@@ -73,7 +75,7 @@ fn instead(error: &Error, command: &Command) -> Option<String> {
 
 /// The allowed values that end with the one that was given, after a dot.
 fn longer_value(error: &Error) -> Option<String> {
-    let given = format!(".{}", told(error, ContextKind::InvalidValue)?);
+    let given = format!(".{}", context_text(error, ContextKind::InvalidValue)?);
     let Some(ContextValue::Strings(allowed)) = error.get(ContextKind::ValidValue) else { return None };
     let meant: Vec<_> =
         allowed.iter().filter(|value| value.ends_with(&given)).map(|value| format!("`{value}`")).collect();
@@ -82,7 +84,7 @@ fn longer_value(error: &Error) -> Option<String> {
 
 /// Returns the values of an option that was given none: its help, and its parser's message.
 fn missing_value(error: &Error, command: &Command, argv: &[OsString]) -> Option<String> {
-    let long = told(error, ContextKind::InvalidArg)?.strip_prefix("--")?.split([' ', '=']).next()?;
+    let long = context_text(error, ContextKind::InvalidArg)?.strip_prefix("--")?.split([' ', '=']).next()?;
     let arg = leaf_of(command, argv).get_arguments().find(|arg| arg.get_long() == Some(long))?;
     let help = arg.get_help()?;
     let option = format!("--{long}");
@@ -105,7 +107,7 @@ mod tests {
     /// Every command that can be run, with the words that name it.
     fn leaves(command: &Command, words: &[String], found: &mut Vec<(Vec<String>, Command)>) {
         let words = [words, &[command.get_name().to_owned()]].concat();
-        for below in command.get_subcommands().filter(|it| it.get_name() != "help") {
+        for below in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
             leaves(below, &words, found);
         }
         found.push((words, command.clone()));

@@ -11,7 +11,7 @@ use mutants::fake::{self, FakeServer};
 use crate::{edit, recording::verdicts};
 
 /// The recording of a correct server, with a part of its burst.
-static HONEST: LazyLock<Outcome> = LazyLock::new(|| {
+static CORRECT: LazyLock<Outcome> = LazyLock::new(|| {
     let mut outcome = fake::run(FakeServer::default());
     let is_shot = |purpose: &Purpose| matches!(purpose, Purpose::Burst(Burst::Shot { .. }));
     outcome.recording.exchanges.retain(|it| !is_shot(&it.purpose) || it.number.is_multiple_of(24));
@@ -20,7 +20,7 @@ static HONEST: LazyLock<Outcome> = LazyLock::new(|| {
 
 /// A few exchanges of each kind: faster to judge, with fewer statements judged.
 static FEW: LazyLock<Outcome> = LazyLock::new(|| {
-    let mut outcome = HONEST.clone();
+    let mut outcome = CORRECT.clone();
     let mut kept: BTreeMap<String, usize> = BTreeMap::new();
     outcome.recording.exchanges.retain(|it| {
         let purpose = format!("{:?}", it.purpose);
@@ -40,7 +40,7 @@ const FORMATS: [Format; 6] =
 /// result twice and reports it in one of the formats.
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let mut outcome = if text.starts_with("all\n") { HONEST.clone() } else { FEW.clone() };
+    let mut outcome = if text.starts_with("all\n") { CORRECT.clone() } else { FEW.clone() };
     edit::apply(&mut outcome.recording, text);
     let rows = judge(&outcome.recording);
     assert_eq!(rows.len(), judged().len(), "a word on every statement");
@@ -60,14 +60,14 @@ mod tests {
     #[test]
     fn edits_reach_the_verdicts() {
         let words = |text: &str| {
-            let mut recording = HONEST.recording.clone();
+            let mut recording = CORRECT.recording.clone();
             edit::apply(&mut recording, text);
             verdicts(&judge(&recording))
         };
-        let honest = words("");
-        assert_eq!(words("no such edit\n"), honest);
+        let correct = words("");
+        assert_eq!(words("no such edit\n"), correct);
         for text in ["0 status 500", "0 body nothing", "0 lost", "1 remove"] {
-            assert_ne!(words(text), honest, "{text}");
+            assert_ne!(words(text), correct, "{text}");
         }
     }
 }

@@ -40,7 +40,7 @@ pub const TARGETS: [Target; 4] = [
     },
     Target {
         name: "judge",
-        what: "an honest recording with anything changed: judged, twice the same, and reported",
+        what: "a recording of a correct server with random edits: judged, twice the same, and reported",
         feed: judge::feed,
     },
 ];

@@ -9,8 +9,8 @@ pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Script::parse(PATH, text) {
         Err(error) => {
-            let said = error.to_string();
-            assert!(said.contains(PATH), "a refusal says where: {said}");
+            let message = error.to_string();
+            assert!(message.contains(PATH), "an error names the file: {message}");
         }
         Ok(script) => {
             let written = script.to_yaml();
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_tell_scripts_apart_and_places_do_not() {
+    fn facts_differ_between_scripts_and_ignore_source_positions() {
         let read = |text: &str| Script::parse(PATH, text).expect("a scenario");
         let one = read("title: A\nsteps:\n  - wait: 1s\n");
         let elsewhere = read("title: A\n\n\nsteps:\n    - wait: 1s\n");

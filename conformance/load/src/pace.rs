@@ -67,7 +67,7 @@ impl RequestSchedule {
     }
 
     /// Releases tickets when they are due, on a thread of its own: the timers of the runtimes have milliseconds only.
-    pub(crate) fn let_out(&self, start: Instant, end: Instant) {
+    pub(crate) fn release(&self, start: Instant, end: Instant) {
         let mut out = 0;
         loop {
             let now = Instant::now();

@@ -124,7 +124,7 @@ fn ask_on_all(
 ) -> Tally {
     thread::scope(|scope| {
         if let Some(tickets) = &shared.tickets {
-            scope.spawn(|| tickets.let_out(shared.start, shared.end));
+            scope.spawn(|| tickets.release(shared.start, shared.end));
         }
         let workers: Vec<_> = runtimes
             .iter()

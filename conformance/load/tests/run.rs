@@ -90,7 +90,7 @@ fn chunks_and_interim_answers_and_closed_connections_are_understood() {
 fn endless_interim_responses_end_a_request() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(4_000);
     let asked = AtomicBool::new(false);
-    // The first answer is a good one: somebody is there.
+    // The first answer is a good one: the server is up.
     let url = server(move |_| {
         let answer = if asked.swap(true, Relaxed) { interim.clone() } else { ok("{}") };
         (answer, false)
@@ -112,7 +112,10 @@ fn a_limit_is_kept_to_and_told() {
     );
     assert_eq!(at_a_rate.rate_achieved, 0, "a refusal is no answer");
     let at_most = report(&url, Pace::Max, paths());
-    assert!(at_most.answers <= 3 && at_most.millis < 300, "nobody waits for a limit to end: {at_most:?}");
+    assert!(
+        at_most.answers <= 3 && at_most.millis < 300,
+        "no request waits for the end of the pause: {at_most:?}"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The grid of known faults: what one run notices, and that a server shows what a spoiled recording does.
+//! The grid of known faults: those that one run detects, and their equivalence to faulty servers.
 
 use std::collections::BTreeSet;
 

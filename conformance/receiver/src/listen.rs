@@ -295,8 +295,9 @@ impl Connections {
         while self.tasks.try_join_next().is_some() {}
         while self.tasks.len() >= max {
             self.open.retain(|it| !it.task.is_finished());
-            let incomplete = self.open.iter().find(|it| !it.is_received.load(Relaxed));
-            let evicted = incomplete.map(|it| (it.since + REQUEST_TIME_MIN, it.task.clone()));
+            let incomplete = self.open.iter().find(|connection| !connection.is_received.load(Relaxed));
+            let evicted =
+                incomplete.map(|connection| (connection.since + REQUEST_TIME_MIN, connection.task.clone()));
             let evict = async {
                 match evicted {
                     Some((due, task)) => {
@@ -353,7 +354,7 @@ async fn connection(catcher: &Arc<RequestHandler>, stream: TcpStream, is_receive
             true => RejectedRequest::Tls,
             false => RejectedRequest::NotHttp { why: error.to_string() },
         };
-        catcher.tell(Arrival::Rejected(turned)).await;
+        catcher.report(Arrival::Rejected(turned)).await;
     }
 }
 
@@ -368,7 +369,7 @@ impl RequestHandler {
         let (method, path) = head.request_line();
         if request.method() != Method::POST && self.methods == Methods::Post {
             let turned = RejectedRequest::Method { method: quote(&method), path: quote(&path) };
-            self.tell(Arrival::Rejected(turned)).await;
+            self.report(Arrival::Rejected(turned)).await;
             let mut answer = answer(StatusCode::METHOD_NOT_ALLOWED);
             answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
             return Ok(answer);
@@ -386,7 +387,7 @@ impl RequestHandler {
                     RejectedRequest::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
                     _ => StatusCode::REQUEST_TIMEOUT,
                 };
-                self.tell(Arrival::Rejected(turned)).await;
+                self.report(Arrival::Rejected(turned)).await;
                 return Ok(answer(status));
             }
         };
@@ -406,13 +407,13 @@ impl RequestHandler {
                 Ok(response) => (ReceiverAnswer::Forwarded(response.status().as_u16()), response),
                 Err(why) => (ReceiverAnswer::NotForwarded(why), answer(StatusCode::BAD_GATEWAY)),
             };
-            self.tell(Arrival::Caught(caught, given)).await;
+            self.report(Arrival::Caught(caught, given)).await;
             return Some(response);
         }
         let routed = self.routes.take(&caught.path);
         let reply =
             routed.unwrap_or_else(|| self.answers.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.tell(Arrival::Caught(caught, ReceiverAnswer::Scripted(reply))).await;
+        self.report(Arrival::Caught(caught, ReceiverAnswer::Scripted(reply))).await;
         match reply {
             Reply::Status(status) => Some(scripted(status)),
             Reply::Close => None,
@@ -423,7 +424,7 @@ impl RequestHandler {
         }
     }
 
-    async fn tell(&self, arrival: Arrival) {
+    async fn report(&self, arrival: Arrival) {
         self.count.fetch_add(1, Relaxed);
         // The receiver was dropped.
         let _ = self.arrivals.send(arrival).await;

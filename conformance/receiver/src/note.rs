@@ -173,7 +173,7 @@ fn of_body(caught: &Caught, names: &Names, body: &Value, notes: &mut Vec<Note>) 
         notes.push(Note::TestDelivery);
     }
     for name in ["id", "event_id", "event", "mode", "created_at"] {
-        // A test delivery tells of no event.
+        // A test delivery has no event.
         let may_lack = is_test && name == "event_id";
         if !body[name].is_string() && !may_lack {
             notes.push(Note::MemberMissing { name });

@@ -228,7 +228,7 @@ impl Reason {
                 "copy the endpoint's secret again: each endpoint and each mode has its own, and it may have been rotated"
             }
             Reason::Stale { .. } => {
-                "sign every attempt anew with its own time, and compare the clocks of both machines"
+                "sign every attempt with its own time, and compare the clocks of both machines"
             }
             Reason::Future { .. } => "set the sender's clock, or the receiver's",
         }

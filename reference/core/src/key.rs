@@ -27,14 +27,14 @@ pub struct Principal {
     pub account: AccountNo,
     /// The key's mode: the only book it can reach.
     pub mode: Mode,
-    /// The key itself, for its limit and its place in lists.
+    /// The key itself, for its rate limit and its page anchors.
     pub key: KeyNo,
 }
 
 /// One key, without its text.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ApiKey {
-    /// Its name in the dashboard.
+    /// Its id in the dashboard.
     pub id: Code,
     /// The account and mode.
     pub principal: Principal,
@@ -74,7 +74,7 @@ pub struct KeyRing {
 }
 
 impl KeyRing {
-    /// Makes the `nth` key of an account and mode.
+    /// Creates the `nth` key of an account and mode.
     ///
     /// # Panics
     ///
@@ -102,7 +102,7 @@ impl KeyRing {
         (no, KeyText(text))
     }
 
-    /// The key with this text, unless it was revoked.
+    /// Returns the key with this text, unless it was revoked.
     pub fn find(&self, text: &[u8]) -> Option<KeyNo> {
         let no = *self.by_digest.get(&digest(text))?;
         self.get(no).revoked_at.is_none().then_some(no)

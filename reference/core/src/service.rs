@@ -338,7 +338,9 @@ impl Service {
     /// several payments to one charge.
     pub fn on_sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
         self.on_tick(now);
-        sightings.iter().for_each(|it| self.heights.raise(it.mode, it.asset, it.height));
+        sightings
+            .iter()
+            .for_each(|sighting| self.heights.raise(sighting.mode, sighting.asset, sighting.height));
         for account in AccountNo::first(self.accounts.len()) {
             for mode in Mode::ALL {
                 let (book, context) = self.open_book(now, account, mode);

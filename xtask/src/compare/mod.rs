@@ -150,7 +150,7 @@ fn measure(programs: &Programs, work: &Path, cores: Cores, options: &Options) ->
         for (row, (bare, prepared)) in rows.iter_mut().zip(&servers) {
             eprintln!("{}: round {} of {}, {}", cores.name(), round + 1, options.rounds, row.case.name);
             let sample = |server: &Running| Sample::take(programs, server, prepared, cores, options.seconds);
-            // Whoever comes first may find a cooler or a busier machine: turns change that.
+            // The first one may run on a cooler or a busier machine: taking turns evens that out.
             if round % 2 == 0 {
                 let first = sample(&ours)?;
                 row.figures.add(first, sample(bare)?);

@@ -10,7 +10,7 @@ use testkit::Connection;
 
 const OPENERS: u32 = 3;
 
-/// Clients at work.
+/// The running clients.
 pub(crate) struct Load {
     openers: Vec<JoinHandle<Vec<AcknowledgedCharge>>>,
     creator: JoinHandle<AcknowledgedObjects>,
@@ -34,7 +34,7 @@ impl Load {
         let address = opened.address().to_owned();
         let creator = thread::spawn(move || {
             let mut created = AcknowledgedObjects::default();
-            // It ends with the program.
+            // The error is the end of the program.
             let _ = create(&address, round, &mut created);
             created
         });
@@ -53,7 +53,7 @@ impl Load {
     }
 }
 
-/// The charges whose answers came whole.
+/// Opens charges until the connection breaks. Returns those with a complete response.
 fn open_charges(address: &str, key: &str, asked: &AtomicUsize, name: &str) -> Vec<AcknowledgedCharge> {
     let mut charges = Vec::new();
     let Ok(mut line) = Connection::open(address) else { return charges };

@@ -51,7 +51,7 @@ const MORE_HELP: &str = "\
 Keys are never given on the command line. They come from the environment, or from files that \
 chargeproof.toml names:
   CHARGEPROOF_LIVE_KEY           a live key; only used for reading
-  CHARGEPROOF_TEST_KEY           a test key that nobody else uses during the run
+  CHARGEPROOF_TEST_KEY           a test key that no other client uses during the run
   CHARGEPROOF_SECOND_KEY         another key of the same account and mode as the test key
   CHARGEPROOF_OTHER_ACCOUNT_KEY  a key of another account
   CHARGEPROOF_REVOKED_KEY        a revoked key
@@ -85,7 +85,7 @@ pub(crate) struct Check {
     /// Skip the burst that tests the rate limit, and the wait of a minute after it
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Send one more burst in the next minute, to tell kinds of rate limiters apart; a minute longer
+    /// Send one more burst in the next minute, to distinguish kinds of rate limiters; a minute longer
     #[arg(long, conflicts_with = "quick")]
     pub(crate) thorough: bool,
     /// Statements to judge

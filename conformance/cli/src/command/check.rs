@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     if let Some(path) = &args.record {
         files::write_whole(path, &outcome.to_file())?;
     }
-    reports::tell(&outcome, &args.reports)?;
+    reports::write_all(&outcome, &args.reports)?;
     Ok(outcome.exit_code())
 }
 

@@ -1,4 +1,4 @@
-//! `chargeproof compare`: two implementations, or two recordings, beside each other.
+//! `chargeproof compare`: compares two implementations, or two recordings.
 
 use std::path::Path;
 

@@ -188,14 +188,14 @@ fn save_from(url: &str, file: &Path) -> Result<u8, Failure> {
     let mut stage = RemoteStage::new(url).map_err(Failure::usage)?;
     let call = Call { method: "GET", path: "/sandbox/scenario", bearer: None, headers: &[], body: None };
     let answer = stage.call(&call).map_err(|error| Failure::unreachable(error.to_string()))?;
-    let told: ScenarioAnswer = serde_json::from_slice(&answer.body).map_err(|_| {
+    let saved: ScenarioAnswer = serde_json::from_slice(&answer.body).map_err(|_| {
         let said = answer.text("/message").unwrap_or_else(|| "it says no more".to_owned());
         Failure::usage(format!("GET /sandbox/scenario at `{url}` is answered {}: {said}", answer.status))
     })?;
-    files::write_whole(file, &told.scenario)?;
+    files::write_whole(file, &saved.scenario)?;
     note!("wrote `{0}`; `chargeproof play {0} --bless` runs it and keeps its transcript", file.display());
-    if told.untold > 0 {
-        note!("calls that it does not tell: {}; comments in it say why", told.untold);
+    if saved.untold > 0 {
+        note!("calls that a scenario cannot express: {}; its comments list the reasons", saved.untold);
     }
     Ok(0)
 }
@@ -326,7 +326,7 @@ fn show(piece: &ScenarioFile, ending: &PlayResult, args: &Play) {
     if ending.exit_code() != 0 {
         let seed = args.seed.map(|seed| format!(" --seed {seed}")).unwrap_or_default();
         let stage = args.against.as_ref().map(|url| format!(" --against {url}")).unwrap_or_default();
-        let fault = args.demo_fault.map(|it| format!(" --demo-fault {}", it.name)).unwrap_or_default();
+        let fault = args.demo_fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
         say!("         {DIM}again: chargeproof play {name}{seed}{stage}{fault}{DIM:#}");
     }
 }

@@ -80,7 +80,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
                 () = signals.next(), if !stopped => None,
                 arrival = receiver.next() => arrival,
             };
-            // Whoever closed stdout has seen enough.
+            // A closed stdout ends the command.
             match arrival.filter(|_| stopped || !terminal::is_lost()) {
                 Some(Arrival::Caught(caught, given)) => {
                     let now = caught.unix_secs();

@@ -287,7 +287,7 @@ fn read_certificates(path: &Path) -> Result<Vec<u8>, Failure> {
     Err(Failure::usage(format!("`{name}` holds no certificate; it takes PEM")))
 }
 
-/// Tells a script that the server is ready. Only the owner can read the keys in the file.
+/// Writes the file that signals readiness to scripts. Only the owner can read the keys in the file.
 pub(super) fn write_ready_file(path: &Path, ready: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(ready).expect("texts and numbers are JSON");
     files::write_private(

@@ -56,19 +56,18 @@ impl ServedWorld {
     pub(super) fn make(&mut self, kind: EventType, terms: &Terms) -> Result<CreatedObjects, Failure> {
         let before = self.ask("GET", "/sandbox", "")?["happenings"].as_u64().unwrap_or_default();
         let given = self.follow(recipe(kind), terms)?;
-        let told = self.ask("GET", &format!("/sandbox/happenings?after={before}"), "")?;
-        let told: Vec<WorldEvent> = serde_json::from_value(told["happened"].clone()).map_err(|error| {
-            Failure::usage(format!("the server tells what happened in another way: {error}"))
-        })?;
+        let events = self.ask("GET", &format!("/sandbox/happenings?after={before}"), "")?;
+        let events: Vec<WorldEvent> = serde_json::from_value(events["happened"].clone())
+            .map_err(|error| Failure::usage(format!("the events of the server cannot be read: {error}")))?;
         let get = |name: &str| given.iter().rev().find(|(known, _)| *known == name).map(|(_, id)| id.clone());
         let (charge, invoice) = (get("charge"), get("invoice"));
-        let is_about = |code: &str| [&charge, &invoice].iter().any(|it| it.as_deref() == Some(code));
-        let happened: Vec<WorldEvent> = told
+        let is_about = |code: &str| [&charge, &invoice].iter().any(|known| known.as_deref() == Some(code));
+        let happened: Vec<WorldEvent> = events
             .into_iter()
             .filter(|event| match &event.what {
                 WorldEventKind::Event { subject, .. } => is_about(subject.as_str()),
                 WorldEventKind::Post { subject, .. } => {
-                    subject.as_ref().is_some_and(|it| is_about(it.as_str()))
+                    subject.as_ref().is_some_and(|code| is_about(code.as_str()))
                 }
                 _ => false,
             })
@@ -78,14 +77,14 @@ impl ServedWorld {
             .any(|event| matches!(&event.what, WorldEventKind::Event { kind: found, .. } if *found == kind));
         if !is_there {
             return Err(Failure::usage(format!(
-                "`{}` did not happen, although every call was answered; somebody else may use this world",
+                "`{}` did not happen, although every call got a response; another client may use this world",
                 kind.as_str()
             )));
         }
         Ok(CreatedObjects { charge, invoice, happened })
     }
 
-    /// Makes these calls; the terms and what the answers gave.
+    /// Makes these calls. Returns the terms and the values of responses by name.
     pub(super) fn follow(
         &mut self,
         steps: &[Step],

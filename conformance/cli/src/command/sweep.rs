@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
 fn parts(sum: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) -> ShardResults {
     let (begin, count) = shard.overlap(seeds);
     let runner = Runner::default();
-    // Whoever is interrupted does not begin anything new.
+    // After an interrupt no new work begins.
     let count = if sum.interrupted { 0 } else { count };
     let beyond = (begin..begin + count).map(|n| from.wrapping_add(n)).filter(|seed| is_played_twice(*seed));
     let overlap = beyond.map(|seed| (seed, runner.digest(seed))).collect();

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Trigger) -> Result<u8, Failure> {
                 .to_string()
             )
         ),
-        Format::Text => tell(&made, &address),
+        Format::Text => print_result(&made, &address),
     }
     Ok(0)
 }
@@ -52,7 +52,7 @@ fn address_of(args: &Trigger, world: &ServedWorld, made: &CreatedObjects) -> Str
     format!("{base}/dashboard/{}/{}/{list}/{code}", world.account(), args.mode.as_str())
 }
 
-fn tell(made: &CreatedObjects, address: &str) {
+fn print_result(made: &CreatedObjects, address: &str) {
     for WorldEvent { what, .. } in &made.happened {
         match what {
             WorldEventKind::Event { kind, subject, .. } => {

@@ -137,8 +137,8 @@ fn a_receiver_judges_what_comes_and_a_command_adds_endpoints() {
         "webhooks.*,endpoints.*,charges.fields",
     ];
     let output = served.check(here, [&live, &test], &arguments);
-    let told = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(3), "{told}{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{shown}{}", text(&output.stderr));
     for id in [
         "endpoints.address",
         "webhooks.redirects",
@@ -146,10 +146,10 @@ fn a_receiver_judges_what_comes_and_a_command_adds_endpoints() {
         "webhooks.mode_endpoints",
         "charges.fields",
     ] {
-        assert_eq!(word(&output, id), "pass", "{id} in {told}");
+        assert_eq!(word(&output, id), "pass", "{id} in {shown}");
     }
-    assert!(told.contains("after a 302 it came again"), "{told}");
-    assert!(!told.contains("\"fail\""), "{told}");
+    assert!(shown.contains("after a 302 it came again"), "{shown}");
+    assert!(!shown.contains("\"fail\""), "{shown}");
 }
 
 #[test]

@@ -51,8 +51,8 @@ fn a_private_run_says_so_and_brings_the_same_words() {
     let words = |output: &Output| {
         let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let statements = report["statements"].as_array().expect("a list").clone();
-        let told = statements.iter().map(|it| format!("{} {}", it["id"], it["verdict"])).collect::<Vec<_>>();
-        (told, report["private"].as_bool().expect("a flag"))
+        let shown = statements.iter().map(|it| format!("{} {}", it["id"], it["verdict"])).collect::<Vec<_>>();
+        (shown, report["private"].as_bool().expect("a flag"))
     };
     let open = words(&run(here, &["check", "--quick", "--format", "json"]));
     let hidden =
@@ -90,11 +90,11 @@ fn no_key_of_a_served_target_is_in_any_file() {
         .args(["check", served.word("url"), "--quick", "--record", "run.json", "--report", "html=run.html"])
         .output()
         .expect("the program starts");
-    let told = [text(&output.stdout), text(&output.stderr), read(here, "run.json"), read(here, "run.html")];
-    assert!(told[0].contains("checks reported"), "{told:?}");
+    let shown = [text(&output.stdout), text(&output.stderr), read(here, "run.json"), read(here, "run.html")];
+    assert!(shown[0].contains("checks reported"), "{shown:?}");
     for key in ["live_key", "test_key"] {
         let tail = served.word(key).rsplit('_').next().expect("a last part");
-        assert!(told.iter().all(|it| !it.contains(tail) && !it.contains(&tail[..12])), "a key shows");
+        assert!(shown.iter().all(|it| !it.contains(tail) && !it.contains(&tail[..12])), "a key shows");
     }
 }
 
@@ -108,19 +108,20 @@ fn two_recordings_are_compared() {
     let check = |arguments: &[&str], exit: i32, part: &str| {
         let compared = run(here, &[&["compare"], arguments].concat());
         assert_eq!(compared.status.code(), Some(exit), "{}", text(&compared.stderr));
-        let told = text(&compared.stdout) + &text(&compared.stderr);
-        assert!(told.contains(part), "{part} in {told}");
-        told
+        let shown = text(&compared.stdout) + &text(&compared.stderr);
+        assert!(shown.contains(part), "{part} in {shown}");
+        shown
     };
     check(&["a.json", "a.json"], 0, "0 statements and 0 open choices differ");
-    let told = check(&["a.json", "b.json"], 1, "left open: Media type of a refusal");
-    assert!(told.contains("  A  pass") && told.contains("  B  fail"), "{told}");
-    let told: Value = serde_json::from_str(&check(&["a.json", "b.json", "--format", "json"], 1, "")).unwrap();
-    assert_eq!(told["statements"][0]["verdicts"][1]["verdict"], "warn", "{told}");
+    let shown = check(&["a.json", "b.json"], 1, "left open: Media type of a refusal");
+    assert!(shown.contains("  A  pass") && shown.contains("  B  fail"), "{shown}");
+    let shown: Value =
+        serde_json::from_str(&check(&["a.json", "b.json", "--format", "json"], 1, "")).unwrap();
+    assert_eq!(shown["statements"][0]["verdicts"][1]["verdict"], "warn", "{shown}");
     // The burst is judged in one of these runs only.
     run(here, &["check", "--record", "full.json"]);
-    let told = check(&["a.json", "full.json"], 1, "judged in B only: limits.every_path, limits.json");
-    assert!(told.contains("choices seen in B only: ") && told.contains("\n0 statements and "), "{told}");
+    let shown = check(&["a.json", "full.json"], 1, "judged in B only: limits.every_path, limits.json");
+    assert!(shown.contains("choices seen in B only: ") && shown.contains("\n0 statements and "), "{shown}");
     let stop = "\"stop\":{\"stopped_by\":\"unreachable\",\"why\":\"refused\"}";
     fs::write(here.join("c.json"), read(here, "a.json").replace("\"stop\":null", stop)).unwrap();
     check(&["a.json", "c.json"], 4, "not compared; exit 4");
@@ -139,10 +140,10 @@ fn a_server_compared_with_itself_does_not_differ() {
         .args(["compare", served.word("url"), served.word("url"), "--quick"])
         .output()
         .expect("the program starts");
-    let told = text(&output.stdout) + &text(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
     for part in ["A  http://127", "B  http://127", "0 statements and 0 open choices differ"] {
-        assert!(told.contains(part), "{part} in {told}");
+        assert!(shown.contains(part), "{part} in {shown}");
     }
 }
 

@@ -51,7 +51,7 @@ fn no_command_shows_a_key_that_the_target_echoes_in_any_encoding() {
         serde_json::json!({ "message": forms.join(" ") }).to_string()
     });
     let url = url.as_str();
-    let mut told = String::new();
+    let mut shown = String::new();
     for arguments in [
         &["check", url, "--record", "run.json", "--report", "html=run.html", "--report", "github=run.txt"][..],
         &["check", url, "--format", "json", "--profile", "extended"],
@@ -59,19 +59,19 @@ fn no_command_shows_a_key_that_the_target_echoes_in_any_encoding() {
         &["load", url, "--rate", "5", "--for", "1s", "--mix", "write", "--allow-writes", "--asset", "BTC"],
         &["fuzz", url, "--requests", "20", "--rate", "off", "--save", "found.json"],
     ] {
-        told += &said(&with_keys(directory.path(), arguments));
+        shown += &said(&with_keys(directory.path(), arguments));
     }
     for file in fs::read_dir(directory.path()).unwrap() {
-        told += &fs::read_to_string(file.unwrap().path()).unwrap();
+        shown += &fs::read_to_string(file.unwrap().path()).unwrap();
     }
-    assert!(told.contains("<key>"), "the echo is shown without the key: {told}");
-    let told = told.to_lowercase();
+    assert!(shown.contains("<key>"), "the echo is shown without the key: {shown}");
+    let shown = shown.to_lowercase();
     for key in [LIVE, TEST] {
         let tail = &key["svc_live_".len()..];
         // Base64 of what stands in the middle, which no neighbour changes.
         let encoded = base64(key);
         for form in [tail.to_owned(), hex(tail), percent(tail), encoded[14..30].to_owned()] {
-            assert!(!told.contains(&form.to_lowercase()), "{form} in {told}");
+            assert!(!shown.contains(&form.to_lowercase()), "{form} in {shown}");
         }
     }
 }
@@ -91,9 +91,9 @@ fn foreign_text_begins_no_line_and_turns_none_round() {
 
 #[track_caller]
 fn check_lines(output: &Output) {
-    let told = said(output);
-    assert!(!told.contains('\u{202e}') && !told.contains("##["), "{told}");
-    assert!(told.lines().all(|line| !line.trim_start().starts_with("::error::foreign")), "{told}");
+    let shown = said(output);
+    assert!(!shown.contains('\u{202e}') && !shown.contains("##["), "{shown}");
+    assert!(shown.lines().all(|line| !line.trim_start().starts_with("::error::foreign")), "{shown}");
 }
 
 #[test]
@@ -117,11 +117,11 @@ fn an_interrupted_check_reports_and_keeps_what_it_has_judged() {
     }
     signal(child.id(), "INT").unwrap();
     let output = child.wait_with_output().expect("it ends");
-    let told = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(130), "{told}");
-    assert!(told.contains("judged: interrupted") && told.contains("pass"), "{told}");
-    assert!(told.contains("the run was interrupted before all its requests were sent"), "{told}");
-    assert!(!told.contains("  fail  "), "what was not asked is no violation: {told}");
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(130), "{shown}");
+    assert!(shown.contains("judged: interrupted") && shown.contains("pass"), "{shown}");
+    assert!(shown.contains("the run was interrupted before all its requests were sent"), "{shown}");
+    assert!(!shown.contains("  fail  "), "what was not asked is no violation: {shown}");
     let report: serde_json::Value = serde_json::from_str(&read(directory.path(), "run.report")).unwrap();
     assert_eq!((&report["interrupted"], &report["exit_code"]), (&true.into(), &130.into()));
     let judged = run(directory.path(), &["judge", "run.json", "--format", "json"]);
@@ -159,11 +159,11 @@ fn check_interrupted<T>(
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped"));
     let _kept = is_under_way(&mut lines);
     signal(child.id(), "INT").unwrap();
-    let mut told = String::new();
-    lines.read_to_string(&mut told).expect("text");
-    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{arguments:?}: {told}");
+    let mut shown = String::new();
+    lines.read_to_string(&mut shown).expect("text");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{arguments:?}: {shown}");
     for part in parts {
-        assert!(told.contains(part), "{arguments:?}: {part:?} in {told}");
+        assert!(shown.contains(part), "{arguments:?}: {part:?} in {shown}");
     }
 }
 
@@ -235,9 +235,9 @@ fn check_bounded(name: &str, megabytes: usize, arguments: &[&str]) {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join(name), "x".repeat(megabytes * 1024 * 1024 + 1)).unwrap();
     let output = run(directory.path(), arguments);
-    let told = said(&output);
+    let shown = said(&output);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-    assert!(told.contains(&format!("larger than {megabytes} MiB")) && told.len() < 500, "{}", told.len());
+    assert!(shown.contains(&format!("larger than {megabytes} MiB")) && shown.len() < 500, "{}", shown.len());
 }
 
 #[test]
@@ -260,8 +260,8 @@ fn an_error_quotes_little_of_a_file() {
     ] {
         let path = directory.path().join(name);
         fs::write(&path, content).unwrap();
-        let told = said(&run(directory.path(), arguments));
-        assert!(told.len() < 4_000, "{name}: {} bytes", told.len());
+        let shown = said(&run(directory.path(), arguments));
+        assert!(shown.len() < 4_000, "{name}: {} bytes", shown.len());
         fs::remove_file(path).unwrap();
     }
 }

@@ -263,8 +263,8 @@ fn a_world_in_a_file_that_no_server_wrote_is_refused_in_one_line() {
         .unwrap();
         let output = run(directory.path(), &["serve", "--port", "0", "--from", "spoiled"]);
         assert_eq!(output.status.code(), Some(2), "{from} {to}: {}", said(&output));
-        let told = said(&output);
-        assert!(told.starts_with("error: ") && !told.contains("panicked"), "{from} {to}: {told}");
+        let shown = said(&output);
+        assert!(shown.starts_with("error: ") && !shown.contains("panicked"), "{from} {to}: {shown}");
     }
 }
 

@@ -64,7 +64,7 @@ fn the_right_signature_is_verified_within_five_minutes() {
     }
 }
 
-/// The vector of the README. Whoever parses this body and writes it again gets other bytes.
+/// The vector of the README. Parsing this body and writing it again gives other bytes.
 #[test]
 fn a_signature_made_with_openssl_is_verified() {
     // { printf '1767603600.'; cat body.json; } | openssl dgst -sha256 -hmac "$SECRET"

@@ -150,7 +150,7 @@ async fn garbage_is_told_apart_from_tls_and_the_next_request_is_caught() {
     check_turned(next(&mut receiver).await, &RejectedRequest::Tls);
     send(&receiver, b"\x00\xff nonsense\r\n\r\n").await;
     assert!(matches!(next(&mut receiver).await, Arrival::Rejected(RejectedRequest::NotHttp { .. })));
-    // Somebody who only looks whether the port is open is no arrival.
+    // A client that only checks the port is no arrival.
     drop(connect(&receiver).await);
     send(&receiver, &post("", "{}")).await;
     assert!(matches!(next(&mut receiver).await, Arrival::Caught(..)));

@@ -119,7 +119,7 @@ impl Charge {
         sightings: impl IntoIterator<Item = &'s Sighting>,
         required: u32,
     ) -> Vec<ChargeChange> {
-        let mut told = Vec::new();
+        let mut changes = Vec::new();
         let (mut touched, mut unknown) = (Vec::new(), Vec::new());
         let mut replaced = Vec::new();
         for sighting in sightings {
@@ -130,7 +130,7 @@ impl Charge {
                         replaced.push(place);
                     }
                     transfer.take_depth(now, sighting, required);
-                    self.retell_lateness(place, &mut told);
+                    self.report_lateness(place, &mut changes);
                     touched.push(place);
                 }
                 None => unknown.push(sighting),
@@ -144,15 +144,15 @@ impl Charge {
             unknown.into_iter().partition(|sighting| time_of(sighting).is_some());
         for sighting in bumped {
             let (_, first_seen) = time_of(sighting).expect("it was sorted out as a fee bump");
-            touched.extend(self.see(now, *first_seen, sighting, required, &mut told));
+            touched.extend(self.see(now, *first_seen, sighting, required, &mut changes));
         }
-        self.end_hold(now, &touched, required, &mut told);
+        self.end_hold(now, &touched, required, &mut changes);
         for sighting in new {
-            touched.extend(self.see(now, now, sighting, required, &mut told));
+            touched.extend(self.see(now, now, sighting, required, &mut changes));
         }
-        self.settle(&touched, required, &mut told);
-        self.expire_if_nothing_holds(now, &mut told);
-        told
+        self.settle(&touched, required, &mut changes);
+        self.expire_if_nothing_holds(now, &mut changes);
+        changes
     }
 
     /// The transactions of `new` that replace another one at this moment, and the time that each keeps.
@@ -188,22 +188,28 @@ impl Charge {
         first_seen: Timestamp,
         sighting: &Sighting,
         required: u32,
-        told: &mut Vec<ChargeChange>,
+        changes: &mut Vec<ChargeChange>,
     ) -> Option<usize> {
         let place = match self.place(sighting) {
             Some(place) => place,
             None if matches!(sighting.depth, Depth::Gone(_)) => return None,
-            None => self.meet(first_seen, sighting, told),
+            None => self.meet(first_seen, sighting, changes),
         };
         self.transfers[place].take_depth(now, sighting, required);
         Some(place)
     }
 
     /// A hold that ends now ends before anything new is seen.
-    fn end_hold(&mut self, now: Timestamp, touched: &[usize], required: u32, told: &mut Vec<ChargeChange>) {
+    fn end_hold(
+        &mut self,
+        now: Timestamp,
+        touched: &[usize],
+        required: u32,
+        changes: &mut Vec<ChargeChange>,
+    ) {
         if now >= self.expires_at && !self.is_held(now) {
-            self.settle(touched, required, told);
-            self.expire_if_nothing_holds(now, told);
+            self.settle(touched, required, changes);
+            self.expire_if_nothing_holds(now, changes);
         }
     }
 
@@ -213,9 +219,9 @@ impl Charge {
 
     /// The lock or the longest hold has run out, or a timer thinks so.
     pub(crate) fn on_lock_end(&mut self, now: Timestamp) -> Vec<ChargeChange> {
-        let mut told = Vec::new();
-        self.expire_if_nothing_holds(now, &mut told);
-        told
+        let mut changes = Vec::new();
+        self.expire_if_nothing_holds(now, &mut changes);
+        changes
     }
 
     /// Returns the time at which the charge expires at the latest, whatever holds it open.
@@ -279,20 +285,20 @@ impl Charge {
             transfer.told_short = false;
             transfer.credited = true;
         }
-        let mut told = Vec::new();
-        self.weigh(&taken, required, &mut told);
-        Ok(told)
+        let mut changes = Vec::new();
+        self.weigh(&taken, required, &mut changes);
+        Ok(changes)
     }
 
     /// Adds a transfer that was first seen at `first_seen`. Returns its place.
-    fn meet(&mut self, first_seen: Timestamp, sighting: &Sighting, told: &mut Vec<ChargeChange>) -> usize {
+    fn meet(&mut self, first_seen: Timestamp, sighting: &Sighting, changes: &mut Vec<ChargeChange>) -> usize {
         let standing = match self.status {
             ChargeStatus::Paid => Standing::Extra,
             status if status.is_open() && first_seen < self.expires_at => Standing::OnTime,
             _ => Standing::Late,
         };
         let (txid, amount) = (Arc::from(sighting.txid.as_str()), sighting.amount);
-        told.push(match standing {
+        changes.push(match standing {
             Standing::OnTime => ChargeChange::PaymentDetected { txid: Arc::clone(&txid), amount },
             _ => ChargeChange::LatePayment { txid: Arc::clone(&txid), amount },
         });
@@ -318,16 +324,16 @@ impl Charge {
     }
 
     /// A late transfer that was gone when it became late is announced when it comes back.
-    fn retell_lateness(&mut self, place: usize, told: &mut Vec<ChargeChange>) {
+    fn report_lateness(&mut self, place: usize, changes: &mut Vec<ChargeChange>) {
         let transfer = &mut self.transfers[place];
         if transfer.standing == Standing::Late && transfer.is_alive() && !transfer.told_late {
             transfer.told_late = true;
-            told.push(ChargeChange::LatePayment { txid: transfer.txid.clone(), amount: transfer.amount });
+            changes.push(ChargeChange::LatePayment { txid: transfer.txid.clone(), amount: transfer.amount });
         }
     }
 
     /// Credits what is confirmed now, and takes back what no longer is.
-    fn settle(&mut self, touched: &[usize], required: u32, told: &mut Vec<ChargeChange>) {
+    fn settle(&mut self, touched: &[usize], required: u32, changes: &mut Vec<ChargeChange>) {
         let mut credited = Vec::new();
         for &place in touched {
             let transfer = &mut self.transfers[place];
@@ -343,11 +349,11 @@ impl Charge {
                 transfer.credited = false;
             }
         }
-        self.weigh(&credited, required, told);
+        self.weigh(&credited, required, changes);
     }
 
     /// Something was credited: is it enough?
-    fn weigh(&mut self, credited: &[usize], required: u32, told: &mut Vec<ChargeChange>) {
+    fn weigh(&mut self, credited: &[usize], required: u32, changes: &mut Vec<ChargeChange>) {
         let Some(&last) = credited.last() else { return };
         if self.status == ChargeStatus::Paid {
             return;
@@ -362,11 +368,11 @@ impl Charge {
                 if !self.transfers[place].credited && !self.was_sent_back(place) {
                     let transfer = &mut self.transfers[place];
                     transfer.standing = Standing::Extra;
-                    // Nobody may report a buried transfer again, and a paid charge accepts nothing.
+                    // A confirmed transfer may not be reported again, and a paid charge accepts nothing.
                     transfer.credited = transfer.is_confirmed(required);
                 }
             }
-            told.push(ChargeChange::Paid { txid, received: self.received() });
+            changes.push(ChargeChange::Paid { txid, received: self.received() });
             return;
         }
         if self.status.is_open() {
@@ -377,7 +383,7 @@ impl Charge {
             is_news |= !std::mem::replace(&mut self.transfers[place].told_short, true);
         }
         if is_news {
-            told.push(ChargeChange::Underpaid { txid, received: self.received() });
+            changes.push(ChargeChange::Underpaid { txid, received: self.received() });
         }
     }
 
@@ -390,19 +396,19 @@ impl Charge {
         now < self.hold_end() && coming.covers(self.terms.asset_amount, self.bounds.tolerance)
     }
 
-    fn expire_if_nothing_holds(&mut self, now: Timestamp, told: &mut Vec<ChargeChange>) {
+    fn expire_if_nothing_holds(&mut self, now: Timestamp, changes: &mut Vec<ChargeChange>) {
         if !self.status.is_open() || now < self.expires_at || self.is_held(now) {
             return;
         }
         self.status = ChargeStatus::Expired;
-        told.push(ChargeChange::Expired);
+        changes.push(ChargeChange::Expired);
         // What is still on its way came too late after all.
         for transfer in &mut self.transfers {
             if transfer.standing == Standing::OnTime && !transfer.credited {
                 transfer.standing = Standing::Late;
                 if transfer.is_alive() {
                     transfer.told_late = true;
-                    told.push(ChargeChange::LatePayment {
+                    changes.push(ChargeChange::LatePayment {
                         txid: transfer.txid.clone(),
                         amount: transfer.amount,
                     });

@@ -1,4 +1,4 @@
-//! Stories told to a chain in one line each, and laws that hold whatever is told.
+//! Tests of a chain: examples of one line each, and properties of random histories.
 
 mod behaviour;
 mod laws;

@@ -1,4 +1,4 @@
-//! A book as its owner sees it: what a key of it would read and make, and what the dashboard shows beyond that.
+//! A book in the dashboard: the calls of the API without a key, and the owner's own views.
 //!
 //! Asks for no key, and counts for no limit.
 

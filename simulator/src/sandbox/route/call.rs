@@ -1,4 +1,4 @@
-//! A call that is being answered: who asks for what, and what of the world is within reach.
+//! The context of a call under `/sandbox`: the caller, the request, and the reachable part of the world.
 
 use reference_core::{
     asset::Asset,

@@ -1,4 +1,4 @@
-//! The service hears something else of the chains than what the watchers say.
+//! Planted faults in the sightings that reach the service.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -150,7 +150,7 @@ impl Waiter for MovedClock {
                     headers: &[],
                     body: Some(&body),
                 };
-                let answer = stage.lock().expect("nobody panics while asking").call(&call);
+                let answer = stage.lock().expect("calls do not panic").call(&call);
                 match answer {
                     Ok(answer) if answer.status == 200 => Ok(()),
                     Ok(answer) => Err(format!("cannot advance the clock: {}", answer.json())),

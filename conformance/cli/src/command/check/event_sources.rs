@@ -88,7 +88,7 @@ impl AllEvents {
     ) -> Result<T, String> {
         let stage = Arc::clone(&self.stage);
         let talking = tokio::task::spawn_blocking(move || {
-            talk(&mut SandboxCalls { stage: &mut stage.lock().expect("nobody panics while asking") })
+            talk(&mut SandboxCalls { stage: &mut stage.lock().expect("calls do not panic") })
         });
         talking.await.map_err(|error| error.to_string())?
     }
@@ -151,8 +151,10 @@ impl SandboxCalls<'_> {
         for (path, mode, events, _) in ENDPOINTS {
             let address = format!("{HOST}{path}");
             let all = EventType::ALL.map(EventType::as_str);
-            let events: BTreeSet<String> =
-                if events.is_empty() { &all } else { events }.iter().map(|it| (*it).to_owned()).collect();
+            let events: BTreeSet<String> = if events.is_empty() { &all } else { events }
+                .iter()
+                .map(|event| (*event).to_owned())
+                .collect();
             let body = json!({ "url": address, "mode": mode.word(), "events": events });
             let (answer, registration) = self.try_to_add(&address, true, &body)?;
             let secret = answer["endpoint"]["secret"].as_str().map(Secret::new);

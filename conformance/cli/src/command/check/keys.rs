@@ -136,7 +136,7 @@ impl KeySource<'_> {
 fn others_may_read(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     const GROUP_AND_OTHERS: u32 = 0o077;
-    std::fs::metadata(path).is_ok_and(|it| it.permissions().mode() & GROUP_AND_OTHERS != 0)
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & GROUP_AND_OTHERS != 0)
 }
 
 #[cfg(not(unix))]
@@ -163,7 +163,7 @@ mod tests {
             file: Some(&path),
         };
         let mut warnings = String::new();
-        let found = match slot.key(&mut |it| warnings += &it) {
+        let found = match slot.key(&mut |warning| warnings += &warning) {
             Ok(key) => {
                 format!("{} {warnings}", if key == Some(Secret::new("svc_live_abc")) { "read" } else { "?" })
             }

@@ -170,7 +170,7 @@ impl Occasion for Registrar {
             // A service that accepts no address is not tried with all of them.
             // Nor is a service that accepts our plain address tried with another.
             let is_plain = own.starts_with("http://");
-            let tried = REFUSED.iter().filter(|it| !is_plain || **it != PLAIN);
+            let tried = REFUSED.iter().filter(|url| !is_plain || **url != PLAIN);
             for address in tried.take(if taken { REFUSED.len() } else { 1 }) {
                 registrations.push(self.register(address, false).await?);
             }

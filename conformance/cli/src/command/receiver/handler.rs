@@ -46,7 +46,7 @@ pub(super) fn run(args: &Try, config: &Config) -> Result<u8, Failure> {
     let mut bar = TrialProgress(spinner());
     let outcome = runtime.block_on(attempt(&plan, witness, &mut bar));
     bar.0.finish_and_clear();
-    tell(&outcome, args)?;
+    print_result(&outcome, args)?;
     Ok(outcome.exit_code())
 }
 
@@ -122,7 +122,7 @@ fn read_sample(path: &Path) -> Result<Map<String, Value>, Failure> {
     }
 }
 
-fn tell(outcome: &HandlerOutcome, args: &Try) -> Result<(), Failure> {
+fn print_result(outcome: &HandlerOutcome, args: &Try) -> Result<(), Failure> {
     let again = again(outcome, args);
     let format = conformance::handler::Format::from(args.format);
     match args.format {

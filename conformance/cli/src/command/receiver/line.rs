@@ -81,12 +81,16 @@ impl JudgedDelivery {
             verdict: self.verdict(),
             secret: self.secret(),
             reasons: reasons
-                .map(|it| JsonReason { name: it.name(), says: it.to_string(), remedy: Some(it.remedy()) })
+                .map(|reason| JsonReason {
+                    name: reason.name(),
+                    says: reason.to_string(),
+                    remedy: Some(reason.remedy()),
+                })
                 .collect(),
             notes: self
                 .notes
                 .iter()
-                .map(|it| JsonReason { name: it.name(), says: it.to_string(), remedy: None })
+                .map(|note| JsonReason { name: note.name(), says: note.to_string(), remedy: None })
                 .collect(),
             summary: &self.summary,
             try_number: self.try_number,
@@ -104,7 +108,8 @@ impl JudgedDelivery {
         let stamp = self.caught.stamp();
         let time = stamp.get(11..19).unwrap_or(&stamp);
         let DeliverySummary { event, mode, subject, .. } = &self.summary;
-        let [event, mode, subject] = [event, mode, subject].map(|it| it.as_deref().map_or("-".into(), word));
+        let [event, mode, subject] =
+            [event, mode, subject].map(|field| field.as_deref().map_or("-".into(), word));
         let mut rest = vec![subject];
         rest.extend(self.try_number.map(|number| format!("try {number}")));
         rest.extend(self.given.as_ref().map(|given| format!("-> {given}")));

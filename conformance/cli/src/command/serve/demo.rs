@@ -1,6 +1,6 @@
 //! `serve --demo`: three days of sample data of a small shop, with content for every page.
 //!
-//! The same calls as `trigger` makes, with time in between. What happens is data.
+//! It makes the same calls as `trigger`, with time in between. The history is a table.
 
 use reference_core::{
     asset::Asset,
@@ -24,10 +24,10 @@ pub(super) const LENGTH: Span = Span::days(3);
 /// A sale: its last event, coin, price and buyer.
 type Sale = (EventType, Asset, &'static str, &'static str, &'static str);
 
-/// A part of the history.
+/// A step of the history.
 enum DemoStep {
     Sale(Mode, Sale),
-    /// The shop's handler at shop.sim answers like this from now on.
+    /// Sets the responses of the shop's handler at shop.sim.
     Shop(&'static str),
     Hours(u64),
 }
@@ -112,22 +112,22 @@ const SETUP: &[Step] = &[
     step("/sandbox/mine", r#"{"asset":"{asset}","mode":"{mode}","blocks":{confirmations},"at_once":true}"#),
 ];
 
-/// Lets the history happen in a world whose clock has just begun. It ends `LENGTH` after `start`.
+/// Plays the history in a new world. It ends `LENGTH` after `start`.
 pub(super) fn play(url: &str, token: &str, start: Timestamp) -> Result<(), Failure> {
     let mut world = ServedWorld::at(url, Some(token.to_owned()))?;
     for mode in Mode::ALL {
         world.follow(SETUP, &Terms { mode, ..Terms::default() })?;
     }
-    tell(&mut world, STORY)?;
+    play_steps(&mut world, STORY)?;
     let end = json!({ "to": start.plus(LENGTH).to_string() });
     world.ask("POST", "/sandbox/advance", &end.to_string())?;
-    tell(&mut world, TODAY)?;
+    play_steps(&mut world, TODAY)?;
     world.give_back_keys()
 }
 
-fn tell(world: &mut ServedWorld, scenes: &[DemoStep]) -> Result<(), Failure> {
-    for scene in scenes {
-        match scene {
+fn play_steps(world: &mut ServedWorld, steps: &[DemoStep]) -> Result<(), Failure> {
+    for step in steps {
+        match step {
             DemoStep::Sale(mode, (kind, asset, amount, description, email)) => {
                 let terms = Terms { mode: *mode, asset: *asset, amount, description, email };
                 world.make(*kind, &terms)?;
@@ -152,14 +152,14 @@ mod tests {
     #[test]
     fn the_story_is_shorter_than_its_length_and_shows_every_type() {
         let hours: u64 =
-            STORY.iter().map(|it| if let DemoStep::Hours(hours) = it { *hours } else { 0 }).sum();
+            STORY.iter().map(|step| if let DemoStep::Hours(hours) = step { *hours } else { 0 }).sum();
         // Each expiry takes half an hour more.
         assert!((60..70).contains(&hours), "{hours}");
         for kind in EventType::ALL {
-            let told =
+            let is_sold =
                 STORY.iter().chain(TODAY).any(|it| matches!(it, DemoStep::Sale(_, (it, ..)) if *it == kind));
             // An invoice that is sent, viewed, paid or voided was issued.
-            assert!(told || kind == EventType::InvoiceCreated, "no sale ends with {kind:?}");
+            assert!(is_sold || kind == EventType::InvoiceCreated, "no sale ends with {kind:?}");
         }
     }
 }

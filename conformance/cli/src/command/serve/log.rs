@@ -1,6 +1,6 @@
 //! `serve --log`: a line for each request, event and delivery, while the server runs.
 //!
-//! Lines are printed by a thread of their own. A terminal or a pipe that takes none makes nobody wait: what does not fit
+//! Lines are printed by a thread of their own. A blocked terminal or pipe delays no request: what does not fit
 //! into the queue is counted and left out.
 
 use std::{

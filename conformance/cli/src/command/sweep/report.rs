@@ -68,7 +68,7 @@ fn verdict_line(code: u8, sum: &SweepTotals, merged: Option<&MergedSweep>) -> St
             }
         }
     };
-    let told = match (code, merged) {
+    let summary = match (code, merged) {
         (5, Some(_)) => format!("machines do not agree; {found}"),
         (5, None) => "two runs of one seed differ: this machine or this program failed".to_owned(),
         (_, Some(MergedSweep { gaps, sweep, .. })) if !gaps.is_empty() => {
@@ -76,8 +76,8 @@ fn verdict_line(code: u8, sum: &SweepTotals, merged: Option<&MergedSweep>) -> St
         }
         _ => found,
     };
-    let told = if code == INTERRUPTED { format!("until then {told}") } else { told };
-    format!("{style}{}{style:#}  {told}\n", word(code))
+    let summary = if code == INTERRUPTED { format!("until then {summary}") } else { summary };
+    format!("{style}{}{style:#}  {summary}\n", word(code))
 }
 
 fn failures(sum: &SweepTotals) -> String {

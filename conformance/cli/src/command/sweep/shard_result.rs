@@ -197,12 +197,12 @@ impl ReachedCell {
     fn read(&self) -> Result<Cell, String> {
         let unknown = |word: &str| format!("this program knows no `{word}`");
         let kind = EventType::ALL.map(EventType::as_str).into_iter().find(|kind| *kind == self.event);
-        let situation = Situation::ALL.into_iter().find(|it| it.as_str() == self.situation);
+        let situation = Situation::ALL.into_iter().find(|situation| situation.as_str() == self.situation);
         let fault = match &self.fault {
             None => None,
-            Some(word) => {
-                Some(Fault::ALL.into_iter().find(|it| it.as_str() == word).ok_or_else(|| unknown(word))?)
-            }
+            Some(word) => Some(
+                Fault::ALL.into_iter().find(|fault| fault.as_str() == word).ok_or_else(|| unknown(word))?,
+            ),
         };
         Ok(Cell {
             kind: kind.ok_or_else(|| unknown(&self.event))?,

@@ -34,7 +34,7 @@ pub(super) fn watch(directory: &Path, lasting: Option<Duration>) -> Result<Merge
         if (is_new || is_over) && !known.is_empty() {
             let mut merged =
                 merge(known.values().map(|(_, file)| file.clone()).collect()).map_err(Failure::usage)?;
-            bar.set_message(told(&merged));
+            bar.set_message(progress_text(&merged));
             if is_over || merged.gaps.is_empty() {
                 merged.sum.interrupted = stop.load(Ordering::Relaxed);
                 bar.finish_and_clear();
@@ -68,7 +68,7 @@ fn look(directory: &Path, known: &mut FileCache) -> Result<bool, Failure> {
     Ok(is_new)
 }
 
-fn told(merged: &MergedSweep) -> String {
+fn progress_text(merged: &MergedSweep) -> String {
     let of = merged.sweep.shards;
     format!(
         "{} of {of} shards, {} simulations, {} kinds of failures",

@@ -35,7 +35,7 @@ const LOCAL_ZONES: &[&str] = &[
 ];
 
 /// Names of the metadata services. Most resolve to refused addresses anyway; refusing the name when
-/// it is typed tells the owner why.
+/// it is typed shows the owner the reason.
 const METADATA_NAMES: &[&str] = &[
     "metadata.google.internal",
     "metadata.goog",

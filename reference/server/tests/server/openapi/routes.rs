@@ -1,4 +1,4 @@
-//! The routers take what the document names, and nothing else.
+//! The routers accept the routes of the document and no others.
 
 use std::collections::BTreeSet;
 

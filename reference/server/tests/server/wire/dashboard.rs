@@ -1,4 +1,4 @@
-//! The dashboard on the wire: who comes in, which forms count, and what the answers tell a browser.
+//! The dashboard over HTTP: access, forms, and response headers.
 
 use reference_server::{ClockKind, Config, Server};
 use testkit::Message;
