@@ -209,7 +209,7 @@ impl Receiver {
         let address = listener.local_addr()?;
         let (arrivals, received) = mpsc::channel(ARRIVALS_MAX);
         let count = Arc::new(AtomicUsize::new(0));
-        let catcher = Arc::new(RequestHandler {
+        let handler = Arc::new(RequestHandler {
             answers: Mutex::new(settings.answers),
             routes: settings.routes,
             methods: settings.methods,
@@ -218,7 +218,7 @@ impl Receiver {
             arrivals,
             count: Arc::clone(&count),
         });
-        let listening = tokio::spawn(accept(listener, catcher));
+        let listening = tokio::spawn(accept(listener, handler));
         Ok(Receiver { address, arrivals: received, count, listening })
     }
 
@@ -261,7 +261,7 @@ struct RequestHandler {
 }
 
 /// Ends when its task is aborted, and every connection with it.
-async fn accept(listener: TcpListener, catcher: Arc<RequestHandler>) {
+async fn accept(listener: TcpListener, handler: Arc<RequestHandler>) {
     let mut connections = Connections::default();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -269,8 +269,8 @@ async fn accept(listener: TcpListener, catcher: Arc<RequestHandler>) {
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        connections.make_room(catcher.bounds.connections).await;
-        connections.serve(Arc::clone(&catcher), stream);
+        connections.make_room(handler.bounds.connections).await;
+        connections.serve(Arc::clone(&handler), stream);
     }
 }
 
@@ -316,45 +316,45 @@ impl Connections {
         }
     }
 
-    fn serve(&mut self, catcher: Arc<RequestHandler>, stream: TcpStream) {
+    fn serve(&mut self, handler: Arc<RequestHandler>, stream: TcpStream) {
         let is_received = Arc::new(AtomicBool::new(false));
         let received = Arc::clone(&is_received);
         let task = self.tasks.spawn(async move {
-            let _ = timeout(catcher.bounds.connection_time, connection(&catcher, stream, &received)).await;
+            let _ = timeout(handler.bounds.connection_time, connection(&handler, stream, &received)).await;
         });
         self.open.push_back(OpenConnection { task, since: Instant::now(), is_received });
     }
 }
 
 /// Serves one connection with one request, so the bytes before the first empty line are that request's head.
-async fn connection(catcher: &Arc<RequestHandler>, stream: TcpStream, is_received: &Arc<AtomicBool>) {
+async fn connection(handler: &Arc<RequestHandler>, stream: TcpStream, is_received: &Arc<AtomicBool>) {
     let _ = stream.set_nodelay(true);
-    let tap = HeadCapture::new(stream, catcher.bounds.head_bytes);
-    let head = tap.head();
+    let capture = HeadCapture::new(stream, handler.bounds.head_bytes);
+    let head = capture.head();
     let understood = AtomicBool::new(false);
     let service = service_fn(|request| {
         understood.store(true, Relaxed);
-        let (catcher, head, is_received) = (Arc::clone(catcher), head.clone(), Arc::clone(is_received));
-        async move { catcher.on_request(&head, request, &is_received).await }
+        let (handler, head, is_received) = (Arc::clone(handler), head.clone(), Arc::clone(is_received));
+        async move { handler.on_request(&head, request, &is_received).await }
     });
     let served = http1::Builder::new()
         .keep_alive(false)
         // A sender may close its side after the request.
         .half_close(true)
         .timer(TokioTimer::new())
-        .header_read_timeout(catcher.bounds.read_time)
-        .max_header_size(catcher.bounds.head_bytes)
-        .serve_connection(TokioIo::new(tap), service)
+        .header_read_timeout(handler.bounds.read_time)
+        .max_header_size(handler.bounds.head_bytes)
+        .serve_connection(TokioIo::new(capture), service)
         .await;
     if let Err(error) = served
         && !understood.load(Relaxed)
         && !head.is_empty()
     {
-        let turned = match head.is_tls() {
+        let rejected = match head.is_tls() {
             true => RejectedRequest::Tls,
             false => RejectedRequest::NotHttp { why: error.to_string() },
         };
-        catcher.report(Arrival::Rejected(turned)).await;
+        handler.report(Arrival::Rejected(rejected)).await;
     }
 }
 
@@ -368,8 +368,8 @@ impl RequestHandler {
     ) -> Result<Response<Full<Bytes>>, &'static str> {
         let (method, path) = head.request_line();
         if request.method() != Method::POST && self.methods == Methods::Post {
-            let turned = RejectedRequest::Method { method: quote(&method), path: quote(&path) };
-            self.report(Arrival::Rejected(turned)).await;
+            let rejected = RejectedRequest::Method { method: quote(&method), path: quote(&path) };
+            self.report(Arrival::Rejected(rejected)).await;
             let mut answer = answer(StatusCode::METHOD_NOT_ALLOWED);
             answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
             return Ok(answer);
@@ -382,19 +382,19 @@ impl RequestHandler {
         is_received.store(true, Relaxed);
         let body = match read.unwrap_or_else(|_| Err(late())) {
             Ok(body) => Octets(body),
-            Err(turned) => {
-                let status = match turned {
+            Err(rejected) => {
+                let status = match rejected {
                     RejectedRequest::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
                     _ => StatusCode::REQUEST_TIMEOUT,
                 };
-                self.report(Arrival::Rejected(turned)).await;
+                self.report(Arrival::Rejected(rejected)).await;
                 return Ok(answer(status));
             }
         };
         let caught = Caught { at: OffsetDateTime::now_utc(), method, path, headers, body };
         // A separate task: the request is recorded even if the sender disconnects meanwhile.
-        let catcher = Arc::clone(&self);
-        let answering = tokio::spawn(async move { catcher.on_caught(caught).await });
+        let handler = Arc::clone(&self);
+        let answering = tokio::spawn(async move { handler.on_caught(caught).await });
         match answering.await.expect("answering does not panic") {
             Some(answer) => Ok(answer),
             None => Err("closed without a response, as the script requires"),

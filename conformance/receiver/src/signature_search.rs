@@ -178,7 +178,7 @@ fn keys(keyring: &Keyring) -> Vec<Key<'_>> {
         add(text.as_bytes(), None);
         let trimmed = text.trim();
         if trimmed != text {
-            add(trimmed.as_bytes(), Some(Reason::SecretPadded { whose: Padding::ReceiverAnswer }));
+            add(trimmed.as_bytes(), Some(Reason::SecretPadded { whose: Padding::Receiver }));
         }
         for end in ["\n", "\r\n", " "] {
             add(format!("{trimmed}{end}").as_bytes(), Some(Reason::SecretPadded { whose: Padding::Sender }));

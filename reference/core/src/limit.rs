@@ -21,8 +21,7 @@ pub struct RateWindow {
 }
 
 impl RateWindow {
-    /// Accepts a request and returns how many more would be accepted now, or returns in how many seconds
-    /// one would be.
+    /// Counts a request if the limit allows it. Returns the remaining quota.
     ///
     /// # Errors
     ///

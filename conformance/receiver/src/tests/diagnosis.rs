@@ -228,7 +228,7 @@ fn another_key_is_named() {
 fn a_fault_of_the_given_secret_is_named() {
     let caught = delivery(&signed(BODY), BODY);
     let with = |text: &str| Keyring { secrets: vec![named("SHOP", text)], ..Keyring::default() };
-    let padded = Reason::SecretPadded { whose: Padding::ReceiverAnswer };
+    let padded = Reason::SecretPadded { whose: Padding::Receiver };
     check_with(&caught, &with(&format!("{SECRET}\n")), NOW, &[padded]);
     check_with(&caught, &with(&SECRET[6..]), NOW, &[Reason::SecretPrefixAdded]);
     let hexadecimal = hex::encode("0123456789");
