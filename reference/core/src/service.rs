@@ -1,5 +1,4 @@
 //! [`Service`]: the inputs and outputs of the state machine. The crate documentation explains its rules of time.
-//!
 //! Must not contain: rules about charges, invoices or deliveries; they are methods of `Book`.
 
 use serde::{Deserialize, Serialize};
