@@ -97,6 +97,28 @@ pub enum Details {
     Reason(Cow<'static, str>),
 }
 
+impl Details {
+    /// Returns the names and values of the details, in the order in which they are shown.
+    pub fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
+        fn text<'t>(name: &'static str, text: &'t str) -> Option<(&'static str, Cow<'t, str>)> {
+            Some((name, Cow::Borrowed(text)))
+        }
+        let amount = |amount: &Coin| Some(("amount", Cow::Owned(amount.to_string())));
+        let fields = match self {
+            Details::None => [None, None, None],
+            Details::Transfer { txid, amount: of } => [text("txid", txid), amount(of), None],
+            Details::Received { amount: of, txid } => [amount(of), text("txid", txid), None],
+            Details::Refund { amount: of, txid, reason } => [
+                amount(of),
+                txid.as_deref().and_then(|txid| text("txid", txid)),
+                reason.as_deref().and_then(|reason| text("reason", reason)),
+            ],
+            Details::Reason(reason) => [text("reason", reason), None, None],
+        };
+        fields.into_iter().flatten()
+    }
+}
+
 /// One thing that happened.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {

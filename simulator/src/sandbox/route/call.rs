@@ -83,8 +83,8 @@ impl<'c> SandboxCall<'c> {
         self.sandbox.service()
     }
 
-    pub(super) fn book(&self, (account, mode): BookOf) -> &Book {
-        self.service().account(account).book(mode)
+    pub(super) fn book(&self, place: BookOf) -> &Book {
+        self.sandbox.book(place)
     }
 
     pub(super) fn act(
