@@ -100,6 +100,10 @@ impl World for JournaledWorld {
         }
     }
 
+    fn sandbox(&self) -> Option<&Sandbox> {
+        Some(&self.sandbox)
+    }
+
     fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
         let (was_due, before) = (self.is_due(now), self.before());
         if request.path.starts_with("/v1") {

@@ -1,14 +1,27 @@
 //! A customer chooses a coin, on an invoice or a payment link, and pays.
 
-use serde_json::json;
-use simulator::api::{self, PayRequest};
+use serde::Serialize;
+use simulator::api::{AnswerRequest, Caused, ChargeAnswer, PayRequest};
 
-use super::{Acted, Outcome, call, typed, with_count};
+use super::{Acted, Outcome, call, with_count};
 use crate::pages::{
-    dashboard::{context::PageContext, facts::One, place::Page},
+    dashboard::{context::PageContext, place::Page},
     form::Form,
-    objects::{Invoice, Link},
+    json,
 };
+
+/// The choice of a customer, as the owner typed it.
+#[derive(Default, Serialize)]
+struct Choice<'f> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asset: Option<&'f str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amount: Option<&'f str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    customer_email: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    custom_fields: Vec<AnswerRequest>,
+}
 
 /// Chooses a coin as a customer would, and pays the charge that this opens.
 pub(super) async fn pay_in(
@@ -17,27 +30,21 @@ pub(super) async fn pay_in(
     code: &str,
     form: &Form,
 ) -> Acted {
-    let mut choice = typed(form, &["asset", "amount"]);
+    let mut choice = Choice { asset: form.text("asset"), amount: form.text("amount"), ..Choice::default() };
     if list == "links" {
-        let One { data: link } = context.book::<One<Link>>(&format!("/payment-links/{code}")).await?;
-        let answers = link.custom_fields.iter().filter(|question| question.required);
-        let answers: Vec<_> =
-            answers.map(|question| json!({ "label": question.label, "value": "simulated" })).collect();
-        choice["custom_fields"] = json!(answers);
-        if link.require_email {
-            choice["customer_email"] = json!("customer@shop.example");
-        }
+        let link = context.read(|book| book.link(code)).await?;
+        choice.custom_fields = link.sample_answers();
+        choice.customer_email = link.sample_email();
     } else {
-        context.book::<One<Invoice>>(&format!("/invoices/{code}")).await?;
+        context.read(|book| book.invoice(code)).await?;
     }
-    let chosen = context.act("POST", &format!("/sandbox/{list}/{code}/choose"), Some(&choice)).await?;
-    let charge = match chosen {
-        Ok(answer) => answer["charge"].as_str().unwrap_or_default().to_owned(),
+    let path = format!("/sandbox/{list}/{code}/choose");
+    let charge = match context.asker.act("POST", &path, &json(&choice)).await? {
+        Ok(ChargeAnswer { charge }) => charge.to_string(),
         Err(complaint) => return Ok((page, Outcome::Refused(complaint))),
     };
-    let request = PayRequest { charge: Some(charge.clone()), ..PayRequest::default() };
-    call(context, page, ("POST", "/sandbox/pay", Some(api::json(&request))), |answer| {
-        with_count(&format!("A simulated customer opened charge {charge} and paid it."), answer)
-    })
-    .await
+    let said = format!("A simulated customer opened charge {charge} and paid it.");
+    let request = json(&PayRequest { charge: Some(charge), ..PayRequest::default() });
+    let asked = ("POST", "/sandbox/pay", request.as_str());
+    call(context, page, asked, |caused: Caused| with_count(&said, &caused)).await
 }

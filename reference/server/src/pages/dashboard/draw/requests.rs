@@ -37,7 +37,7 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
     let wanted = context.query.get("q").unwrap_or_default();
     let before: Option<u64> = context.query.get("before").and_then(|n| n.parse().ok());
     // Whoever shows no key of this server is seen in both modes: nobody can tell which was meant.
-    let own = |it: &Arc<RequestRecord>| it.mode.is_none_or(|mode| mode.as_str() == context.place.mode);
+    let own = |it: &Arc<RequestRecord>| it.mode.is_none_or(|mode| mode == context.place.mode);
     let text = wanted.to_lowercase();
     let fits = |it: &Arc<RequestRecord>| {
         let line = format!("{} {} {}", it.method, it.target, it.status).to_lowercase();
@@ -113,7 +113,7 @@ impl<'a> Shown<'a> {
 pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal> {
     let log = &context.asker.backend.requests;
     let record = log.find(n).ok_or(Refusal::NotFound)?;
-    if record.mode.is_some_and(|mode| mode.as_str() != context.place.mode) {
+    if record.mode.is_some_and(|mode| mode != context.place.mode) {
         return Err(Refusal::NotFound);
     }
     let block = RequestBlock {
