@@ -88,8 +88,7 @@ pub(super) async fn event(context: &PageContext, id: &str) -> Result<PageView, R
 struct DeliveriesBlock<'a> {
     context: &'a PageContext,
     tabs: Tabs,
-    deliveries: Vec<DeliveryRecord>,
-    pager: Pager,
+    list: List<DeliveryRecord>,
     /// There is an endpoint that deliveries could go to.
     has_endpoint: bool,
 }
@@ -133,7 +132,8 @@ pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusa
     });
     let tabs = Tabs { label: "Deliveries by status", tabs: tabs.into() };
     let has_endpoint = !context.endpoints().await?.is_empty();
-    let block = live("deliveries", &DeliveriesBlock { context, tabs, deliveries, pager, has_endpoint })?;
+    let list = List { records: deliveries, pager };
+    let block = live("deliveries", &DeliveriesBlock { context, tabs, list, has_endpoint })?;
     Ok(PageView { state: None, title: "Deliveries".to_owned(), blocks: vec![block] })
 }
 
@@ -208,7 +208,7 @@ fn choices(chosen: impl Fn(&str) -> bool) -> [(&'static str, Vec<Choice>); 2] {
 #[template(path = "dashboard/endpoints.html")]
 struct EndpointsBlock<'a> {
     context: &'a PageContext,
-    endpoints: Vec<EndpointRecord>,
+    list: List<EndpointRecord>,
     kinds: usize,
 }
 
@@ -227,9 +227,9 @@ pub(super) async fn endpoints(context: &PageContext) -> Result<PageView, Refusal
     let typed = context.draft.is_of(&form);
     let groups = choices(|kind| !typed || context.draft.chosen(&form, "events", kind));
     let url = context.draft.typed(&form, "url");
-    let endpoints = context.endpoints().await?;
+    let list = List::whole(context.endpoints().await?);
     let blocks = vec![
-        live("endpoints", &EndpointsBlock { context, endpoints, kinds: EventType::ALL.len() })?,
+        live("endpoints", &EndpointsBlock { context, list, kinds: EventType::ALL.len() })?,
         still(&EndpointForm { context, form: form.clone(), url, groups, is_new: true })?,
     ];
     Ok(PageView { state: None, title: "Webhook endpoints".to_owned(), blocks })

@@ -4,7 +4,7 @@ use askama::Template;
 use reference_core::time::Timestamp;
 use simulator::api::{WorldEvent, WorldEventKind};
 
-use super::{Filter, PageView, Pager, Tab, Tabs, live, still};
+use super::{Filter, List, PageView, Pager, Tab, Tabs, live, still};
 use crate::{
     host::SandboxAct,
     log::RequestRecord,
@@ -92,8 +92,7 @@ struct AboutHistory<'a> {
 struct HistoryBlock<'a> {
     context: &'a PageContext,
     tabs: Tabs,
-    rows: Vec<HistoryRow>,
-    pager: Pager,
+    list: List<HistoryRow>,
     is_filtered: bool,
 }
 
@@ -134,8 +133,7 @@ pub(super) async fn history(context: &PageContext) -> Result<PageView, Refusal> 
     let block = HistoryBlock {
         context,
         tabs: Tabs { label: "History by part", tabs: tabs.into() },
-        rows: shown.skip(page.saturating_mul(SHOWN)).take(SHOWN).collect(),
-        pager,
+        list: List { records: shown.skip(page.saturating_mul(SHOWN)).take(SHOWN).collect(), pager },
         is_filtered: *part != PARTS[0] || !wanted.is_empty() || page > 0,
     };
     let blocks = vec![

@@ -145,7 +145,7 @@ struct Filter<'a> {
 }
 
 /// The way through a list.
-#[derive(Template)]
+#[derive(Default, Template)]
 #[template(path = "dashboard/pager.html")]
 struct Pager {
     said: String,
@@ -153,10 +153,17 @@ struct Pager {
     older: Option<String>,
 }
 
-/// A page of a list of the API.
+/// A page of a list, as `list.html` draws it.
 struct List<T> {
     records: Vec<T>,
     pager: Pager,
+}
+
+impl<T> List<T> {
+    /// A list on one page.
+    fn whole(records: Vec<T>) -> List<T> {
+        List { records, pager: Pager::default() }
+    }
 }
 
 /// Reads a page of a list. `asked`: the list of the API and its filters; `shown`: the same on this page.

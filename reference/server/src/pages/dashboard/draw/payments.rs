@@ -292,11 +292,11 @@ async fn pay_in(
 #[template(path = "dashboard/late.html")]
 struct LateBlock<'a> {
     context: &'a PageContext,
-    late: Vec<LatePayment>,
+    list: List<LatePayment>,
 }
 
 pub(super) async fn late(context: &PageContext) -> Result<PageView, Refusal> {
-    let late = context.read(|book| Ok(book.sandbox.late(book.place))).await?;
-    let block = live("late", &LateBlock { context, late })?;
+    let list = List::whole(context.read(|book| Ok(book.sandbox.late(book.place))).await?);
+    let block = live("late", &LateBlock { context, list })?;
     Ok(PageView { state: None, title: "Late payments".to_owned(), blocks: vec![block] })
 }

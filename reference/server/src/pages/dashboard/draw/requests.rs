@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 
-use super::{Filter, PageView, Pager, Tab, Tabs, live, still};
+use super::{Filter, List, PageView, Pager, Tab, Tabs, live, still};
 use crate::{
     log::{Half, RequestLog, RequestRecord},
     pages::dashboard::{context::PageContext, pieces, place},
@@ -24,8 +24,7 @@ const STATES: [(&str, std::ops::RangeInclusive<u16>); 4] =
 struct RequestsBlock<'a> {
     context: &'a PageContext,
     tabs: Tabs,
-    requests: Vec<Arc<RequestRecord>>,
-    pager: Pager,
+    list: List<Arc<RequestRecord>>,
     is_filtered: bool,
 }
 
@@ -68,8 +67,7 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
     let block = RequestsBlock {
         context,
         tabs: Tabs { label: "Requests by answer", tabs: tabs.into() },
-        requests: chosen.into_iter().take(SHOWN).map(Arc::clone).collect(),
-        pager,
+        list: List { records: chosen.into_iter().take(SHOWN).map(Arc::clone).collect(), pager },
         is_filtered: status != "all" || !wanted.is_empty() || before.is_some(),
     };
     let blocks = vec![
