@@ -231,8 +231,8 @@ impl Link {
     }
 
     /// Returns the e-mail address of a simulated customer, if the link needs one.
-    pub(crate) fn sample_email(&self) -> Option<String> {
-        self.terms.require_email.then(|| "customer@shop.example".to_owned())
+    pub(crate) fn sample_email(&self) -> Option<&'static str> {
+        self.terms.require_email.then_some("customer@shop.example")
     }
 
     /// Returns the answers of a simulated customer to the questions that need one.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use askama::Template;
 use http::StatusCode;
 use reference_core::mode::Mode;
-use serde::Serialize;
 use simulator::api::{
     AnswerRequest, ChargeAnswer, CoinOffer, Empty, LinkClosed as Closed, PageAccount as Account,
 };
@@ -17,7 +16,13 @@ use super::{
 };
 use crate::{
     answer::Answer,
-    pages::{Call, Complaint, Part, Site, form::Form, html, json, objects::Link, see_other, words},
+    pages::{
+        Call, Complaint, Part, Site,
+        form::{CustomerChoice, Form},
+        html, json,
+        objects::Link,
+        see_other, words,
+    },
     refusal::Refusal,
 };
 
@@ -145,8 +150,8 @@ pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusa
     };
     let form = call.form().await?;
     let mut filled = Filled::of(&form, &shown.link);
-    let (path, choice) = (format!("/sandbox/links/{code}/choose"), json(&Choice::of(&filled, &shown.link)));
-    match call.asker().act("POST", &path, &choice).await? {
+    let (path, body) = (format!("/sandbox/links/{code}/choose"), json(&choice(&filled, &shown.link)));
+    match call.asker().act("POST", &path, &body).await? {
         Ok(ChargeAnswer { charge }) => see_other(&call.site()?, &format!("/c/{charge}")),
         Err(Complaint { status, message, errors }) => {
             filled.message = Some(in_plain_words(&message));
@@ -156,34 +161,18 @@ pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusa
     }
 }
 
-/// The request that the form stands for. Empty fields are left out.
-#[derive(Serialize)]
-struct Choice<'f> {
-    #[serde(skip_serializing_if = "str::is_empty")]
-    asset: &'f str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    amount: &'f str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    customer_email: &'f str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    customer_name: &'f str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    custom_fields: Vec<AnswerRequest>,
-}
-
-impl<'f> Choice<'f> {
-    fn of(filled: &'f Filled, link: &Link) -> Choice<'f> {
-        let answers = link.terms.custom_fields.iter().zip(&filled.answers);
-        let answers = answers
-            .filter(|(_, answer)| !answer.is_empty())
-            .map(|(question, answer)| AnswerRequest { label: question.label.clone(), value: answer.clone() });
-        Choice {
-            asset: &filled.asset,
-            // A typed amount counts more than a picked one.
-            amount: if filled.amount.is_empty() { &filled.suggested } else { &filled.amount },
-            customer_email: &filled.email,
-            customer_name: &filled.name,
-            custom_fields: answers.collect(),
-        }
+/// The request that the form stands for.
+fn choice<'f>(filled: &'f Filled, link: &Link) -> CustomerChoice<'f> {
+    let answers = link.terms.custom_fields.iter().zip(&filled.answers);
+    let answers = answers
+        .filter(|(_, answer)| !answer.is_empty())
+        .map(|(question, answer)| AnswerRequest { label: question.label.clone(), value: answer.clone() });
+    CustomerChoice {
+        asset: &filled.asset,
+        // A typed amount counts more than a picked one.
+        amount: if filled.amount.is_empty() { &filled.suggested } else { &filled.amount },
+        customer_email: &filled.email,
+        customer_name: &filled.name,
+        custom_fields: answers.collect(),
     }
 }

@@ -136,7 +136,7 @@ fn choice(asset: Asset) -> ChoiceRequest {
 fn of_link(link: &Link, asset: Asset) -> ChoiceRequest {
     ChoiceRequest {
         amount: link.sample_amount(),
-        customer_email: link.sample_email(),
+        customer_email: link.sample_email().map(str::to_owned),
         custom_fields: link.sample_answers(),
         ..choice(asset)
     }

@@ -1,27 +1,13 @@
 //! A customer chooses a coin, on an invoice or a payment link, and pays.
 
-use serde::Serialize;
-use simulator::api::{AnswerRequest, Caused, ChargeAnswer, PayRequest};
+use simulator::api::{Caused, ChargeAnswer, PayRequest};
 
 use super::{Acted, Outcome, call, with_count};
 use crate::pages::{
     dashboard::{context::PageContext, place::Page},
-    form::Form,
+    form::{CustomerChoice, Form},
     json,
 };
-
-/// The choice of a customer, as the owner typed it.
-#[derive(Default, Serialize)]
-struct Choice<'f> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    asset: Option<&'f str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    amount: Option<&'f str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    customer_email: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    custom_fields: Vec<AnswerRequest>,
-}
 
 /// Chooses a coin as a customer would, and pays the charge that this opens.
 pub(super) async fn pay_in(
@@ -30,11 +16,13 @@ pub(super) async fn pay_in(
     code: &str,
     form: &Form,
 ) -> Acted {
-    let mut choice = Choice { asset: form.text("asset"), amount: form.text("amount"), ..Choice::default() };
+    let typed = |name| form.text(name).unwrap_or_default();
+    let mut choice =
+        CustomerChoice { asset: typed("asset"), amount: typed("amount"), ..CustomerChoice::default() };
     if list == "links" {
         let link = context.read(|book| book.link(code)).await?;
         choice.custom_fields = link.sample_answers();
-        choice.customer_email = link.sample_email();
+        choice.customer_email = link.sample_email().unwrap_or_default();
     } else {
         context.read(|book| book.invoice(code)).await?;
     }

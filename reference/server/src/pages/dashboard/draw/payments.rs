@@ -1,7 +1,5 @@
 //! Charges, invoices, payment links, late money.
 
-use std::ops::Deref as _;
-
 use askama::Template;
 use reference_core::{
     asset::Asset,
@@ -217,7 +215,7 @@ pub(super) async fn invoice(context: &PageContext, code: &str) -> Result<PageVie
 async fn is_on_its_way(context: &PageContext, invoice: &Invoice) -> Result<bool, Refusal> {
     let Some(newest) = invoice.charges.last() else { return Ok(false) };
     let transfers = context
-        .read(|book| Ok(book.sandbox.transfers(book.place, book.charge(newest.code.as_str())?.deref())))
+        .read(|book| Ok(book.sandbox.transfers(book.place, &*book.charge(newest.code.as_str())?)))
         .await?;
     Ok(transfers.iter().any(|it| it.gone.is_none() && !it.confirmed))
 }
