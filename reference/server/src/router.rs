@@ -128,23 +128,38 @@ impl Router {
         let place = self.worlds.place(whole_path, said.authorization.once());
         let (backend, path) =
             place.as_ref().map_or((&self.backend, whole_path), |place| (place.backend(), place.path));
-        let decided = match &place {
-            Ok(_) => self.decide((backend, path), (ends, activity), (&head, &said), &body, &mut sent).await,
+        let asked = match &place {
+            Ok(_) => called(&head, said.host).map(|authority| Asked {
+                backend,
+                head: &head,
+                said: &said,
+                path,
+                authority,
+            }),
             Err(refusal) => Err(*refusal),
+        };
+        let decided = match asked {
+            Err(refusal) => Err(refusal),
+            Ok(asked) if body.is_empty() && matches!(Area::of(path), Some(Area::Api)) => {
+                asked.ask_world(None, &Bytes::new()).await
+            }
+            // In a box, because every request without a body to the API would carry what the others need.
+            Ok(asked) => Box::pin(self.decide(&asked, (ends, activity), &body, &mut sent)).await,
         };
         body.drain();
         let mut answer = decided.unwrap_or_else(Refusal::answer);
         let told = match answer.body() {
-            Content::Whole(told) => told.clone(),
-            Content::Stream { .. } => Bytes::new(),
+            Content::Whole(told) => told,
+            Content::Stream { .. } => &Bytes::new(),
         };
         backend.requests.note(&Exchange {
             head: &head,
+            authorization: said.authorization.first(),
             path,
             body: &sent,
             status: answer.status(),
             headers: answer.headers(),
-            said: &told,
+            said: told,
             at: backend.host.shown(),
             took: begun.elapsed(),
         });
@@ -163,26 +178,20 @@ impl Router {
     /// `sent`: becomes the body of a request to the API.
     async fn decide(
         &self,
-        (backend, path): (&Arc<Backend>, &str),
+        asked: &Asked<'_>,
         (ends, activity): (Ends, &Arc<Activity>),
-        (head, said): (&Parts, &Said<'_>),
         body: &RequestBody<'_>,
         sent: &mut Bytes,
     ) -> Result<Answer, Refusal> {
-        let authority = called(head, said.host)?;
+        let Asked { backend, head, path, authority, .. } = *asked;
         let call = Call { pages: &self.pages, backend, ends, activity, head, path, authority, body };
-        let asked = Asked { backend, head, said, path, authority };
         let Some(area) = Area::of(path) else {
             return if home::wants_page(head) { home::lost(&call) } else { Err(Refusal::NotFound) };
         };
         match area {
-            // In boxes, because every request to the API would carry what they need.
-            Area::Api if !body.is_empty() => {
-                return Box::pin(asked.ask_api(body, sent)).await;
-            }
-            Area::Hosted => return Box::pin(pages::hosted::answer(&call)).await,
-            Area::Dashboard => return Box::pin(pages::dashboard::answer(&call)).await,
-            Area::Api => {}
+            Area::Hosted => return pages::hosted::answer(&call).await,
+            Area::Dashboard => return pages::dashboard::answer(&call).await,
+            Area::Api => return asked.ask_api(body, sent).await,
             Area::Sandbox => {
                 gate::admit(ends, head, authority, &backend.addresses, &backend.token)?;
                 gate::admit_site(head)?;
@@ -198,8 +207,8 @@ impl Router {
             }
             #[cfg(feature = "mcp")]
             Area::Mcp => {
-                let authorization = said.authorization.once().map(HeaderValue::as_bytes);
-                return Box::pin(self.mcp.answer(backend, ends, head, authorization, authority, body)).await;
+                let authorization = asked.said.authorization.once().map(HeaderValue::as_bytes);
+                return self.mcp.answer(backend, ends, head, authorization, authority, body).await;
             }
             Area::Asset | Area::Index | Area::Health | Area::Metrics | Area::Document | Area::Docs => {
                 return match area {
@@ -210,7 +219,7 @@ impl Router {
                         self.page(&area, &asked).map(|answer| compression::compress(answer, &head.headers))
                     }
                     Area::Index if home::wants_page(head) => home::home(&call),
-                    _ => self.page(&area, &asked),
+                    _ => self.page(&area, asked),
                 };
             }
         }
