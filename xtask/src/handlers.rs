@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::packages::ask;
-use crate::served::Served;
-use crate::target::{Listening, free_ports, output};
+use crate::served;
+use crate::target::{listening, output};
 use crate::tools::{self, fresh, starts, write};
 
 const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
@@ -39,17 +39,17 @@ const HANDLERS: [Handler; 5] = [
 /// # Errors
 /// The program cannot be built or served, or a file cannot be fetched.
 pub(crate) fn run(root: &Path) -> Result<bool, String> {
-    let program = Served::build(root)?;
-    let served = Served::start(&program, &[])?;
+    let program = served::build(root)?;
+    let reference = served::start(&program, &[])?;
     let home = root.join("target/handlers");
     let mut good = true;
     for handler in HANDLERS {
         println!("==> {}", handler.file);
         fresh(&home.join("handled"))?;
-        let url = format!("{}/docs/handlers/{}", served.ready.url, handler.file);
+        let url = format!("{}/docs/handlers/{}", reference.word("url"), handler.file);
         let text = ask(Command::new("curl").args(["--silent", "--fail", &url]))?;
         write(&home.join(handler.file), text)?;
-        let [port] = free_ports()?;
+        let [port] = testkit::free_ports()?;
         match (handler.command)(&home, port) {
             Err(why) => println!("skipped: {why}"),
             Ok(mut command) => good &= accepts(&program, &mut command, &home, port)?,
@@ -67,7 +67,7 @@ fn accepts(program: &Path, command: &mut Command, home: &Path, port: u16) -> Res
         File::create(home.join("log")).map_err(|err| format!("cannot write the handler's log: {err}"))?;
     let same = log.try_clone().map_err(|err| format!("cannot write the handler's log: {err}"))?;
     command.stdout(log).stderr(same);
-    let _listening = Listening::start(command, port)?;
+    let _listening = listening(command, port)?;
     let mut trial = Command::new(program);
     trial.args(["receiver", "try", &format!("http://127.0.0.1:{port}/hooks")]);
     trial.args(["--secret-env", "WEBHOOK_SECRET", "--mode", "test", "--acted", ACTED]);
