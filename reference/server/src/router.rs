@@ -216,7 +216,7 @@ impl Router {
                     Area::Docs => pages::docs::docs(&call, &self.docs, &self.document)
                         .map(|answer| compression::compress(answer, &head.headers)),
                     Area::Document | Area::Asset => {
-                        self.page(&area, &asked).map(|answer| compression::compress(answer, &head.headers))
+                        self.page(&area, asked).map(|answer| compression::compress(answer, &head.headers))
                     }
                     Area::Index if home::wants_page(head) => home::home(&call),
                     _ => self.page(&area, asked),
