@@ -18,7 +18,7 @@ use serde_json::Value;
 use examples::{Example, Language};
 use webhooks::Webhooks;
 
-use super::{Asset, Call, Site, html};
+use super::{Asset, Call, Site, home, html};
 use crate::{
     answer::{self, Answer},
     openapi::Document,
@@ -136,8 +136,11 @@ pub(crate) fn docs(call: &Call<'_>, docs: &Docs, document: &Document) -> Result<
     });
     if let Some(rest) = call.path.strip_prefix("/docs/") {
         let handler = rest.strip_prefix("handlers/").and_then(|name| content.webhooks.handler(name));
-        let text = handler.ok_or(Refusal::NotFound)?;
-        return Ok(answer::own(StatusCode::OK, TEXT, text.to_owned()));
+        return match handler {
+            Some(text) => Ok(answer::own(StatusCode::OK, TEXT, text.to_owned())),
+            None if home::wants_page(call.head) => home::lost(call),
+            None => Err(Refusal::NotFound),
+        };
     }
     let may_try = call.admit().is_ok();
     let language = Language::of_query(call.head.uri.query());
