@@ -186,7 +186,7 @@ impl Router {
         let Asked { backend, head, path, authority, .. } = *asked;
         let call = Call { pages: &self.pages, backend, ends, activity, head, path, authority, body };
         let Some(area) = Area::of(path) else {
-            return if home::wants_page(head) { home::lost(&call) } else { Err(Refusal::NotFound) };
+            return home::lost(&call);
         };
         match area {
             Area::Hosted => return pages::hosted::answer(&call).await,

@@ -138,8 +138,7 @@ pub(crate) fn docs(call: &Call<'_>, docs: &Docs, document: &Document) -> Result<
         let handler = rest.strip_prefix("handlers/").and_then(|name| content.webhooks.handler(name));
         return match handler {
             Some(text) => Ok(answer::own(StatusCode::OK, TEXT, text.to_owned())),
-            None if home::wants_page(call.head) => home::lost(call),
-            None => Err(Refusal::NotFound),
+            None => home::lost(call),
         };
     }
     let may_try = call.admit().is_ok();
