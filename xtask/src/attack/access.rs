@@ -1,4 +1,4 @@
-//! Strangers who look local, and a clock that is sent far away.
+//! Remote clients that appear local, and a clock that is moved to the end of its range.
 
 use serde_json::{Value, json};
 
@@ -9,10 +9,10 @@ use testkit::Connection;
 pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "tunnel",
-        what: "a stranger comes through a tunnel or a proxy on this machine, without the token",
+        what: "a remote client without the token, through a tunnel or a proxy on this machine",
         bounds: &[
-            Bound { what: "doors that open to the stranger", most: 0, unit: Unit::Count },
-            Bound { what: "doors that do not open to the token", most: 0, unit: Unit::Count },
+            Bound { what: "paths that answer without the token", most: 0, unit: Unit::Count },
+            Bound { what: "paths that refuse the token", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: tunnel,
@@ -38,7 +38,7 @@ pub(super) const CASES: &[AttackCase] = &[
 ];
 
 /// The paths that open the sandbox and the dashboard, and create keys.
-const DOORS: [(&str, &str, &str); 4] = [
+const PATHS: [(&str, &str, &str); 4] = [
     ("GET", "/sandbox", ""),
     ("POST", "/sandbox/keys", r#"{"account":"acme","mode":"live"}"#),
     ("GET", "/sandbox/deliveries", ""),
@@ -63,38 +63,38 @@ fn opens(
     line: &str,
     (method, path, body): (&str, &str, &str),
 ) -> Result<bool, Miss> {
-    let mut stranger = Connection::open(&host.address)?;
+    let mut connection = Connection::open(&host.address)?;
     let (address, length) = (&host.address, body.len());
     let line = if line.is_empty() { String::new() } else { format!("{line}\r\n") };
-    stranger.send(format!(
+    connection.send(format!(
         "{method} {path} HTTP/{version}\r\nHost: {address}\r\nContent-Type: application/json\r\n\
          Content-Length: {length}\r\n{line}\r\n{body}"
     ))?;
-    Ok(matches!(stranger.message()?.status, 200..=399))
+    Ok(matches!(connection.message()?.status, 200..=399))
 }
 
 fn tunnel(context: &CaseContext) -> Measured {
     let (mut open, mut shut) = (0, 0);
     let local = context.serve(&[])?;
-    for door in DOORS {
+    for path in PATHS {
         // The tunnel of the first server speaks like a proxy, or like an old one; the second one's like the client.
         for trace in TRACES {
-            open += u64::from(opens(&local, "1.1", trace, door)?);
+            open += u64::from(opens(&local, "1.1", trace, path)?);
         }
-        open += u64::from(opens(&local, "1.0", "", door)?);
+        open += u64::from(opens(&local, "1.0", "", path)?);
     }
     let public = context.serve(&["--public-url", "https://pay.example"])?;
     let token = format!("Authorization: Bearer {}", public.token);
-    for door in DOORS {
-        open += u64::from(opens(&public, "1.1", "", door)?);
+    for path in PATHS {
+        open += u64::from(opens(&public, "1.1", "", path)?);
         // The dashboard asks people, by a form.
-        let needs_form = door.1.starts_with("/dashboard");
-        shut += u64::from(!needs_form && !opens(&public, "1.1", &token, door)?);
+        let needs_form = path.1.starts_with("/dashboard");
+        shut += u64::from(!needs_form && !opens(&public, "1.1", &token, path)?);
     }
     Ok(vec![open, shut])
 }
 
-/// Calls the tool that moves the clock; whether it did.
+/// Calls the tool that moves the clock. Returns `true` if the clock moved.
 fn tool_moves(host: &mut Host, arguments: &Value) -> Result<bool, Miss> {
     let key = host.test.clone();
     let message = json!({

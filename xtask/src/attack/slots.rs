@@ -12,8 +12,8 @@ use super::deliveries::ended;
 use super::names::SLOW;
 use testkit::{Connection, Receiver, signal};
 
-/// Seats of a server. Said here once more, so that a changed bound is noticed.
-const SEATS: usize = 1_024;
+/// The connection slots of a server. Written here again on purpose: the case fails if the bound changes.
+const SLOTS: usize = 1_024;
 const PATIENCE: Duration = Duration::from_secs(40);
 
 const NEW_CLIENT: Bound = Bound { what: "until a new client is answered", most: 1_000, unit: Unit::Millis };
@@ -22,15 +22,15 @@ const UNKNOWN_PAGE: &str =
 const LOGIN: &str = "POST /dashboard/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
 const SANDBOX: &str = "POST /sandbox/pay HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
 /// As many streams as a server has.
-const STREAMS: usize = SEATS / 2;
+const STREAMS: usize = SLOTS / 2;
 
 pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
-        name: "seats",
-        what: "1,024 idle clients take every seat, half of them without a word",
+        name: "slots",
+        what: "1,024 idle clients take every connection slot, half of them without a byte sent",
         bounds: &[NEW_CLIENT],
         is_long: false,
-        run: seats,
+        run: slots,
     },
     AttackCase {
         name: "bodies",
@@ -92,9 +92,9 @@ fn idle(host: &Host, count: usize) -> Vec<Connection> {
     lines
 }
 
-fn seats(context: &CaseContext) -> Measured {
+fn slots(context: &CaseContext) -> Measured {
     let host = context.serve(&[])?;
-    let lines = idle(&host, SEATS);
+    let lines = idle(&host, SLOTS);
     new_client(&host, &lines)
 }
 
@@ -102,7 +102,7 @@ fn seats(context: &CaseContext) -> Measured {
 fn owed(context: &CaseContext, options: &[&str], beginnings: &[&str]) -> Measured {
     let host = context.serve(options)?;
     let mut lines = Vec::new();
-    for beginning in beginnings.iter().cycle().take(SEATS) {
+    for beginning in beginnings.iter().cycle().take(SLOTS) {
         let Ok(mut line) = Connection::open(&host.address) else { break };
         line.send(beginning)?;
         lines.push(line);
@@ -112,7 +112,7 @@ fn owed(context: &CaseContext, options: &[&str], beginnings: &[&str]) -> Measure
 
 /// The longest wait of some new clients while others hold all connection slots.
 fn new_client(host: &Host, others: &[Connection]) -> Measured {
-    if others.len() < SEATS {
+    if others.len() < SLOTS {
         let why = format!("this machine gives {} connections only; `ulimit -n` bounds them", others.len());
         return Err(Miss::Skipped(why));
     }

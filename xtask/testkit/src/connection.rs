@@ -23,7 +23,7 @@ impl Connection {
     /// Connects to an address such as `127.0.0.1:8402`.
     ///
     /// # Errors
-    /// Nobody listens there.
+    /// No server listens at the address.
     pub fn open(address: impl ToString) -> io::Result<Connection> {
         let host = address.to_string();
         let stream = TcpStream::connect(&host)?;
@@ -123,7 +123,7 @@ impl Connection {
 /// that followed the head.
 ///
 /// # Errors
-/// Nobody listens, or what comes is not a response of HTTP/1.
+/// No server listens, or the answer is not a response of HTTP/1.
 pub fn ask(address: impl ToString, request: Request<'_>) -> io::Result<Message> {
     let mut connection = Connection::open(address)?;
     let lines = format!("{}Connection: close\r\n", request.lines);

@@ -219,7 +219,7 @@ pub fn free_ports<const N: usize>() -> Result<[u16; N], String> {
     Ok(ports)
 }
 
-/// An address of the loopback interface at which nobody listens.
+/// An unused address of the loopback interface.
 ///
 /// # Errors
 /// There is no free port.

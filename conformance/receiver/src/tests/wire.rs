@@ -157,7 +157,7 @@ async fn garbage_is_told_apart_from_tls_and_the_next_request_is_caught() {
 }
 
 #[tokio::test]
-async fn more_connections_than_seats_are_served_one_after_another() {
+async fn more_connections_than_slots_are_served_one_after_another() {
     let bounds = Bounds { connections: 1, ..Bounds::default() };
     let receiver = start(Settings { bounds, ..Settings::default() }).await;
     let (first, second) = (post("", "{\"n\":1}"), post("", "{\"n\":2}"));

@@ -17,7 +17,7 @@
 //! an attempt fails and is retried by the world's schedule. No delivery is refused for lack of room: it waits in
 //! the queue.
 //!
-//! *Address rule.* Every attempt resolves the name anew. All addresses of the answer must be public, and the
+//! *Address rule.* Every attempt resolves the name again. All addresses of the answer must be public, and the
 //! connection goes to one of these addresses and not to a second resolution of the name, so a name that changes
 //! between check and use reaches nothing internal. Redirects are not followed, proxies are not used and connections
 //! are not kept. At most 64 lookups run at once, shared like slots. `forward` is the exception for development: a
