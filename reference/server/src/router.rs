@@ -2,7 +2,7 @@
 //!
 //! Everything that every connection shares is here. Changes nothing itself.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use http::{
@@ -40,14 +40,14 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","docs":"/docs","mcp":"/mcp","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
 #[cfg(not(feature = "mcp"))]
 const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","docs":"/docs","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
-const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+const OPEN_METRICS: HeaderValue = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
 /// The state that all connections share.
 pub(crate) struct Router {
     /// The first world, and with it what all of them share.
     pub(crate) backend: Arc<Backend>,
     worlds: Arc<Worlds>,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: Arc<Metrics>,
     document: Document,
     docs: Docs,
     #[cfg(feature = "mcp")]
@@ -95,7 +95,11 @@ impl Area {
 
 impl Router {
     /// Fails if the operating system gives no randomness.
-    pub(crate) fn new(worlds: Arc<Worlds>, dialect: &Dialect) -> Result<Router, getrandom::Error> {
+    pub(crate) fn new(
+        worlds: Arc<Worlds>,
+        dialect: &Dialect,
+        metrics: Arc<Metrics>,
+    ) -> Result<Router, getrandom::Error> {
         let backend = Arc::clone(worlds.first());
         Ok(Router {
             #[cfg(feature = "mcp")]
@@ -103,7 +107,7 @@ impl Router {
             pages: Arc::new(Pages::new(&backend.bounds, dialect, Arc::clone(&worlds))?),
             backend,
             worlds,
-            metrics: Metrics::default(),
+            metrics,
             document: Document::new(dialect),
             docs: Docs::default(),
         })
@@ -171,7 +175,7 @@ impl Router {
                 None => answer = Refusal::TooMuchInFlight.answer(),
             }
         }
-        self.metrics.on_answer(answer.status());
+        self.metrics.on_answer(answer.status(), begun.elapsed());
         answer
     }
 
@@ -250,7 +254,8 @@ impl Router {
             }
             Area::Metrics => {
                 let page = self.metrics.page(backend.host.times().ok(), self.worlds.census());
-                answer::own(StatusCode::OK, PROMETHEUS, page)
+                let page = page.map_err(|fmt::Error| Refusal::Broken)?;
+                answer::own(StatusCode::OK, OPEN_METRICS, page)
             }
             Area::Health if backend.host.is_broken() => {
                 answer::json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"broken"}"#)

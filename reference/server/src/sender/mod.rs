@@ -73,7 +73,7 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use crate::clock;
+use crate::{clock, metrics::Metrics};
 
 /// Forwards that may be added to a running server.
 const FORWARDS_MAX: usize = 64;
@@ -88,6 +88,7 @@ pub(crate) struct WebhookSender {
     tls: TlsConnector,
     dialect: Dialect,
     bounds: SenderBounds,
+    metrics: Arc<Metrics>,
 }
 
 /// Names a world of this server: the first is 0. No number is given twice.
@@ -125,7 +126,11 @@ struct Record {
 
 impl WebhookSender {
     /// Fails if the extra roots are none, or if the dialect's names are not fit for headers.
-    pub(crate) fn new(config: &SenderConfig, dialect: &Dialect) -> io::Result<WebhookSender> {
+    pub(crate) fn new(
+        config: &SenderConfig,
+        dialect: &Dialect,
+        metrics: Arc<Metrics>,
+    ) -> io::Result<WebhookSender> {
         let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
         let prefix = &dialect.header_prefix;
         HeaderName::try_from(prefix)
@@ -140,6 +145,7 @@ impl WebhookSender {
             tls: TlsConnector::from(Arc::new(trust::client_config(config.extra_roots.as_deref())?)),
             dialect: dialect.clone(),
             bounds: config.bounds,
+            metrics,
         })
     }
 
@@ -169,8 +175,10 @@ impl WebhookSender {
             (None, Ok(Err(outcome))) => outcome,
             (None, Ok(Ok(())) | Err(_)) => AttemptResult::TimedOut,
         };
+        let took = begun.elapsed();
+        self.metrics.on_attempt(&outcome, took);
         let mut trace = record.trace;
-        trace.took_ms = u64::try_from(begun.elapsed().as_millis()).ok();
+        trace.took_ms = u64::try_from(took.as_millis()).ok();
         AttemptReport { result: outcome, trace: Some(Box::new(trace)) }
     }
 
