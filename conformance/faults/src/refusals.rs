@@ -1,4 +1,4 @@
-//! Faults in refusals: 401, 404 and 429, and what tells the other mode's objects from none.
+//! Faults in refusals: 401, 404 and 429, and differences between foreign and absent objects.
 
 use conformance_model::recording::{Caller, Forgery, Kind};
 use conformance_model::words::Mode;

@@ -1,4 +1,4 @@
-//! Chapter "answers": what every successful answer has in common.
+//! Chapter "answers": the common properties of successful responses.
 
 use conformance_model::group::Group;
 use conformance_model::reading::{duplicate_key, is_json};

@@ -1,4 +1,4 @@
-//! Chapter "auth": what is not a key is refused.
+//! Chapter "auth": the refusal of requests without a valid key.
 
 use std::collections::{BTreeMap, BTreeSet};
 

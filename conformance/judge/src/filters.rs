@@ -1,4 +1,4 @@
-//! Chapter "filters": what a filter lets through, and what it counts.
+//! Chapter "filters": the rows and totals of filtered lists.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Chapter "paging": what becomes of pages while records are created.
+//! Chapter "paging": the stability of pages while records are created.
 //!
 //! Two ways to page, by number and by `links.next`. A record that a reader never gets to see is lost by
 //! any reading of the sentence; one that comes twice breaks the literal reading only.

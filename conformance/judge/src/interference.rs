@@ -1,4 +1,4 @@
-//! What stands between us and the service: answers that a cache gave in its place.
+//! Interference between the suite and the service: responses that a cache gave in its place.
 //!
 //! Such an answer is old, or was made for somebody else. Age is no failure of the service, so none is grounded on it.
 //! Another key's answer is a failure, whoever gave it. A limit never counts what a cache answered.

@@ -1,4 +1,34 @@
-//! Chapters "errors" and "isolation": what is not there, and what only the other mode has.
+//! Chapters "errors" and "isolation": objects that do not exist, and objects of the other mode.
+//!
+//! A live key must not learn whether a test object exists, and the reverse. A status of 404 is not enough: a
+//! different message, header or length reveals the object just as well (`isolation.indistinguishable`). So the
+//! judge compares responses feature by feature.
+//!
+//! The problem is noise. A request id, a date, a node name of a load balancer differ between any two responses. The
+//! probe therefore sends the same request three times: for an id that does not exist, for an id of the other mode,
+//! and for another id that does not exist. The first and the third differ only by noise. `compare` splits each
+//! response into named features (each header, each place in the JSON body, the names in the body, its text and
+//! length), with the requested id replaced by `{id}`. A feature in which the two absent responses agree and the
+//! foreign one differs is a difference. It is reported only if it appears in every round that was sent, because a
+//! load balancer may route the middle request to another machine once.
+//!
+//! The same comparison serves single charges, invoices and payment links (`isolation.objects`), where the operator
+//! names their paths. Filters by a foreign object are compared in pairs: the list filtered by a foreign code must
+//! look like the list filtered by an absent one, with the same rows, totals and links. Lists of the two modes must
+//! share no record; charges and invoices are compared as whole rows, since each mode may number its own.
+//!
+//! A response of 429, 502, 503 or 504 is no evidence and is left out. Both directions, live to test and test to
+//! live, must have been tried, or the statement is not judged.
+//!
+//! ```text
+//! GET /v1/events/{absent id}        404  x-request-id: a1   {"message":"Not found."}
+//! GET /v1/events/{id of live mode}  404  x-request-id: b2   {"message":"No such event."}   ← a difference: body.message
+//! GET /v1/events/{absent id}        404  x-request-id: c3   {"message":"Not found."}
+//! ```
+//!
+//! `x-request-id` differs between the absent responses, so it is noise.
+//!
+//! Must not contain: a request, a list of headers to ignore, or knowledge of one particular implementation.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! The judge: pure functions of a recording, a file per chapter, each opening with its table of checks.
 //!
-//! It opens no socket and knows no probe: what a run asked, the recording says. So old recordings can be judged
+//! It opens no socket and does not depend on the probes: all it needs is in the recording. So old recordings can be judged
 //! again, and the tests need no server.
 
 mod account;

@@ -1,7 +1,34 @@
-//! Chapter "limits": 120 requests in a minute with one key.
+//! Chapter "limits": 120 requests a minute with one key.
 //!
-//! "The 121st is refused" would be wrong for honest servers: a window that ends during the burst, or a
-//! bucket that refills meanwhile, lets more through. So the burst is read, and the reading is named.
+//! The obvious check, "the 121st request gets 429", would fail correct servers. The specification does not say how
+//! the minute is counted, and each way of counting lets another number through. So the judge does not compare one
+//! number: it looks for the limiter that explains the burst, and names it in the report.
+//!
+//! A burst sends requests with the test key as fast as possible until the first 429. A [`Series`] counts it:
+//! requests served, requests without a clear result (no response, 5xx), the time. [`Fit`] is the explanation:
+//!
+//! - `Exact`: the 121st was refused. A sliding window, or a fixed one that began with the burst.
+//! - `Bucket`: a token bucket, which refills two tokens a second, would have let that many through in that time. A
+//!   request that is refused more than a second after the first refusal contradicts it.
+//! - `Border`: more than that, so only the end of a fixed window within the burst explains it. The burst is
+//!   repeated in a fresh window; if it is refused late again, no window explains it and the statement fails.
+//! - `Early`: refused before the 121st. Another client may use the key, so the burst is repeated with a fresh
+//!   window, and it fails if the second one is early too and the remaining quota shows no other client.
+//! - `Unlimited`: more than 240 served within a minute, which is more than two adjacent windows or a full bucket
+//!   allow.
+//! - `TooSlow`: too few requests in the time to reach any limit. Not judged.
+//!
+//! The other checks use the same idea: they fail only what no correct limiter does. `every_path` requests several
+//! paths while the key is refused, and fails a path only if others were refused in every round and more was served
+//! than a bucket refills meanwhile. `retry_after_held` compares with the response after the stated wait. `per_key`
+//! needs one request with the live key.
+//!
+//! Example: 122 requests are served in 900 ms and the 123rd gets 429. A window would have refused the 121st. A
+//! bucket refills 2 tokens in the first second, so 122 is possible: `limits.refused` passes, "refilling bucket: the
+//! 123rd request". The same count in 0 ms is a `Border`, and the burst is repeated.
+//!
+//! Must not contain: a request, a clock, or an assumption about the clock of the server that the recording does not
+//! prove.
 
 mod coverage;
 mod history;

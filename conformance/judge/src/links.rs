@@ -1,4 +1,4 @@
-//! Chapter "paging", its links: where they are null, where they lead, and what they keep.
+//! Chapter "paging": the links of a page, their targets, and the parameters that they keep.
 
 use url::Url;
 

@@ -1,4 +1,4 @@
-//! Lists beside events: what was created is listed, and what is listed left its events.
+//! Lists compared with events: every created object is listed, and every listed object has its events.
 //!
 //! Each sentence is judged by two pages of which the one that must hold more was read later. What happened in the
 //! minute before may still be on its way, so it proves nothing.

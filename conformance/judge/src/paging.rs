@@ -1,4 +1,4 @@
-//! Chapter "paging": what each page says of itself, and how pages fit together.
+//! Chapter "paging": the numbers of each page, and the consistency of adjacent pages.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Faults in filters: what they let through, and what is counted.
+//! Faults in filters: their rows and totals.
 
 use crate::fake::Reply;
 use conformance::Mode;

@@ -1,4 +1,4 @@
-//! Faults in what is not there, and about what only the other mode has.
+//! Faults in responses about absent objects, and about objects of the other mode.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Faults in the account, about JSON, and about who may come in.
+//! Faults in the account, in JSON, and in authentication.
 
 use conformance::Mode;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The proof of the suite: servers with one fault each, and honest ones that made other choices.
+//! The test servers of the suite: mutants with one fault each, and correct servers with other legal choices.
 //!
 //! A mutant is a line in the table of its chapter: the fault as its name, the statements that must fail, and the
 //! fault itself; `may` names the statements that may fail with them. Any other failure is a false alarm. A new

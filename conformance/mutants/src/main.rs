@@ -1,4 +1,4 @@
-//! `cargo xtask mutants`: tries every mutant and every honest variant, and compares with the table that is kept.
+//! `cargo xtask mutants`: runs the suite on every mutant and every correct variant, and compares with the golden table.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write, stderr};

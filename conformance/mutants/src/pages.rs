@@ -1,4 +1,4 @@
-//! Faults in pages: what they hold and what they say of themselves.
+//! Faults in pages: their rows, and their numbers and links.
 
 use conformance::Mode;
 use serde_json::{Value, json};

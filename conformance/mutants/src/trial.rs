@@ -1,4 +1,4 @@
-//! Trials: every subject before the judge, what failed there, and whether it should have.
+//! Trials: the suite's verdicts on every test server, compared with the expected failures.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};

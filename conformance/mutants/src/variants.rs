@@ -1,5 +1,5 @@
-//! Honest services that made other choices: at least one for each line of what may differ, and several
-//! that chose as people do who know one framework well. None may fail anything that is required.
+//! Correct services with other legal choices: at least one for each open point, and several with the defaults of a
+//! popular framework. None may fail a required statement.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The one way to ask: keys go on, the ledger counts, the answer is cleaned and written down.
+//! The session of a run: adds keys to requests, counts them in the ledger, redacts and records responses.
 
 use conformance_model::budget::{Budget, Ledger};
 use conformance_model::reading::{Page, page_ask, retry_after, twin_of};

@@ -21,6 +21,7 @@ use crate::{
     in_flight::InFlight,
     journal::{self, Started},
     listen,
+    metrics::Metrics,
     router::Router,
     sender::{AttemptOwners, Dispatcher, LocalHandler, SenderBounds, WebhookSender},
     tls::TlsIdentity,
@@ -116,9 +117,10 @@ impl Server {
             None => Token::draw().map_err(no_randomness)?,
         };
 
+        let metrics = Arc::new(Metrics::default());
         let sender = match config.sender.reach {
             Reach::Simulated => None,
-            Reach::Network => Some(Arc::new(WebhookSender::new(&config.sender, &config.dialect)?)),
+            Reach::Network => Some(Arc::new(WebhookSender::new(&config.sender, &config.dialect, Arc::clone(&metrics))?)),
         };
         let (dispatches, to_post) = mpsc::unbounded_channel();
         let mut bounds = config.bounds;
@@ -148,7 +150,7 @@ impl Server {
         let worlds = Arc::new(worlds);
         // A kept world has the seed that it began with.
         let seed = worlds.first().host.seed().unwrap_or(seed);
-        let router = Router::new(Arc::clone(&worlds), &dialect).map_err(no_randomness)?;
+        let router = Router::new(Arc::clone(&worlds), &dialect, metrics).map_err(no_randomness)?;
 
         let mut timer = JoinSet::new();
         let first = Arc::clone(worlds.first());

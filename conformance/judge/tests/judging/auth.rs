@@ -1,4 +1,4 @@
-//! Chapter "auth": what a refusal has to stand beside, and what is said where there is none.
+//! Chapter "auth": refusals need an accepted request beside them, and a reason where there is none.
 
 use conformance_model::recording::{Caller, Forgery, Purpose, Side};
 

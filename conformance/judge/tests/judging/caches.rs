@@ -1,4 +1,4 @@
-//! Answers that a cache gave: what shows them, and what is no longer said because of them.
+//! Responses of a cache: their detection, and the verdicts that they prevent.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What came to a receiver, made by hand.
+//! Deliveries to a receiver, written by hand.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Chapter "paging" while records are created: pages of a list that somebody else's records came to.
+//! Chapter "paging" while records are created, including records of other clients.
 
 use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Step};
 

@@ -1,4 +1,4 @@
-//! Chapter "isolation": what an answer about something foreign gives away.
+//! Chapter "isolation": responses that reveal foreign objects.
 
 use conformance_model::recording::{Caller, Ending, Exchange, Purpose, Recording, Side};
 

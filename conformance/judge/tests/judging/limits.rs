@@ -1,4 +1,4 @@
-//! Chapter "limits": bursts, and what follows a refusal.
+//! Chapter "limits": bursts, and requests after a refusal.
 
 use std::time::Duration;
 

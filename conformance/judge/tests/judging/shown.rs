@@ -1,4 +1,4 @@
-//! What is said of an object holds wherever it shows: in API events, alone, and on pages of every purpose.
+//! Statements about an object hold wherever it appears: in API events, alone, and on pages of every purpose.
 
 use std::time::Duration;
 

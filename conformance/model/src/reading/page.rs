@@ -1,4 +1,4 @@
-//! A page of a list, and what can be learnt from its items.
+//! A page of a list, and the identifiers in its items.
 
 use std::sync::Arc;
 

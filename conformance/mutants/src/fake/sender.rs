@@ -1,4 +1,4 @@
-//! The part of the fake server that sends: things happen, and every endpoint that wants them is told.
+//! The webhook sender of the fake server: events, and their deliveries to subscribed endpoints.
 
 use std::collections::BTreeSet;
 use std::fmt;

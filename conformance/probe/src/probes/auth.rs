@@ -1,4 +1,4 @@
-//! Requests that must be refused. Few, since servers lock out who guesses.
+//! Requests that must be refused. Few, since servers lock out clients that guess keys.
 
 use conformance_model::budget::Cost;
 use conformance_model::recording::{Caller, Forgery, List, Purpose};

@@ -1,4 +1,4 @@
-//! The command that repeats a request. Keys stand under the names of their variables.
+//! The command that repeats a request. Keys appear as the names of their variables.
 
 use url::Url;
 

@@ -46,7 +46,7 @@ fn scenario() -> Script {
     Script::parse("paid.yaml", SOURCE).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Nothing was refused, and nothing was asked for.
+/// Checks that the page reported no error and made no request.
 async fn must_be_quiet(page: &Page) {
     assert_eq!(page.complaints(), Vec::<String>::new());
     assert_eq!(page.eval("performance.getEntriesByType('resource').length").await, 0);

@@ -1,4 +1,4 @@
-//! The request bodies, as far as the model needs them.
+//! Request bodies, as far as the model needs them.
 
 use serde::Deserialize;
 

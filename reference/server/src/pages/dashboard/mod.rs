@@ -30,7 +30,7 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_DISPOSITION},
 };
 use reference_core::{dialect::Dialect, mode::Mode};
-use simulator::api::Overview;
+use simulator::api::ScenarioAnswer;
 
 use self::{
     access::{Access, Entrance},
@@ -58,7 +58,7 @@ pub(super) static DASHBOARD_CSS: Asset =
 pub(crate) struct Dashboard {
     access: Access,
     notices: Notices,
-    key_starts: [(&'static str, String); 2],
+    key_starts: [(Mode, String); 2],
 }
 
 impl Dashboard {
@@ -67,7 +67,7 @@ impl Dashboard {
         Ok(Dashboard {
             access: Access::draw()?,
             notices: Notices::default(),
-            key_starts: Mode::ALL.map(|mode| (mode.as_str(), dialect.key_start(mode))),
+            key_starts: Mode::ALL.map(|mode| (mode, dialect.key_start(mode))),
         })
     }
 
@@ -77,7 +77,7 @@ impl Dashboard {
     }
 
     /// Returns the start of a mode's keys.
-    fn key_start(&self, mode: &str) -> String {
+    fn key_start(&self, mode: Mode) -> String {
         let found = self.key_starts.iter().find(|(known, _)| *known == mode);
         found.map(|(_, start)| start.clone()).unwrap_or_default()
     }
@@ -140,11 +140,9 @@ async fn enter(call: &Call<'_>) -> Result<Answer, Refusal> {
 
 /// The first account, live.
 async fn first_place(call: &Call<'_>) -> Result<Place, Refusal> {
-    let nowhere = Place { account: String::new(), mode: "live" };
-    let context = PageContext::new(call.asker(), nowhere, Page::Overview, Query::default())?;
-    let Overview { accounts, .. } = context.get("/sandbox").await?;
+    let accounts = call.asker().read(|sandbox| Ok(sandbox.overview().accounts)).await?;
     let account = accounts.into_iter().next().ok_or(Refusal::NotFound)?.id;
-    Ok(Place { account, mode: "live" })
+    Ok(Place { account, mode: Mode::Live })
 }
 
 async fn show(call: &Call<'_>, place: Place, rest: &[&str], query: Query) -> Result<Answer, Refusal> {
@@ -184,10 +182,10 @@ fn stream(call: &Call<'_>, context: &PageContext) -> String {
 /// Returns the history of the world as a scenario file.
 async fn scenario(call: &Call<'_>, place: Place) -> Result<Answer, Refusal> {
     let context = PageContext::new(call.asker(), place, Page::History, Query::default())?;
-    match context.act("GET", "/sandbox/scenario", None).await? {
-        Ok(told) => {
-            let text = told["scenario"].as_str().unwrap_or_default().to_owned();
-            let mut answer = answer::own(StatusCode::OK, YAML, text);
+    // The host keeps the history of a world with a journal, so this is no read of the sandbox.
+    match context.asker.act("GET", "/sandbox/scenario", "").await? {
+        Ok(ScenarioAnswer { scenario, .. }) => {
+            let mut answer = answer::own(StatusCode::OK, YAML, scenario);
             answer.headers_mut().insert(CONTENT_DISPOSITION, SCENARIO_FILE);
             Ok(answer)
         }

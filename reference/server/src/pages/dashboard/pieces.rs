@@ -88,9 +88,9 @@ pub(super) fn short(text: impl AsRef<str>) -> Html {
 }
 
 /// An amount of a coin, which may break after every sixth of its many decimal places.
-pub(super) fn coin(amount: impl AsRef<str>) -> Html {
+pub(super) fn coin(amount: impl Display) -> Html {
     const PLACES: usize = 6;
-    let amount = amount.as_ref();
+    let amount = amount.to_string();
     let (whole, places) = amount.split_at(amount.find('.').map_or(amount.len(), |point| point + 1));
     html(|out| {
         write!(out, "{}", Text(whole))?;

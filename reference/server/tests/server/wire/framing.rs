@@ -1,4 +1,4 @@
-//! Where one request ends and the next begins, and what of it reaches the world.
+//! Request framing: the end of one request and the beginning of the next, and the part that reaches the world.
 
 use super::{Client, config, frozen, start};
 use reference_server::{ClockKind, Config};
