@@ -43,8 +43,10 @@ const LET_IN: &[RefusalFault] = &[
 const UNCLEAR: &[RefusalFault] = &[
     ("is always answered 502", |it| *it = Reply::json(502, json!({ "message": "Bad gateway." }))),
     ("is always answered 503", |it| *it = Reply::json(503, json!({ "message": "Unavailable." }))),
-    ("is always answered 429", |it| *it = Reply::json(429, json!({ "message": "Too many requests." }))),
 ];
+/// A lock against guessing may answer a revoked key so; to any other request it is no answer.
+const LOCKED: RefusalFault =
+    ("is always answered 429", |it| *it = Reply::json(429, json!({ "message": "Too many requests." })));
 
 const GARBLED: &[RefusalFault] = &[("is refused with bytes that are not UTF-8", |it| {
     it.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
@@ -104,15 +106,12 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
         }
     }
     for (what, change) in UNCLEAR {
+        let revoked = Place::Unauthorized(Caller::Revoked, None);
+        all.push(reply(what, &["auth.revoked_key"], revoked, None, *change));
+    }
+    for (what, change) in UNCLEAR.iter().chain([&LOCKED]) {
         let nobody = Place::Unauthorized(Caller::Nobody, None);
         all.push(reply(what, &["auth.no_header", "auth.every_path"], nobody, None, *change));
-        all.push(reply(
-            what,
-            &["auth.revoked_key"],
-            Place::Unauthorized(Caller::Revoked, None),
-            None,
-            *change,
-        ));
         all.push(reply(what, &["errors.not_found"], Place::Absent, None, *change));
         all.push(reply(what, &["isolation.not_found"], Place::Foreign, None, *change));
     }

@@ -296,11 +296,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     reply(
         "an unknown id is always answered 502",
-        &["errors.not_found", "isolation.not_found", "isolation.second_account"],
+        &["errors.not_found", "isolation.not_found"],
         404,
         |_, reply| *reply = Reply::json(502, json!({ "message": "Bad gateway." })),
     )
-    .may(&["isolation.objects"]),
+    .may(&["isolation.objects", "isolation.second_account"]),
     rule("a cache that says so gives the events of one mode to the other", &["isolation.lists"], |server| {
         let mut cache = BTreeMap::new();
         server.rewrite(move |request, reply| {

@@ -165,8 +165,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 reply.set("retry-after", "60");
             }
         });
-    })
-    .may(HUNGRY),
+    }),
     rule("a refused request begins the window anew", &["limits.retry_after_held"], |server| {
         lasting(server, Limiter::Restarting, 60);
     }),

@@ -221,7 +221,9 @@ mod tests {
         let page = metrics.page(times, census).expect("a page");
         // The memory of the process differs from run to run.
         let is_fixed = |line: &&str| !line.starts_with("chargeproof_resident_memory");
-        insta::assert_snapshot!(page.lines().filter(is_fixed).map(|line| format!("{line}\n")).collect::<String>());
+        insta::assert_snapshot!(
+            page.lines().filter(is_fixed).map(|line| format!("{line}\n")).collect::<String>()
+        );
     }
 
     #[test]

@@ -120,7 +120,9 @@ impl Server {
         let metrics = Arc::new(Metrics::default());
         let sender = match config.sender.reach {
             Reach::Simulated => None,
-            Reach::Network => Some(Arc::new(WebhookSender::new(&config.sender, &config.dialect, Arc::clone(&metrics))?)),
+            Reach::Network => {
+                Some(Arc::new(WebhookSender::new(&config.sender, &config.dialect, Arc::clone(&metrics))?))
+            }
         };
         let (dispatches, to_post) = mpsc::unbounded_channel();
         let mut bounds = config.bounds;

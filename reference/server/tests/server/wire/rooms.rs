@@ -55,7 +55,10 @@ async fn metrics_count_what_was_answered() {
     ] {
         assert!(reply.body.contains(line), "{}", reply.body);
     }
-    assert_eq!(reply.header("content-type"), Some("application/openmetrics-text; version=1.0.0; charset=utf-8"));
+    assert_eq!(
+        reply.header("content-type"),
+        Some("application/openmetrics-text; version=1.0.0; charset=utf-8")
+    );
 }
 
 /// A `POST` with a body to `/sandbox/pay`, with these header lines.
