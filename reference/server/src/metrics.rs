@@ -19,8 +19,6 @@ use prometheus_client::{
 };
 use reference_core::{outbox::AttemptResult, time::Timestamp};
 
-use crate::worlds::Census;
-
 /// Upper bounds of the buckets of request latencies, in seconds.
 const REQUEST_BUCKETS: [f64; 9] = [0.000_1, 0.000_25, 0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0];
 /// Upper bounds of the buckets of delivery attempts, in seconds. An attempt ends after 15 s.
@@ -149,6 +147,20 @@ impl Metrics {
     }
 }
 
+/// The figures of all worlds together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Census {
+    /// Those that are open, the first included.
+    pub(crate) open: usize,
+    /// Those that were opened on request so far.
+    pub(crate) opened: u64,
+    /// Those that were kept and are not open yet.
+    pub(crate) opening: usize,
+    /// Bytes of memory that all of them hold, estimated.
+    pub(crate) held_bytes: u64,
+    pub(crate) held_bytes_max: u64,
+}
+
 /// Counters of one name, distinguished by one label, in a fixed order.
 #[derive(Clone, Debug)]
 struct Labelled<const N: usize> {
@@ -197,7 +209,7 @@ fn resident_bytes() -> Option<u64> {
 }
 
 fn seconds(moment: Timestamp) -> f64 {
-    Duration::from_micros(moment.0.try_into().unwrap_or_default()).as_secs_f64()
+    Duration::from_micros(moment.0).as_secs_f64()
 }
 
 #[cfg(test)]

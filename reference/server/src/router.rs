@@ -7,13 +7,16 @@ use std::{fmt, sync::Arc};
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version,
-    header::{AUTHORIZATION, CONTENT_TYPE, HOST},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST},
     request::Parts,
 };
 use hyper::body::Incoming;
 use reference_core::dialect::Dialect;
 use reference_wire::{Response, fields::Fields};
-use simulator::sandbox::{self, Admitted};
+use simulator::{
+    api::ScenarioAnswer,
+    sandbox::{self, Admitted},
+};
 use tokio::time::Instant;
 
 #[cfg(feature = "mcp")]
@@ -40,6 +43,8 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","docs":"/docs","mcp":"/mcp","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
 #[cfg(not(feature = "mcp"))]
 const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","docs":"/docs","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
+/// The media type of metrics for clients that do not ask for OpenMetrics; they read it as comments and values.
+const METRICS_TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
@@ -243,7 +248,7 @@ impl Router {
                 return Box::pin(api::answer(&self.worlds, head, path, authority, &body)).await;
             }
         }
-        asked.ask_world(None, &body).await
+        Ok(as_yaml(head, path, asked.ask_world(None, &body).await?))
     }
 
     fn page(&self, area: &Area, asked: &Asked<'_>) -> Result<Answer, Refusal> {
@@ -256,7 +261,10 @@ impl Router {
             Area::Metrics => {
                 let page = self.metrics.page(backend.host.times().ok(), self.worlds.census());
                 let page = page.map_err(|fmt::Error| Refusal::Broken)?;
-                answer::own(StatusCode::OK, OPEN_METRICS, page)
+                let accepts = asked.head.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+                let is_open_metrics =
+                    accepts.is_some_and(|value| value.contains("application/openmetrics-text"));
+                answer::own(StatusCode::OK, if is_open_metrics { OPEN_METRICS } else { METRICS_TEXT }, page)
             }
             Area::Health if backend.host.is_broken() => {
                 answer::json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"broken"}"#)
@@ -264,6 +272,20 @@ impl Router {
             Area::Health => answer::json(StatusCode::OK, r#"{"status":"ok"}"#),
             _ => answer::json(StatusCode::OK, INDEX),
         })
+    }
+}
+
+/// Returns the answer to a request for the world's scenario as a YAML file if the client accepts YAML.
+fn as_yaml(head: &Parts, path: &str, answer: Answer) -> Answer {
+    let accepts = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("application/yaml"));
+    if path != snapshots::SCENARIO || !head.headers.get_all(ACCEPT).iter().any(accepts) {
+        return answer;
+    }
+    let Content::Whole(body) = answer.body() else { return answer };
+    match serde_json::from_slice::<ScenarioAnswer>(body) {
+        Ok(ScenarioAnswer { scenario, .. }) => answer::own(StatusCode::OK, answer::YAML, scenario),
+        // A refusal.
+        Err(_) => answer,
     }
 }
 

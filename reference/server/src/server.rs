@@ -118,12 +118,7 @@ impl Server {
         };
 
         let metrics = Arc::new(Metrics::default());
-        let sender = match config.sender.reach {
-            Reach::Simulated => None,
-            Reach::Network => {
-                Some(Arc::new(WebhookSender::new(&config.sender, &config.dialect, Arc::clone(&metrics))?))
-            }
-        };
+        let sender = webhook_sender(&config, &metrics)?;
         let (dispatches, to_post) = mpsc::unbounded_channel();
         let mut bounds = config.bounds;
         let SenderBounds { posts, lookups, .. } = config.sender.bounds;
@@ -284,6 +279,17 @@ struct CutOnDrop<T>(JoinHandle<T>);
 impl<T> Drop for CutOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+/// Returns the sender of webhooks; `None` if they stay in the simulated network.
+fn webhook_sender(config: &Config, metrics: &Arc<Metrics>) -> io::Result<Option<Arc<WebhookSender>>> {
+    match config.sender.reach {
+        Reach::Simulated => Ok(None),
+        Reach::Network => {
+            let sender = WebhookSender::new(&config.sender, &config.dialect, Arc::clone(metrics))?;
+            Ok(Some(Arc::new(sender)))
+        }
     }
 }
 

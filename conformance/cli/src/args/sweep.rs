@@ -66,8 +66,8 @@ pub(crate) struct Sweep {
     /// Draw the first failing simulation or scenario, or else the first one, as an HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Directory for shrunken failing scenarios
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    /// Directory for shrunken failing scenarios; created when there is one
+    #[arg(long, value_name = "DIR", default_value = "sweep-failures")]
     pub(crate) save: PathBuf,
     /// Try every sequence of the inputs of this scope instead of random simulations; repeatable
     #[arg(
@@ -107,8 +107,8 @@ pub(crate) struct Merge {
     /// Save the merged results to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Directory for shrunken failing scenarios
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    /// Directory for shrunken failing scenarios; created when there is one
+    #[arg(long, value_name = "DIR", default_value = "sweep-failures")]
     pub(crate) save: PathBuf,
     /// Show which events happened under which faults, and the combinations that were not reached
     #[arg(long)]

@@ -139,10 +139,22 @@ fn read_parts(path: &Path) -> Result<(String, ShardResults), Failure> {
 
 /// Checks that every result can be written, before the first simulation runs.
 fn writable<'a>(files: impl Iterator<Item = &'a PathBuf>, directory: &Path) -> Result<(), Failure> {
+    if directory.exists() && !directory.is_dir() {
+        return Err(Failure::machine(format!("`{}` is not a directory", directory.display())));
+    }
+    // It is created with the first scenario.
+    let existing = directory.ancestors().find(|it| it.is_dir()).unwrap_or(Path::new("."));
+    let mut files = files.cloned().chain([existing.join("invariant.yaml")]);
+    files.try_for_each(|path| files::check_writable(&path)).map_err(lost)
+}
+
+/// Writes a shrunken scenario to a file of this directory, which is created if it is missing.
+fn save_scenario(directory: &Path, name: &str, text: &str) -> Result<PathBuf, Failure> {
     fs::create_dir_all(directory)
         .map_err(|error| Failure::machine(format!("`{}` can't be created: {error}", directory.display())))?;
-    let mut files = files.cloned().chain([directory.join("law.yaml")]);
-    files.try_for_each(|path| files::check_writable(&path)).map_err(lost)
+    let path = directory.join(name);
+    write(&path, text)?;
+    Ok(path)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

@@ -280,8 +280,13 @@ pub(crate) fn html(status: StatusCode, page: &impl Template) -> Result<Answer, R
 
 /// Sends the browser on to a page of ours: what it posted is done.
 pub(crate) fn see_other(site: &Site, path: &str) -> Result<Answer, Refusal> {
+    redirect(&site.to(path))
+}
+
+/// Returns a redirect to an address of this server.
+pub(crate) fn redirect(to: &str) -> Result<Answer, Refusal> {
     let mut answer = answer::own(StatusCode::SEE_OTHER, HTML, Bytes::new());
-    let location = HeaderValue::try_from(site.to(path)).map_err(|_| Refusal::Broken)?;
+    let location = HeaderValue::try_from(to).map_err(|_| Refusal::Broken)?;
     answer.headers_mut().insert(LOCATION, location);
     Ok(answer)
 }

@@ -84,7 +84,7 @@ async fn what_is_looked_for_is_found() {
     });
     let code = Shop::code(&shop.make("charges", order).await).to_owned();
     let page = browser.page().await;
-    for wanted in [code.as_str(), "a-1001", "ANN@shop"] {
+    for wanted in ["a-1001", "ANN@shop"] {
         page.open(&shop.url(LIVE)).await;
         page.fill("#search", wanted).await;
         page.press("Enter").await;

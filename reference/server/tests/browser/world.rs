@@ -59,7 +59,7 @@ async fn a_world_is_for_everybody() {
     for (name, script, fault, says) in [
         ("world-drawn", &drawn, None, "every law held"),
         ("world-passed", &scenario(), None, "every law held"),
-        ("world-failed", &scenario(), Some("retry-renamed"), "law 2 (once) is broken"),
+        ("world-failed", &scenario(), Some("retry-renamed"), "invariant 2 (once) is broken"),
     ] {
         let (_directory, page) = open(&browser, script, fault).await;
         for look in Look::ALL.into_iter().chain([NARROW]) {

@@ -19,7 +19,7 @@ use simulator::{
     sweep::Runner,
 };
 
-use super::write;
+use super::save_scenario;
 use crate::{
     Failure,
     args::{Format, Sweep},
@@ -134,8 +134,8 @@ fn attempt(
 fn save(args: &Sweep, search: &Exploration, path: &Path, breach: Breach) -> Result<CounterExample, Failure> {
     let runner = Runner::with_fault(args.demo_fault);
     let script = shrink(&runner, &search.script(path), &breach).script;
-    let file = args.save.join(format!("law-{}-{}.yaml", breach.law.number(), search.scope().name));
-    write(&file, &script.to_yaml())?;
+    let name = format!("invariant-{}-{}.yaml", breach.law.number(), search.scope().name);
+    let file = save_scenario(&args.save, &name, &script.to_yaml())?;
     Ok(CounterExample { words: search.words(path), breach, path: file })
 }
 

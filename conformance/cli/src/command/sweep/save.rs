@@ -9,7 +9,7 @@ use simulator::{
     workload,
 };
 
-use super::{FailureGroup, SavedScenario, SweepTotals, write};
+use super::{FailureGroup, SavedScenario, SweepTotals, save_scenario};
 use crate::Failure;
 
 /// As many kinds of failures are shrunk.
@@ -27,8 +27,8 @@ pub(super) fn save_groups(sum: &mut SweepTotals, directory: &Path) -> Result<(),
 fn save(runner: &Runner<'_>, directory: &Path, group: &FailureGroup) -> Result<SavedScenario, Failure> {
     let script = workload::draw(group.first).script;
     let Shrunk { script, attempts, .. } = shrink(runner, &script, &group.breach);
-    let path = directory.join(format!("law-{}-seed-{}.yaml", group.breach.law.number(), group.first));
-    write(&path, &script.to_yaml())?;
+    let name = format!("invariant-{}-seed-{}.yaml", group.breach.law.number(), group.first);
+    let path = save_scenario(directory, &name, &script.to_yaml())?;
     Ok(SavedScenario { path, steps: script.steps.len(), attempts })
 }
 

@@ -23,6 +23,8 @@ use crate::{
 pub(super) enum Outcome {
     /// It is done, and this is said of it.
     Done(Notice),
+    /// Another world is open: its dashboard at this path shows the notice.
+    Opened { dashboard: String, notice: Notice },
     /// The world is against it.
     Refused(Complaint),
 }

@@ -83,7 +83,13 @@ impl PageContext {
     pub(super) fn tab(&self, state: Option<&str>, title: &str) -> String {
         let Place { account, mode } = &self.place;
         let state = state.map(|state| format!("{} · ", state.replace('_', " "))).unwrap_or_default();
-        format!("{state}{title} · {account} {mode}")
+        let world = self.world().map(|id| format!(" · world {id}")).unwrap_or_default();
+        format!("{state}{title} · {account} {mode}{world}")
+    }
+
+    /// Returns the id of the world; `None` for the first one of the server.
+    pub(super) fn world(&self) -> Option<&str> {
+        self.asker.backend.addresses.world_id()
     }
 
     /// The address of the API.

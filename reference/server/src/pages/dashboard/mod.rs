@@ -41,13 +41,12 @@ use self::{
     flash::{Notice, Notices},
     place::{Page, Place, Query},
 };
-use super::{Asker, Asset, Call, Part, Topic, follow, form::Form, see_other, takes_only};
+use super::{Asker, Asset, Call, Part, Topic, follow, form::Form, redirect, see_other, takes_only};
 use crate::{
     answer::{self, Answer},
     refusal::Refusal,
 };
 
-const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
 const SCENARIO_FILE: HeaderValue = HeaderValue::from_static("attachment; filename=\"scenario.yaml\"");
 
 /// The look of the dashboard.
@@ -156,6 +155,11 @@ async fn show(call: &Call<'_>, place: Place, rest: &[&str], query: Query) -> Res
         return follow(call.asker(), topic, drawn);
     }
     let mut context = PageContext::new(call.asker(), place, page, query)?;
+    if context.page == Page::Search
+        && let Some(path) = draw::search::exact_hit(&context).await?
+    {
+        return see_other(&context.site, &path);
+    }
     context.site.live = Some(stream(call, &context));
     finish(call, &context, notice.as_ref()).await
 }
@@ -185,7 +189,7 @@ async fn scenario(call: &Call<'_>, place: Place) -> Result<Answer, Refusal> {
     // The host keeps the history of a world with a journal, so this is no read of the sandbox.
     match context.asker.act("GET", "/sandbox/scenario", "").await? {
         Ok(ScenarioAnswer { scenario, .. }) => {
-            let mut answer = answer::own(StatusCode::OK, YAML, scenario);
+            let mut answer = answer::own(StatusCode::OK, answer::YAML, scenario);
             answer.headers_mut().insert(CONTENT_DISPOSITION, SCENARIO_FILE);
             Ok(answer)
         }
@@ -213,6 +217,10 @@ async fn act(call: &Call<'_>, place: Place, rest: &[&str]) -> Result<Answer, Ref
             let said = call.pages.dashboard.notices.put(notice);
             let path = page.path() + &place::query(&[("said", said.as_deref())]);
             see_other(&context.site, &context.place.path(&path))
+        }
+        Outcome::Opened { dashboard, notice } => {
+            let said = call.pages.dashboard.notices.put(notice);
+            redirect(&(dashboard + &place::query(&[("said", said.as_deref())])))
         }
         Outcome::Refused(complaint) => {
             let sent_to = format!("/{}", rest.join("/"));

@@ -429,11 +429,14 @@ async fn the_history_shows_all_that_went_on_and_any_row_of_it_begins_a_branch() 
     let lines = format!("{HOST}{FORM}");
     let reply = post(&mut client, &path, &lines, &form(at)).await;
     let said = reply.header("location").expect("a page to go on to").to_owned();
-    assert!(reply.status == 303 && said.starts_with(&format!("{PLACE}/history?said=")), "{said}");
-    let told = get(&mut client, &said, HOST).await;
-    let (_, link) = told.body.split_once(r#"id="go-on" href=""#).expect("a link");
-    let dashboard = link.split('"').next().expect("a closed attribute");
-    assert!(dashboard.starts_with("/w/") && dashboard.ends_with(PLACE), "{dashboard}");
+    let (dashboard, _) = said.split_once("?said=").expect("a notice");
+    assert!(reply.status == 303 && dashboard.starts_with("/w/") && dashboard.ends_with(PLACE), "{said}");
+    let shown = get(&mut client, &said, HOST).await;
+    assert!(
+        shown.body.contains("a branch that continues from") && shown.body.contains("World "),
+        "{}",
+        shown.body
+    );
     let branch = get(&mut client, &format!("{dashboard}/charges"), HOST).await;
     assert!(branch.status == 200 && branch.body.contains(code) && branch.body.contains("pending"));
     let after = form("2026-09-20T12:05:41.000001Z");
@@ -446,6 +449,8 @@ async fn the_history_shows_all_that_went_on_and_any_row_of_it_begins_a_branch() 
     let file = get(&mut client, &format!("{PLACE}/scenario"), HOST).await;
     assert_eq!(file.header("content-type"), Some("application/yaml"));
     assert!(file.header("content-disposition").is_some_and(|it| it.contains("scenario.yaml")));
+    let text = get(&mut client, "/sandbox/scenario", &format!("{HOST}Accept: application/yaml\r\n")).await;
+    assert_eq!((text.header("content-type"), &text.body), (Some("application/yaml"), &file.body));
     assert!(
         file.body.contains("path: /v1/charges") && file.body.ends_with("  - wait: 2h\n"),
         "{}",

@@ -55,10 +55,14 @@ async fn metrics_count_what_was_answered() {
     ] {
         assert!(reply.body.contains(line), "{}", reply.body);
     }
+    assert_eq!(reply.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let accepts = "Accept: application/openmetrics-text; version=1.0.0, text/plain;q=0.5\r\n";
+    let reply = client.ask(format!("GET /metrics HTTP/1.1\r\nHost: a\r\n{accepts}\r\n")).await;
     assert_eq!(
         reply.header("content-type"),
         Some("application/openmetrics-text; version=1.0.0; charset=utf-8")
     );
+    assert!(reply.body.ends_with("# EOF\n"), "{}", reply.body);
 }
 
 /// A `POST` with a body to `/sandbox/pay`, with these header lines.

@@ -70,14 +70,14 @@ async fn branch(context: &PageContext, form: &Form) -> Acted {
     let at = form.text("at").and_then(Timestamp::parse).ok_or(Refusal::NotFound)?;
     let Asker { pages, backend, .. } = &context.asker;
     let outcome = match pages.worlds.branch(backend, at).await? {
-        Ok(world) => {
-            let dashboard = world.backend.addresses.prefix().to_owned() + &context.place.path("");
-            Outcome::Done(Notice {
-                text: format!("World {} goes on from {}, and this one stays as it is.", world.id, at.said()),
-                link: Some(("Open its dashboard", dashboard)),
+        Ok(world) => Outcome::Opened {
+            notice: Notice {
+                text: format!("This is world {}, a branch that continues from {}.", world.id, at.said()),
+                link: Some(("Back to the history of the other world", context.to("/history"))),
                 ..Notice::default()
-            })
-        }
+            },
+            dashboard: world.backend.addresses.prefix().to_owned() + &context.place.path(""),
+        },
         Err(refused) => Outcome::Refused(Complaint::of(&refused)?),
     };
     Ok((page, outcome))

@@ -7,7 +7,7 @@ mod make;
 mod overview;
 mod payments;
 mod requests;
-mod search;
+pub(super) mod search;
 mod shell;
 
 use std::fmt;
