@@ -135,7 +135,7 @@ fn arranged(recording: &Recording) -> Vec<PageWalk> {
     walks
 }
 
-/// Lists that somebody else's records came to between our first and our second page of them.
+/// Lists that another client's records came to between our first and our second page of them.
 fn natural(recording: &Recording) -> Vec<PageWalk> {
     let views = compared_pages(recording);
     let mut walks = Vec::new();

@@ -1,6 +1,6 @@
 //! Interference between the suite and the service: responses that a cache gave in its place.
 //!
-//! Such an answer is old, or was made for somebody else. Age is no failure of the service, so none is grounded on it.
+//! Such an answer is old, or was made for another client. Age is no failure of the service, so none is grounded on it.
 //! Another key's answer is a failure, whoever gave it. A limit never counts what a cache answered.
 
 use std::collections::BTreeSet;

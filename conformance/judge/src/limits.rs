@@ -295,7 +295,7 @@ fn no_refill(recording: &Recording) -> Option<(u32, String)> {
         .exchanges
         .iter()
         .rfind(|it| it.number < first.number && it.status() == Some(429) && it.purpose != midway)?;
-    let is_brief = refused.answer().and_then(retry_after).is_some_and(|told| told.as_secs() <= 2);
+    let is_brief = refused.answer().and_then(retry_after).is_some_and(|delay| delay.as_secs() <= 2);
     if !is_brief || rounds.iter().any(|round| served_of(round) >= NEARLY_ALL) {
         return None;
     }

@@ -190,7 +190,7 @@ fn often_unanswered(recording: &Recording) -> Option<CheckError> {
 }
 
 /// A limit that refuses in another way than by 429: as many are served as it allows, then requests get another refusal
-/// or no answer. An outage is told from it by the live key, or by its length.
+/// or no answer. It is distinguished from an outage by the live key, or by its length.
 fn other_refusals(recording: &Recording) -> Option<CheckError> {
     let series = Series::of(recording, 1).filter(|it| it.served >= LIMIT / 2 && it.elapsed < WINDOW)?;
     let burst: Vec<_> = asked(recording)

@@ -166,7 +166,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
-    rule("a refused request begins the window anew", &["limits.retry_after_held"], |server| {
+    rule("a refused request restarts the window", &["limits.retry_after_held"], |server| {
         lasting(server, Limiter::Restarting, 60);
     }),
     // Buckets of another size or speed.
@@ -196,19 +196,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may(&["limits.every_path"]),
     rule("HEAD is free of the limit", &["limits.every_path"], |server| server.exempt_method = Some("HEAD")),
-    rule("a list counts for two requests, and headers tell so", &["limits.served"], |server| {
-        server.tells_quota = true;
+    rule("a list counts for two requests, and headers show it", &["limits.served"], |server| {
+        server.reports_quota = true;
         server.cost = |request| if request.is_list() { 2 } else { 1 };
     }),
-    rule("every request counts for two, and headers tell so", &["limits.served"], |server| {
-        server.tells_quota = true;
+    rule("every request counts for two, and headers show it", &["limits.served"], |server| {
+        server.reports_quota = true;
         server.cost = |_| 2;
     }),
     rule(
-        "the limit belongs to the address, and headers tell so",
+        "the limit belongs to the address, and headers show it",
         &["limits.per_key", "limits.second_key"],
         |server| {
-            server.tells_quota = true;
+            server.reports_quota = true;
             server.counted = |_| "the address".into();
         },
     )

@@ -111,7 +111,7 @@ const SINGLE: &[Variant] = &[
         server.limiter = Limiter::Bucket;
         server.tick = Duration::from_millis(100);
     }),
-    plain("somebody else used the key a moment ago", |server| {
+    plain("another client used the key a moment ago", |server| {
         server.hits.insert(format!("Bearer {}", crate::fake::TEST_KEY), vec![0; 30]);
     }),
     // Pages and filters.

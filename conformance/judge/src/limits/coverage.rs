@@ -105,8 +105,8 @@ pub(super) fn per_key(recording: &Recording) -> Judged {
 pub(crate) fn is_busy(recording: &Recording, refused: &Exchange) -> bool {
     let of_test = of_key(recording).find(|it| it.status() == Some(429));
     let earlier = |it: &Exchange| of_test.is_some_and(|test| it.number < test.number || it.sent < test.sent);
-    let told = refused.answer().and_then(retry_after).unwrap_or_default().min(WINDOW);
-    let until = refused.ended.saturating_add(told.max(WINDOW));
+    let delay = refused.answer().and_then(retry_after).unwrap_or_default().min(WINDOW);
+    let until = refused.ended.saturating_add(delay.max(WINDOW));
     recording.exchanges.iter().any(|it| {
         it.caller == refused.caller
             && !matches!(it.purpose, Purpose::Burst(_))

@@ -55,7 +55,7 @@ pub(super) fn may_be_refused(recording: &Recording, refused: &Exchange) -> bool 
         before * (60 - second) + (current + SLACK) * 60 >= limit * 60
     };
     // Such a share falls below the limit soon.
-    let is_soon = refused.answer().and_then(retry_after).is_none_or(|told| told <= SHARE_FALLS);
+    let is_soon = refused.answer().and_then(retry_after).is_none_or(|delay| delay <= SHARE_FALLS);
     in_minute_before(recording, refused) + SLACK >= limit || is_soon && seconds.any(share)
 }
 
@@ -67,8 +67,8 @@ pub(super) fn short_windows(recording: &Recording) -> Option<(u32, String)> {
     let is_ok = |it: &&&Exchange| it.status() == Some(200);
     let refusals: Vec<_> = (0..all.len()).filter(is_refused).collect();
     // Until a bucket serves again, it takes a second.
-    let told: Vec<_> = refusals.iter().filter_map(|at| all[*at].answer().and_then(retry_after)).collect();
-    let is_bucket = !told.is_empty() && told.iter().all(|told| told.as_secs() <= 2);
+    let delay: Vec<_> = refusals.iter().filter_map(|at| all[*at].answer().and_then(retry_after)).collect();
+    let is_bucket = !delay.is_empty() && delay.iter().all(|delay| delay.as_secs() <= 2);
     // The last refusal of a window, and the first of the next.
     let pairs = refusals.windows(2).filter(|pair| pair[1] - pair[0] > FRESH);
     for pair in pairs {

@@ -1,4 +1,4 @@
-//! Signs that somebody else uses the test key during the run.
+//! Signs that another client uses the test key during the run.
 
 use conformance_model::reading::{LIMIT, Series, retry_after};
 use conformance_model::recording::{Answer, Burst, Caller, Exchange, Purpose, Recording};
@@ -12,7 +12,7 @@ const SLACK: u32 = 2;
 /// The number of requests that are under way at the same time.
 const AT_ONCE: u64 = 5;
 
-/// Returns why the key seems to be used by somebody else, if it does: the quota in the headers falls faster than the
+/// Returns why the key seems to be used by another client, if it does: the quota in the headers falls faster than the
 /// suite asks, or the two bursts were refused at different places.
 pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
     let shots = shots(recording);
@@ -45,10 +45,10 @@ pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
     })
 }
 
-/// The error for a key that somebody else uses.
+/// The error for a key that another client uses.
 pub(super) fn shared_key(why: &str) -> CheckError {
     CheckError::unjudged(
-        format!("somebody else seems to use the test key: {why}"),
+        format!("another client seems to use the test key: {why}"),
         "check again with a test key that nobody else uses meanwhile",
     )
 }
@@ -97,7 +97,7 @@ fn path(exchange: &Exchange) -> &str {
     exchange.target.split('?').next().unwrap_or_default()
 }
 
-/// Returns `true` if the key, once refused, was served again at about two requests a second. A window that somebody else shares
+/// Returns `true` if the key, once refused, was served again at about two requests a second. A window that another client shares
 /// serves one only when an old request leaves it.
 fn refills_steadily(recording: &Recording) -> bool {
     const SERVED_MIN: u128 = 4;

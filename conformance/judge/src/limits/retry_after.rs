@@ -37,7 +37,8 @@ pub(super) fn given(recording: &Recording) -> Judged {
         }
         let most = WINDOW + ROUNDING + SHARE * refusals_before(recording, exchange);
         // More digits than a number has are no shorter a time.
-        if retry_after(answer).is_none_or(|told| told > most) && (seconds || answer.header("date").is_some())
+        if retry_after(answer).is_none_or(|delay| delay > most)
+            && (seconds || answer.header("date").is_some())
         {
             let expected = "at most 60 s: after that long no limit of 120 in a minute refuses a key";
             return Err(CheckError::broken(exchange.number, expected, format!("Retry-After: {text}")));
@@ -56,8 +57,8 @@ fn grown(recording: &Recording) -> Option<(u32, String)> {
     let mut shortest: Option<(Duration, u32)> = None;
     let mut refusals = 0;
     for it in of_key(recording) {
-        let told = it.answer().filter(|answer| answer.status == 429).and_then(retry_after);
-        let Some(told) = told else {
+        let delay = it.answer().filter(|answer| answer.status == 429).and_then(retry_after);
+        let Some(delay) = delay else {
             if it.status() != Some(429) {
                 shortest = None;
             }
@@ -65,13 +66,13 @@ fn grown(recording: &Recording) -> Option<(u32, String)> {
         };
         refusals += 1;
         if let Some((least, at)) = shortest
-            && told > least.saturating_add(GAP + SHARE * (refusals - at))
+            && delay > least.saturating_add(GAP + SHARE * (refusals - at))
         {
-            let actual = format!("Retry-After: {} s, and {} s before", told.as_secs(), least.as_secs());
+            let actual = format!("Retry-After: {} s, and {} s before", delay.as_secs(), least.as_secs());
             return Some((it.number, actual));
         }
-        if shortest.is_none_or(|(least, _)| told < least) {
-            shortest = Some((told, refusals));
+        if shortest.is_none_or(|(least, _)| delay < least) {
+            shortest = Some((delay, refusals));
         }
     }
     None
@@ -94,7 +95,7 @@ pub(super) fn kept(recording: &Recording) -> Judged {
         if let Some(why) = used_by_others(recording) {
             return Err(shared_key(&why));
         }
-        // Where refusals count as well, whoever asks during the wait has to wait longer.
+        // Where refusals count as well, a client that asks during the wait has to wait longer.
         if asked_meanwhile(recording, exchange, *span) && may_be_refused(recording, exchange) {
             deferred = true;
             continue;

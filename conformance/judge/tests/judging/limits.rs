@@ -96,7 +96,7 @@ fn a_limit_that_answers_503_is_told_from_an_outage() {
 /// A refusal that asks for some patience, then so many requests in rounds, each half a second after the other.
 fn after_refusal(retry_after: &str, statuses: &[u16], apart: Duration) -> Recording {
     let mut all = burst(120, true, Duration::ZERO).exchanges;
-    let told = |it: &mut Exchange| {
+    let delay = |it: &mut Exchange| {
         if let Ending::Answered(answer) = &mut it.ending
             && answer.status == 429
         {
@@ -109,7 +109,7 @@ fn after_refusal(retry_after: &str, statuses: &[u16], apart: Duration) -> Record
         (it.sent, it.ended) = (apart * place, apart * (place + 1));
         all.push(it);
     }
-    all.iter_mut().for_each(told);
+    all.iter_mut().for_each(delay);
     recording(all)
 }
 
@@ -126,8 +126,8 @@ fn a_refusal_that_is_forgotten_at_once_is_no_limit() {
 
 #[test]
 fn retry_after_has_bounds() {
-    let first = |told: &str| after_refusal(told, &[429], Duration::ZERO);
-    for (told, expected) in [
+    let first = |delay: &str| after_refusal(delay, &[429], Duration::ZERO);
+    for (delay, expected) in [
         ("60", "pass"),
         ("61", "pass"),
         ("62", "pass"),
@@ -136,33 +136,33 @@ fn retry_after_has_bounds() {
         ("120", "fail"),
         ("60000", "fail"),
     ] {
-        check(&first(told), "limits.retry_after", expected);
+        check(&first(delay), "limits.retry_after", expected);
     }
     check_says(&first("99999999999999999999999"), "limits.retry_after", "at most 60 s");
     check_says(&first("120"), "limits.retry_after", "Retry-After: 120");
     // A limiter that counts refusals adds half a second for each.
     let all = after_refusal("60", &[429; 10], Duration::ZERO).exchanges;
-    let with_last = |told: &str| {
+    let with_last = |delay: &str| {
         let mut all = all.clone();
-        set_header(all.last_mut().expect("a refusal"), told);
+        set_header(all.last_mut().expect("a refusal"), delay);
         recording(all)
     };
     check(&with_last("66"), "limits.retry_after", "pass");
     check(&with_last("68"), "limits.retry_after", "fail");
 }
 
-fn set_header(exchange: &mut Exchange, told: &str) {
+fn set_header(exchange: &mut Exchange, delay: &str) {
     let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
     answer.headers.retain(|(name, _)| name != "retry-after");
-    answer.headers.push(("retry-after".into(), told.into()));
+    answer.headers.push(("retry-after".into(), delay.into()));
 }
 
 #[test]
 fn retry_after_does_not_grow_while_the_key_is_refused() {
     let all = after_refusal("10", &[429, 429, 429], Duration::from_secs(1)).exchanges;
-    for (told, expected) in [("10", "pass"), ("15", "pass"), ("40", "fail")] {
+    for (delay, expected) in [("10", "pass"), ("15", "pass"), ("40", "fail")] {
         let mut all = all.clone();
-        set_header(all.last_mut().expect("a refusal"), told);
+        set_header(all.last_mut().expect("a refusal"), delay);
         check(&recording(all.clone()), "limits.retry_after", expected);
         // Served in between, the key begins a new window.
         let served = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
@@ -333,12 +333,12 @@ fn whoever_waited_as_told_is_served() {
 }
 
 /// Requests of a key: so many at once at a second, with a status, and what `Retry-After` says.
-fn at(all: &mut Vec<Exchange>, second: u64, count: usize, status: u16, told: &str, purpose: &Burst) {
+fn at(all: &mut Vec<Exchange>, second: u64, count: usize, status: u16, delay: &str, purpose: &Burst) {
     for _ in 0..count {
         let mut it = exchange(TEST, Purpose::Burst(purpose.clone()), "/v1/account", status, &json!({}));
         (it.sent, it.ended) = (Duration::from_secs(second), Duration::from_secs(second));
         if status == 429 {
-            set_header(&mut it, told);
+            set_header(&mut it, delay);
         }
         all.push(it);
     }
@@ -388,7 +388,7 @@ fn a_refusal_after_the_wait_needs_as_many_requests_as_the_limit() {
         at(&mut all, 124, count, 200, "", &AGAIN);
         recording(all)
     };
-    // A refusal that begins the window anew; and one that counts like any other request.
+    // A refusal that restarts the window; and one that counts like any other request.
     check(&after(1, 0), "limits.retry_after_held", "fail");
     check(&after(0, 0), "limits.retry_after_held", "fail");
     check(&after(120, 0), "limits.retry_after_held", "pass");
@@ -414,7 +414,7 @@ fn both_bursts_are_read_together() {
 }
 
 #[test]
-fn a_consistent_refusal_of_another_kind_is_told_from_an_outage_by_the_other_key() {
+fn a_consistent_refusal_of_another_kind_is_distinguished_from_an_outage_by_the_other_key() {
     let shots = |status: Option<u16>, beside: u16| {
         let mut all = burst(120, false, Duration::ZERO).exchanges;
         let wrong = |all: &mut Vec<Exchange>| {

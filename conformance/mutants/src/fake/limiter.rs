@@ -15,7 +15,7 @@ pub enum Limiter {
     AlignedMinute,
     /// Those since the first one, for 60 seconds from it.
     FromFirst,
-    /// The same, and a refused request begins the 60 seconds anew.
+    /// The same, and a refused request restarts the 60 seconds.
     Restarting,
     /// A bucket that gets two back each second, at full half seconds.
     Bucket,

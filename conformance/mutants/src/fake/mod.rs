@@ -131,8 +131,8 @@ pub struct FakeServer {
     pub replicas: u64,
     /// The number of requests that one request counts for.
     pub cost: fn(&Request) -> u64,
-    /// `true` if headers tell the limit and the remaining quota.
-    pub tells_quota: bool,
+    /// `true` if headers show the limit and the remaining quota.
+    pub reports_quota: bool,
     /// The form of `Retry-After` in a refusal.
     pub retry_after: RetryAfter,
     /// Names the one who is counted: the key, unless a mutant thinks otherwise.
@@ -192,7 +192,7 @@ impl Default for FakeServer {
             window: Duration::from_secs(60),
             replicas: 1,
             cost: |_| 1,
-            tells_quota: false,
+            reports_quota: false,
             retry_after: RetryAfter::Seconds,
             counted: |request| request.authorization.clone().unwrap_or_default(),
             refusals_count: false,
@@ -283,7 +283,7 @@ impl FakeServer {
             return self.too_many(wait);
         }
         let mut reply = self.answer_of_book(request, mode, second);
-        if self.tells_quota {
+        if self.reports_quota {
             reply.set("x-ratelimit-limit", &self.limit.to_string());
             reply.set("x-ratelimit-remaining", &left.to_string());
         }

@@ -67,7 +67,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         server.tick = Duration::from_millis(60);
     }),
     plain("the quota in headers lags behind at one of two replicas", |server| {
-        server.tells_quota = true;
+        server.reports_quota = true;
         let mut turn = 0_u64;
         server.rewrite(move |_, reply| {
             turn += 1;
@@ -77,7 +77,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("somebody else used the key a moment ago, and a bucket shows it", |server| {
+    plain("another client used the key a moment ago, and a bucket shows it", |server| {
         server.limiter = Limiter::Bucket;
         server.hits.insert(format!("Bearer {TEST_KEY}"), (1..=40).collect());
     }),

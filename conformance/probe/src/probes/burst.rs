@@ -69,7 +69,7 @@ pub(crate) const WAIT_USUAL: Duration = Duration::from_secs(3 + 1 + 61);
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(65 + 121 + 61);
 
 const KEY: Caller = Caller::Own(Mode::Test);
-/// Tells the event that does not exist from those of other probes.
+/// Distinguishes the event that does not exist from those of other probes.
 const ABSENT: u64 = 90;
 
 const PATHS: [&str; 4] =
@@ -157,7 +157,7 @@ async fn refills(session: &mut Session<'_>, series: u8) -> bool {
     let found = Series::of(&session.recording, series).filter(|it| it.fit() == Fit::Bucket);
     let refused = found.and_then(|it| session.recording.exchange(it.refused?)).cloned();
     let Some(refused) = refused else { return true };
-    if refused.answer().and_then(retry_after).is_some_and(|told| told <= BRIEF) {
+    if refused.answer().and_then(retry_after).is_some_and(|delay| delay <= BRIEF) {
         return true;
     }
     if !session.pause(REFILLED, "a bucket would refill meanwhile").await {
@@ -353,28 +353,28 @@ fn listed_event(path: &str, exchange: &Exchange) -> Option<String> {
 /// Waits exactly as long as the refusal asks for, and asks again; and once more a second later, for
 /// servers that cut the rest of a second off.
 async fn obey(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
-    let Some(told) = patience_asked(refused) else { return };
-    if look(session, refused, told, paths).await {
+    let Some(delay) = patience_asked(refused) else { return };
+    if look(session, refused, delay, paths).await {
         return;
     }
-    let ends_early = ends_early(session, refused, told);
+    let ends_early = ends_early(session, refused, delay);
     if ends_early {
         // The last moment of the window is known as well as the first of the next.
-        let left = (refused.ended + told).saturating_sub(session.waiter.now() + BRIEF);
+        let left = (refused.ended + delay).saturating_sub(session.waiter.now() + BRIEF);
         if session.pause(left, "Retry-After asks for it").await {
             session.ask_past_weakness(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
         }
     }
-    let mut word = Some((refused.clone(), told));
-    while let Some((refused, told)) = word.take() {
-        for span in [told, told + Duration::from_secs(1)] {
+    let mut word = Some((refused.clone(), delay));
+    while let Some((refused, delay)) = word.take() {
+        for span in [delay, delay + Duration::from_secs(1)] {
             let left = (refused.ended + span).saturating_sub(session.waiter.now());
             if !session.pause(left, "Retry-After asks for it").await {
                 return;
             }
             let purpose = Purpose::Burst(Burst::Waited { span });
             let waited = session.ask_past_weakness(KEY, purpose, ACCOUNT_PATH).await;
-            if waited.status() == Some(200) && told <= BRIEF {
+            if waited.status() == Some(200) && delay <= BRIEF {
                 press(session, waited.sent, paths, &mut (1..=AGAIN_ROUNDS)).await;
             } else if waited.status() == Some(200) && ends_early {
                 session.is_renewed = is_fresh(session, 1, paths).await;
@@ -393,12 +393,12 @@ async fn obey(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
 /// Until a long wait ends the key must stay refused, unless the wait is longer than it takes. Whoever is served asks as
 /// much as it gets, and looks on: no minute holds three windows. Tells whether it was, for then no refusal's word counts
 /// any more.
-async fn look(session: &mut Session<'_>, refused: &Exchange, told: Duration, paths: &[String]) -> bool {
+async fn look(session: &mut Session<'_>, refused: &Exchange, delay: Duration, paths: &[String]) -> bool {
     let mut rounds = 1..=AGAIN_ROUNDS;
     let mut since = None;
     for at in LOOKS.map(Duration::from_secs) {
         let left = (refused.ended + at).saturating_sub(session.waiter.now());
-        if at + BRIEF >= told || !session.pause(left, "Retry-After asks for it").await {
+        if at + BRIEF >= delay || !session.pause(left, "Retry-After asks for it").await {
             break;
         }
         let looked = session.ask_past_weakness(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
@@ -415,7 +415,7 @@ fn patience_asked(refused: &Exchange) -> Option<Duration> {
 
 /// Returns `true` if a window ends sooner than a minute after our first request, although it served only ours: its
 /// borders lie elsewhere, as those of the clock's minutes do, or it is not a minute long.
-fn ends_early(session: &Session<'_>, refused: &Exchange, told: Duration) -> bool {
+fn ends_early(session: &Session<'_>, refused: &Exchange, delay: Duration) -> bool {
     const SLACK: Duration = Duration::from_secs(3);
     let recording = &session.recording;
     let series = Series::of(recording, 2).or_else(|| Series::of(recording, 1));
@@ -425,8 +425,8 @@ fn ends_early(session: &Session<'_>, refused: &Exchange, told: Duration) -> bool
         .find(|it| it.caller == KEY && it.sent + WINDOW > refused.sent)
         .map_or(Duration::ZERO, |it| it.sent);
     series.is_some_and(|it| it.fit() == Fit::Exact)
-        && told > BRIEF
-        && (refused.ended + told).saturating_sub(first) + SLACK < WINDOW
+        && delay > BRIEF
+        && (refused.ended + delay).saturating_sub(first) + SLACK < WINDOW
 }
 
 /// Returns `true` if the key is served as only a new window serves it.
@@ -453,8 +453,8 @@ pub(crate) async fn close(session: &mut Session<'_>) {
     let mut paths = PATHS.map(str::to_owned).to_vec();
     fire(session, Burst::CLOSING, &mut paths).await;
     let refused = session.recording.last(is_refused).filter(|it| it.sent > closed).cloned();
-    let told = refused.as_ref().and_then(patience_asked).filter(|told| *told > BRIEF);
-    if let Some((refused, span)) = refused.zip(told)
+    let delay = refused.as_ref().and_then(patience_asked).filter(|delay| *delay > BRIEF);
+    if let Some((refused, span)) = refused.zip(delay)
         && refused.ended + span + NEAR_MIN < closed + WINDOW
     {
         let left = (refused.ended + span).saturating_sub(session.waiter.now());
@@ -488,9 +488,9 @@ async fn press(
             }
         }
         let served = most_in_a_minute(&session.recording).map_or(0, |(count, _)| count);
-        let Some(told) = refused.as_ref().and_then(patience_asked) else { return };
-        let is_over = session.waiter.now() + told >= since + WINDOW;
-        if served > SERVED_MAX as usize || is_over || !session.pause(told, "Retry-After asks for it").await {
+        let Some(delay) = refused.as_ref().and_then(patience_asked) else { return };
+        let is_over = session.waiter.now() + delay >= since + WINDOW;
+        if served > SERVED_MAX as usize || is_over || !session.pause(delay, "Retry-After asks for it").await {
             return;
         }
     }
