@@ -93,6 +93,34 @@ fn a_limit_that_answers_503_is_told_from_an_outage() {
     check(&unavailable(120, 121, 503), "limits.refused", "not judged");
 }
 
+/// A burst of which so many are served in two seconds; then there is no answer, six times for ten seconds each. Meanwhile
+/// the live key is served, and a minute later the test key.
+fn silent(served: u32) -> Recording {
+    let mut all = burst(served, false, Duration::from_secs(2)).exchanges;
+    let at = |it: &mut Exchange, from: u64, to: u64| {
+        (it.sent, it.ended) = (Duration::from_secs(from), Duration::from_secs(to));
+    };
+    for n in 0..6 {
+        let shot = Purpose::Burst(Burst::Shot { series: 1 });
+        let mut lost = exchange(TEST, shot, "/v1/account", 200, &json!({}));
+        lost.ending = Ending::Lost("no answer within 10 s".into());
+        at(&mut lost, 2 + n * 10, 12 + n * 10);
+        all.push(lost);
+    }
+    for (caller, second) in [(LIVE, 62), (TEST, 130)] {
+        let mut later = exchange(caller, Purpose::Account, "/v1/account", 200, &json!({}));
+        at(&mut later, second, second);
+        all.push(later);
+    }
+    recording(all)
+}
+
+#[test]
+fn a_limit_that_gives_no_answer_is_one_however_long_it_takes() {
+    check(&silent(120), "limits.refused", "fail");
+    check(&silent(60), "limits.refused", "not judged");
+}
+
 /// A refusal that asks for some patience, then so many requests in rounds, each half a second after the other.
 fn after_refusal(retry_after: &str, statuses: &[u16], apart: Duration) -> Recording {
     let mut all = burst(120, true, Duration::ZERO).exchanges;

@@ -26,7 +26,7 @@ pub(crate) const COST: Cost = Cost { live: 6, test: 6, other: 0, total: 12 };
 /// Events of a mode that are read one by one, with either key.
 const SINGLES_MAX: usize = 2;
 const LONG: &str = "?per_page=100";
-/// The time that an expected delivery may take, once nothing else is left to do.
+/// The least time that an expected delivery may take, once nothing else is left to do.
 const LINGER: Duration = Duration::from_secs(8);
 /// The time after the last expected delivery in which an unexpected one may follow.
 const QUIET: Duration = Duration::from_secs(2);
@@ -80,7 +80,8 @@ async fn ask_long(session: &mut Session<'_>, mode: Mode, purpose: Purpose) {
     session.ask(Caller::Own(mode), purpose, &path).await;
 }
 
-/// Waits until all has come, or as long as the plan says. What the run did before is part of that time.
+/// Waits until every event that was caused has come, or as long as the plan says. What the run did before is part of that
+/// time. The causing is over when each type has come, so that the list shows all there is to wait for.
 async fn receive(
     session: &mut Session<'_>,
     catch: &Catch,
@@ -95,7 +96,8 @@ async fn receive(
         return made;
     }
     let since = session.receiving_since.unwrap_or_default();
-    let left = (since + receive_for).saturating_sub(session.waiter.now());
+    let until = since + receive_for;
+    let left = until.saturating_sub(session.waiter.now());
     let all_types = catch.until(every_type(catch.endpoints()));
     let have_come = tokio::select! {
         _ = session.listen(left, "deliveries may come until then") => false,
@@ -105,9 +107,11 @@ async fn receive(
         session.listen(QUIET, "more may come").await;
     }
     ask_after(session).await;
+    // Each type has come once, or the time is over. The events that were listed meanwhile are still to come.
     let missing = missing(&session.recording, &catch.endpoints());
+    let left = until.saturating_sub(session.waiter.now()).max(LINGER);
     tokio::select! {
-        _ = session.listen(LINGER, "deliveries of the latest events may come") => {}
+        _ = session.listen(left, "deliveries of the listed events may come") => {}
         () = catch.until(all_of(missing, catch.endpoints())) => {}
     }
     made
