@@ -28,7 +28,9 @@ impl<F: FnMut(Timestamp, &Request<'_>, &mut Response) + Send> Tamper for Answers
     }
 }
 
-fn answers(change: impl FnMut(Timestamp, &Request<'_>, &mut Response) + Send + 'static) -> Box<dyn Tamper> {
+pub(super) fn answers(
+    change: impl FnMut(Timestamp, &Request<'_>, &mut Response) + Send + 'static,
+) -> Box<dyn Tamper> {
     Box::new(Answers(change))
 }
 

@@ -6,6 +6,7 @@
 
 mod answers;
 mod doors;
+mod fields;
 mod notices;
 mod posts;
 
@@ -43,7 +44,7 @@ fn demo(name: &str) -> Box<dyn Tamper> {
 
 /// Every planted bug.
 pub(crate) fn bugs() -> impl Iterator<Item = &'static Bug> {
-    [notices::BUGS, posts::BUGS, answers::BUGS, doors::BUGS].into_iter().flatten()
+    [notices::BUGS, posts::BUGS, answers::BUGS, doors::BUGS, fields::BUGS].into_iter().flatten()
 }
 
 /// The search begins in so many places.
