@@ -148,7 +148,7 @@ impl BenchDriver {
         let no = self.open();
         self.pay(no);
         self.deliver();
-        // Nobody looks at the notices here, and a host that never fetched them would keep them all.
+        // Notices are fetched and dropped; otherwise they would accumulate.
         self.api.service.take_notices();
         self.rest(Span::micros(10));
     }

@@ -53,7 +53,7 @@ impl World {
         serde_json::from_slice(&response.body).expect("answers are JSON")
     }
 
-    /// Opens a charge and says its code.
+    /// Opens a charge and returns its code.
     pub fn open_charge(&mut self) -> String {
         let body = r#"{"asset":"BTC","amount":"49.90","currency":"EUR","metadata":{"order":7}}"#;
         let answer = self.granted("POST", "/v1/charges", body);

@@ -1,4 +1,4 @@
-//! Faults that a user switches on, to see what a failure, its shrinking and its page look like.
+//! Demo faults, which a user enables to see a failure, its shrinking and its page.
 //!
 //! Each spoils what goes into the right service or what comes out of it, and only in simulated worlds: a served world
 //! has no such switch.

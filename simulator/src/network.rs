@@ -1,4 +1,4 @@
-//! The simulated network: what becomes of a post to a host whose name ends in `.sim`.
+//! The simulated network: posts to hosts whose name ends in `.sim`.
 //!
 //! A merchant named `shop` receives for every endpoint at `shop.sim`. It takes what is signed with a
 //! secret that it was told, as a careful receiver does.

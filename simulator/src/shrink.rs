@@ -1,7 +1,36 @@
-//! A failure made small: the shortest script found in which the same law is broken in the same way.
+//! Shrinking: the search for the shortest script that violates the same invariant in the same way.
 //!
-//! Whole stories go first, then single steps, then time, then what is special about a payment. Every attempt is
-//! played and judged, so what is left is a failure and not a guess.
+//! A random world that fails has hundreds of steps, most of them without a part in the failure. [`shrink`] removes
+//! what it can and returns a script that a reader can follow. Each candidate is a complete script, which is played
+//! and judged, so the result is always a real failure. A candidate counts as failing if it has a breach with
+//! the same law and the same [shape](Breach::shape), which is the message without names and amounts. Without the
+//! second condition the search would drift to another, easier fault.
+//!
+//! Passes go from coarse to fine and are repeated until none of them makes the script smaller:
+//!
+//! 1. `drop_stories` removes all steps that create or need some name: first half of the names, then quarters, down
+//!    to one. A charge disappears with its payments.
+//! 2. `drop_steps` removes runs of steps in the same manner. Waits stay, because removing one moves everything
+//!    after it.
+//! 3. `shorten_waits` tries 0, 1 second, 1 minute, half an hour, and the wait rounded down.
+//! 4. `simplify` removes account settings and the optional fields of payments, endpoints and invoices, such as a
+//!    fee.
+//!
+//! After a removal, steps that need a name which no step creates any more are removed too, and neighbouring waits
+//! are joined. The search stops after 1,500 worlds. Steps that the world refuses are then marked with `refused` and
+//! their status, or left out if their step cannot state it, so that the result passes as a scenario file until the
+//! failure itself.
+//!
+//! ```text
+//! before: 212 steps, 41 charges, 9 days
+//!         drop_stories    14 steps, 1 charge
+//!         drop_steps       5 steps
+//!         shorten_waits    9 days → 31 minutes
+//! after:  open c1 · pay c1 share 50 % · wait 31m · pay c1 share 50 %
+//! ```
+//!
+//! Must not contain: an invariant, a draw of its own (equal input, equal result), or knowledge of one particular
+//! fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -102,7 +102,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "attack",
-        what: "what somebody unfair would do to the server and the program, in its short form",
+        what: "abuse tests of the server and the program, in their short form",
         run: Run::Attack(attack::findings),
     },
     Step {

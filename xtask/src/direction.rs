@@ -16,17 +16,23 @@ const fn layer(name: &'static str, uses: &'static [&'static str]) -> Layer {
 }
 
 const LAYERS: &[Layer] = &[
+    // Sockets and programs for tests. It knows no package, so that the tests of every package may use it.
+    layer("testkit", &[]),
     layer("reference-core", &[]),
     layer("reference-wire", &["reference-core"]),
     layer("simulator", &["reference-core", "reference-wire"]),
-    layer("reference-server", &["reference-core", "reference-wire", "simulator"]),
+    Layer {
+        name: "reference-server",
+        uses: &["reference-core", "reference-wire", "simulator"],
+        tests_use: &["testkit"],
+    },
     // Judge a server in any language, so they may know none of ours. The judge and the probes never see each
     // other: a run is a recording, and a verdict a function of it.
     layer("conformance-model", &[]),
     layer("conformance-judge", &["conformance-model"]),
     // What a recording would have shown: spoils it and has it judged again.
     layer("conformance-faults", &["conformance-model", "conformance-judge"]),
-    layer("conformance-receiver", &["conformance-model"]),
+    Layer { name: "conformance-receiver", uses: &["conformance-model"], tests_use: &["testkit"] },
     layer("conformance-probe", &["conformance-model", "conformance-receiver"]),
     // Its tests need a server to judge.
     Layer {
@@ -38,15 +44,19 @@ const LAYERS: &[Layer] = &[
             "conformance-probe",
             "conformance-faults",
         ],
-        tests_use: &["reference-core", "simulator", "reference-server", "mutants"],
+        tests_use: &["reference-core", "simulator", "reference-server", "mutants", "testkit"],
     },
     // Knows the suite and no server of ours: it is what the suite is tested with, not the other way round.
     layer("mutants", &["conformance", "conformance-faults", "conformance-model"]),
     // Feeds bytes to whatever reads bytes. Nothing but its own tests runs it.
     layer("hostile", &["reference-core", "reference-wire", "simulator", "conformance", "mutants"]),
     // Loads a server in any language.
-    layer("load", &[]),
-    layer("chargeproof", &["reference-core", "simulator", "reference-server", "conformance", "load"]),
+    Layer { name: "load", uses: &[], tests_use: &["testkit"] },
+    Layer {
+        name: "chargeproof",
+        uses: &["reference-core", "simulator", "reference-server", "conformance", "load"],
+        tests_use: &["testkit"],
+    },
     layer(
         "benches",
         &[
@@ -61,7 +71,16 @@ const LAYERS: &[Layer] = &[
     ),
     layer(
         "xtask",
-        &["reference-core", "simulator", "reference-server", "conformance", "mutants", "load", "chargeproof"],
+        &[
+            "reference-core",
+            "simulator",
+            "reference-server",
+            "conformance",
+            "mutants",
+            "load",
+            "chargeproof",
+            "testkit",
+        ],
     ),
 ];
 
@@ -131,6 +150,13 @@ mod tests {
                conformance-receiver, conformance-probe, conformance-faults",
             ],
         );
+    }
+
+    #[test]
+    fn only_tests_and_tasks_use_the_test_support() {
+        check("load", "testkit", true, &[]);
+        check("xtask", "testkit", false, &[]);
+        check("load", "testkit", false, &["`load` depends on `testkit`; it may depend on none of ours"]);
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //! Installs nothing in the system: it says which of Debian's packages are missing.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::served::Served;
+use crate::served;
 use crate::tools::{self, succeeds};
 
 /// Both bring the schemas along.
@@ -65,7 +64,7 @@ fn slurm(root: &Path) -> Result<bool, String> {
             missing.join(", ")
         ));
     }
-    let program = Served::build(root)?;
+    let program = served::build(root)?;
     let home = root.join("target/fleet");
     let _ = fs::remove_dir_all(&home);
     let mut cluster = Cluster::start(&home, program.parent().ok_or("the program has no directory")?)?;
@@ -79,7 +78,8 @@ fn slurm(root: &Path) -> Result<bool, String> {
     let steps = cluster.processes("b");
     cluster.kill("b")?;
     for pid in &steps {
-        signal(*pid)?;
+        // One that has just ended by itself is as good.
+        let _ = testkit::signal(*pid, "KILL");
     }
     println!("killed node b and {} processes of its steps", steps.len());
     cluster.kill("slurmctld")?;
@@ -139,12 +139,6 @@ fn json(command: &mut Command) -> Result<Value, String> {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("cannot start {command:?}: {error}"))?;
     serde_json::from_slice(&output.stdout).map_err(|error| format!("{command:?} says no JSON: {error}"))
-}
-
-fn signal(pid: u32) -> Result<(), String> {
-    // One that has just ended by itself is as good.
-    let sent = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
-    sent.map(drop).map_err(|error| format!("cannot start kill: {error}"))
 }
 
 /// The daemons of two nodes and of their controller, on the loopback interface. Dropping it ends them.
@@ -293,13 +287,7 @@ fn settings(home: &Path) -> Result<String, String> {
         .output()
         .map_err(|error| format!("cannot start hostname: {error}"))?;
     let host = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    // All are taken before one is given back, so that they differ.
-    let free = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0"));
-    let mut ports = Vec::new();
-    for listener in free {
-        let address = listener.and_then(|it| it.local_addr());
-        ports.push(address.map_err(|error| format!("no free port: {error}"))?.port());
-    }
+    let ports = testkit::free_ports::<3>()?;
     let home = home.display();
     let nodes = NODES.iter().zip(&ports[1..]);
     let nodes: String = nodes

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use crate::served::Served;
-use crate::target::{Keys, Listening, check, free_ports, output};
+use crate::served;
+use crate::target::{Keys, check, listening, output};
 
 /// The keys that every server is started with, and asked with.
 const LIVE_KEY: &str = "svc_live_aZ3kP9vQ7rT2mX5cB8nL";
@@ -52,7 +52,7 @@ pub(crate) fn run(root: &Path, extra: &[&str]) -> Result<bool, String> {
     let home = root.join("target/frameworks");
     copy(&root.join("conformance/mutants/frameworks"), &home)?;
     let ready = [(Language::Python, install_python(&home)?), (Language::Node, install_node(&home)?)];
-    let program = &Served::build(root)?;
+    let program = &served::build(root)?;
     let reports = thread::scope(|scope| {
         let here = &home;
         let judged = FRAMEWORKS.iter().map(|framework| {
@@ -82,14 +82,14 @@ fn judge(
     framework: &Framework,
     extra: &[&str],
 ) -> Result<(bool, String), String> {
-    let [port] = free_ports()?;
+    let [port] = testkit::free_ports()?;
     let words: Vec<_> = framework.command.iter().map(|it| it.replace("PORT", &port.to_string())).collect();
     let first = if words[0].contains('/') { home.join(&words[0]) } else { words[0].clone().into() };
     let mut server = Command::new(&first);
     server.current_dir(home).args(&words[1..]).env("PYTHONDONTWRITEBYTECODE", "1");
     server.env("SHOP_LIVE_KEY", LIVE_KEY).env("SHOP_TEST_KEY", TEST_KEY);
     server.stdout(Stdio::null()).stderr(Stdio::null());
-    let _listening = Listening::start(&mut server, port)?;
+    let _listening = listening(&mut server, port)?;
     let keys = Keys { live: LIVE_KEY, test: TEST_KEY };
     let output = output(check(program, port, keys, &WITHOUT).args(extra).current_dir(home))?;
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
@@ -148,11 +148,11 @@ fn write(stamp: &Path, text: &str) -> Result<Option<String>, String> {
 
 /// Copies the files of a directory.
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    let told = |err: std::io::Error| format!("cannot copy `{}`: {err}", from.display());
-    fs::create_dir_all(to).map_err(told)?;
-    for entry in fs::read_dir(from).map_err(told)? {
-        let entry = entry.map_err(told)?;
-        fs::copy(entry.path(), to.join(entry.file_name())).map_err(told)?;
+    let failed = |err: std::io::Error| format!("cannot copy `{}`: {err}", from.display());
+    fs::create_dir_all(to).map_err(failed)?;
+    for entry in fs::read_dir(from).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        fs::copy(entry.path(), to.join(entry.file_name())).map_err(failed)?;
     }
     Ok(())
 }

@@ -11,10 +11,6 @@ mod compare;
 mod crash;
 mod deny;
 mod direction;
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a server is asked until it serves or has ended, and no runtime is stopped"
-)]
 mod dist;
 #[expect(
     clippy::disallowed_methods,
@@ -23,6 +19,7 @@ mod dist;
 mod fleet;
 mod frameworks;
 mod gateways;
+mod handlers;
 mod hostile;
 mod mcp_conformance;
 mod mcp_sdks;
@@ -33,6 +30,7 @@ mod packages;
 mod pictures;
 mod schemathesis;
 mod served;
+mod sources;
 mod spec;
 mod target;
 mod tidy;
@@ -40,7 +38,7 @@ mod tools;
 mod worlds;
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -68,12 +66,29 @@ tasks:
   mcp-conformance [...]  run the protocol's own suite on the served /mcp; options go to it (needs node and npm)
   mcp-sdks             call the served /mcp with the protocol's official clients (needs node and npm, python3)
   fleet                validate the fleet's files, and sweep on two Slurm nodes, one killed (needs python3, Slurm, root)
-  worlds               run suites in pytest and vitest that open a world per test (needs python3, node)
+  handlers             try the webhook handlers of /docs (needs python3, node, php, go; skips what is missing)
+  worlds               run suites in pytest, vitest and node:test with the packages' sources (needs python3, node)
   pictures             take the README's screenshots anew from the running program (needs chromium)
   dist                 build what is published for this platform, and try it; `dist --help`
 
 steps of ci, in their order:
 ";
+
+/// Runs a task on the workspace. Returns `true` if it succeeds.
+type PlainTask = fn(&Path) -> Result<bool, String>;
+
+/// A task that takes no options; `None` for other names.
+fn without_options(task: &str) -> Option<PlainTask> {
+    match task {
+        "pictures" => Some(pictures::run),
+        "openapi" => Some(openapi::run),
+        "mcp-sdks" => Some(mcp_sdks::run),
+        "fleet" => Some(fleet::run),
+        "handlers" => Some(handlers::run),
+        "worlds" => Some(worlds::run),
+        _ => None,
+    }
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -125,16 +140,13 @@ fn main() -> ExitCode {
         ["gateways", ref rest @ ..] => gateways::GatewayOptions::read(rest)
             .and_then(|options| root().and_then(|root| gateways::run(&root, &options))),
         ["dist", ref rest @ ..] => root().and_then(|root| dist::run(&root, rest)),
-        ["pictures"] => root().and_then(|root| pictures::run(&root)),
-        ["openapi"] => root().and_then(|root| openapi::run(&root)),
         ["mcp-conformance", ref rest @ ..] => root().and_then(|root| mcp_conformance::run(&root, rest)),
-        ["mcp-sdks"] => root().and_then(|root| mcp_sdks::run(&root)),
         ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
-        ["fleet"] => root().and_then(|root| fleet::run(&root)),
-        ["worlds"] => root().and_then(|root| worlds::run(&root)),
-        [task @ ("pictures" | "openapi" | "mcp-sdks" | "fleet" | "worlds" | "tidy"), extra, ..] => {
-            Err(format!("`{extra}` is not an option; `{task}` takes none"))
-        }
+        ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
+        [task, ref rest @ ..] if let Some(run) = without_options(task) => match rest {
+            [] => root().and_then(|root| run(&root)),
+            [extra, ..] => Err(format!("`{extra}` is not an option; `{task}` takes none")),
+        },
         [other, ..] => Err(format!("`{other}` is not a task")),
     };
     match verdict {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::served::Served;
+use crate::served;
 use crate::tools::{self, succeeds};
 
 /// The exact packages: the suite, its next version, which knows the present revision, and the Node.js that both
@@ -42,8 +42,8 @@ const PASSES: [Pass; 2] = [
 pub(crate) fn run(root: &Path, extra: &[&str]) -> Result<bool, String> {
     let home = root.join("target/mcp-conformance");
     tools::node(&home, &TOOLS)?;
-    let program = Served::build(root)?;
-    let mut served = Served::start(&program, &["--rate-limit", "off"])?;
+    let program = served::build(root)?;
+    let mut served = served::start(&program, &["--rate-limit", "off"])?;
     let settings = root.join("xtask/mcp");
     let mut good = true;
     for pass in PASSES {
@@ -51,12 +51,12 @@ pub(crate) fn run(root: &Path, extra: &[&str]) -> Result<bool, String> {
         let mut command = Command::new(home.join(NODE));
         command
             .current_dir(&home)
-            .env("MCP_SERVER_KEY", &served.ready.test_key)
+            .env("MCP_SERVER_KEY", served.word("test_key"))
             // The suite knows no keys: this puts one into each of its requests.
             .arg("--import")
             .arg(settings.join("bearer.mjs"))
             .arg(pass.suite)
-            .args(["server", "--url", &format!("{}/mcp", served.ready.url)])
+            .args(["server", "--url", &format!("{}/mcp", served.word("url"))])
             .args(pass.options)
             .arg("--expected-failures")
             .arg(settings.join(pass.baseline))

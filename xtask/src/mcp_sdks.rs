@@ -5,7 +5,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::served::Served;
+use testkit::Running;
+
+use crate::served;
 use crate::tools::{self, succeeds};
 
 /// Installed from npm, at exact versions: both generations of the TypeScript SDK.
@@ -26,8 +28,8 @@ const PYTHON: [&str; 1] = ["mcp==2.3.0"];
 /// # Errors
 /// The program cannot be built or started, or a client cannot be started.
 pub(crate) fn run(root: &Path) -> Result<bool, String> {
-    let program = Served::build(root)?;
-    let mut served = Served::start(&program, &["--rate-limit", "off"])?;
+    let program = served::build(root)?;
+    let mut served = served::start(&program, &["--rate-limit", "off"])?;
     let (node_home, python_home) = (root.join("target/mcp-sdks/node"), root.join("target/mcp-sdks/python"));
     let mut good = true;
     if !tools::is_there("node") || !tools::is_there(&tools::npm()) {
@@ -55,7 +57,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     Ok(good && served.is_alive())
 }
 
-fn typescript(root: &Path, home: &Path, served: &Served) -> Result<bool, String> {
+fn typescript(root: &Path, home: &Path, served: &Running) -> Result<bool, String> {
     // Node looks for packages beside the script.
     std::fs::copy(root.join("xtask/mcp/sdk.mjs"), home.join("sdk.mjs"))
         .map_err(|err| format!("cannot copy `sdk.mjs`: {err}"))?;
@@ -69,7 +71,7 @@ fn typescript(root: &Path, home: &Path, served: &Served) -> Result<bool, String>
 }
 
 /// The command with the address and the test key of the server in its environment.
-fn at<'c>(served: &Served, command: &'c mut Command) -> &'c mut Command {
-    let url = format!("{}/mcp", served.ready.url);
-    command.env("MCP_SERVER_URL", url).env("MCP_SERVER_KEY", &served.ready.test_key)
+fn at<'c>(served: &Running, command: &'c mut Command) -> &'c mut Command {
+    let url = format!("{}/mcp", served.word("url"));
+    command.env("MCP_SERVER_URL", url).env("MCP_SERVER_KEY", served.word("test_key"))
 }

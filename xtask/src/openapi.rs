@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::served::Served;
+use testkit::Running;
+
+use crate::served;
 use crate::tools::{self, succeeds};
 
 /// The exact packages.
@@ -21,8 +23,8 @@ const PYTHON: [&str; 1] = ["openapi-python-client==0.29.1"];
 /// # Errors
 /// The program cannot be built or started, or a tool cannot be started.
 pub(crate) fn run(root: &Path) -> Result<bool, String> {
-    let program = Served::build(root)?;
-    let mut served = Served::start(&program, &["--rate-limit", "off"])?;
+    let program = served::build(root)?;
+    let mut served = served::start(&program, &["--rate-limit", "off"])?;
     let mut good = true;
     let (node_home, python_home) = (root.join("target/openapi/node"), root.join("target/openapi/python"));
     if !tools::is_there("node") || !tools::is_there(&tools::npm()) {
@@ -47,9 +49,9 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
 }
 
 /// The document has no error and no warning, and a request typed by it compiles.
-fn node(root: &Path, home: &Path, served: &Served) -> Result<bool, String> {
+fn node(root: &Path, home: &Path, served: &Running) -> Result<bool, String> {
     let settings = root.join("xtask/openapi");
-    let document = format!("{}/openapi.json", served.ready.url);
+    let document = format!("{}/openapi.json", served.word("url"));
     let program = |name: &str| {
         let mut command = Command::new(tools::node_program(home, name));
         command.current_dir(home);
@@ -72,7 +74,7 @@ fn node(root: &Path, home: &Path, served: &Served) -> Result<bool, String> {
 }
 
 /// A client is generated without a warning, and opens, lists, gets and cancels a charge.
-fn python(root: &Path, (home, programs): (&Path, &Path), served: &Served) -> Result<bool, String> {
+fn python(root: &Path, (home, programs): (&Path, &Path), served: &Running) -> Result<bool, String> {
     let settings = root.join("xtask/openapi");
     let package = home.join("client");
     tools::fresh(&package)?;
@@ -84,7 +86,7 @@ fn python(root: &Path, (home, programs): (&Path, &Path), served: &Served) -> Res
     let generated = succeeds(
         Command::new(programs.join("openapi-python-client"))
             .env("PATH", path)
-            .args(["generate", "--url", &format!("{}/openapi.json", served.ready.url)])
+            .args(["generate", "--url", &format!("{}/openapi.json", served.word("url"))])
             .args(["--meta", "none", "--fail-on-warning", "--overwrite", "--output-path"])
             .arg(package.join("shop_client")),
     )?;
@@ -94,7 +96,7 @@ fn python(root: &Path, (home, programs): (&Path, &Path), served: &Served) -> Res
                 .arg(settings.join("shop.py"))
                 .env("PYTHONPATH", &package)
                 .env("PYTHONDONTWRITEBYTECODE", "1")
-                .env("CHARGEPROOF_URL", &served.ready.url)
-                .env("CHARGEPROOF_TEST_KEY", &served.ready.test_key),
+                .env("CHARGEPROOF_URL", served.word("url"))
+                .env("CHARGEPROOF_TEST_KEY", served.word("test_key")),
         )?)
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::served::Served;
+use crate::served;
 use crate::tools::{fresh, is_there, succeeds};
 
 const DIRECTORY: &str = ".github/pictures";
@@ -64,15 +64,15 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
         .into_iter()
         .find(|name| is_there(name))
         .ok_or_else(|| format!("no browser is installed; it takes one of {}", BROWSERS.join(", ")))?;
-    let program = Served::build(root)?;
+    let program = served::build(root)?;
     let scratch = root.join("target/pictures");
     fresh(&scratch)?;
     let start = ["--demo", "--clock", "frozen", "--start", "2026-01-05T09:00:00Z"];
-    let served = Served::start(&program, &start)?;
+    let served = served::start(&program, &start)?;
     for picture in PICTURES {
         let url = match picture.page {
-            Page::Dashboard => format!("{}/dashboard/acme/test", served.ready.url),
-            Page::Checkout => checkout(&program, &served.ready.url)?,
+            Page::Dashboard => format!("{}/dashboard/acme/test", served.word("url")),
+            Page::Checkout => checkout(&program, served.word("url"))?,
             Page::Written(arguments) => {
                 let file = scratch.join(format!("{}.html", picture.name));
                 write_page(root, &program, arguments, &file)?

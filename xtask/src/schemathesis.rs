@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::served::Served;
+use crate::served;
 use crate::tools::{self, succeeds};
 
 /// The exact packages.
@@ -27,7 +27,7 @@ pub(crate) fn run(root: &Path, extra: &[&str]) -> Result<bool, String> {
     println!("==> openapi-spec-validator: the document is OpenAPI 3.1");
     let document = root.join("reference/openapi.json");
     let mut good = succeeds(Command::new(python.join("openapi-spec-validator")).arg(&document))?;
-    let program = Served::build(root)?;
+    let program = served::build(root)?;
     for (what, part) in PASSES {
         println!("\n==> schemathesis: {what} is as documented");
         good &= pass(root, (&python, &program), part, extra)?;
@@ -41,7 +41,7 @@ fn pass(
     part: &[&str],
     extra: &[&str],
 ) -> Result<bool, String> {
-    let mut served = Served::start(program, &["--rate-limit", "off"])?;
+    let mut served = served::start(program, &["--rate-limit", "off"])?;
     // What an earlier run kept would be tried again against a document that has changed.
     let room = root.join("target/schemathesis/run");
     tools::fresh(&room)?;
@@ -54,9 +54,9 @@ fn pass(
         .env("SCHEMATHESIS_HOOKS", "hooks")
         .arg("--config-file")
         .arg(settings.join("schemathesis.toml"))
-        .args(["run", &format!("{}/openapi.json", served.ready.url)])
+        .args(["run", &format!("{}/openapi.json", served.word("url"))])
         .args(["--checks", "all", "--continue-on-failure", "--warnings", "off"])
-        .args(["--header", &format!("Authorization: Bearer {}", served.ready.live_key)])
+        .args(["--header", &format!("Authorization: Bearer {}", served.word("live_key"))])
         .args(part);
     for (option, value) in USUAL {
         if !extra.contains(&option) {

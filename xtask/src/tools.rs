@@ -88,3 +88,25 @@ pub(crate) fn succeeds(command: &mut Command) -> Result<bool, String> {
     let status = command.status().map_err(|err| format!("cannot start {command:?}: {err}"))?;
     Ok(status.success())
 }
+
+/// Writes a file; the error names it.
+pub(crate) fn write(file: &Path, text: impl AsRef<[u8]>) -> Result<(), String> {
+    fs::write(file, text).map_err(|err| format!("cannot write `{}`: {err}", file.display()))
+}
+
+/// Reads a text; the error names its file.
+pub(crate) fn read(file: &Path) -> Result<String, String> {
+    fs::read_to_string(file).map_err(|err| format!("cannot read `{}`: {err}", file.display()))
+}
+
+/// Reads a file; the error names it.
+pub(crate) fn read_bytes(file: &Path) -> Result<Vec<u8>, String> {
+    fs::read(file).map_err(|err| format!("cannot read `{}`: {err}", file.display()))
+}
+
+/// Copies a file; the error names both.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    fs::copy(from, to)
+        .map(drop)
+        .map_err(|err| format!("cannot copy `{}` to `{}`: {err}", from.display(), to.display()))
+}

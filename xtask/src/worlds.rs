@@ -1,62 +1,86 @@
-//! `cargo xtask worlds`: test suites in other languages that open a world per test, on one served reference.
+//! `cargo xtask worlds`: test suites in Python and JavaScript that open a world per test by the fixtures of the packages.
 //!
-//! The suites lie in `xtask/worlds`, to be copied from. One is skipped, with a word, where its language is not installed
-//! or its registry cannot be reached.
+//! The suites lie in `xtask/worlds`; `cargo xtask dist` runs them with the installed packages, this task with the sources. A
+//! suite is skipped, with a message, where its language is not installed or its registry cannot be reached.
 
 use std::path::Path;
 use std::process::Command;
 
-use crate::served::Served;
+use crate::served;
+use crate::sources;
 use crate::tools::{self, succeeds};
 
 /// The exact packages.
-const PYTEST: [&str; 2] = ["pytest==8.4.2", "pytest-xdist==3.8.0"];
-const VITEST: [&str; 1] = ["vitest@3.2.4"];
+pub(crate) const PYTEST: [&str; 2] = ["pytest==8.4.2", "pytest-xdist==3.8.0"];
+pub(crate) const VITEST: [&str; 2] = ["vitest@3.2.4", "typescript@5.9.3"];
+/// The files that exercise the declared types.
+const TYPED: &str = "types.mts";
 
-/// Runs both. Whether every test passed and every world has ended.
+/// Runs every suite. Returns `true` if every test passed.
 pub(crate) fn run(root: &Path) -> Result<bool, String> {
-    let program = Served::build(root)?;
+    let program = served::build(root)?;
+    let home = root.join("target/worlds");
     let mut good = true;
-    for (name, suite) in [("pytest", pytest as Suite), ("vitest", vitest)] {
-        println!("==> {name}");
-        let home = root.join("target/worlds").join(name);
-        match suite(&root.join("xtask/worlds").join(name), &home) {
-            Err(why) => println!("skipped: {why}"),
-            Ok(mut command) => {
-                let served = Served::start(&program, &["--clock", "frozen"])?;
-                command.env("CHARGEPROOF_URL", &served.ready.url);
-                good &= succeeds(&mut command)?;
+    for (language, suites) in
+        [("Python", python(root, &home.join("pytest"))), ("JavaScript", node(root, &home.join("vitest")))]
+    {
+        match suites {
+            Err(why) => println!("==> {language}\nskipped: {why}"),
+            Ok(suites) => {
+                for (name, mut command) in suites {
+                    println!("==> {name}");
+                    good &= succeeds(command.env("CHARGEPROOF_PROGRAM", &program))?;
+                }
             }
         }
     }
     Ok(good)
 }
 
-/// The command that runs a suite, or why there is none. First its directory, then where its tools are installed.
-type Suite = fn(&Path, &Path) -> Result<Command, String>;
+/// The commands of suites by name.
+type Suites = Vec<(&'static str, Command)>;
 
-fn pytest(suite: &Path, home: &Path) -> Result<Command, String> {
+fn python(root: &Path, home: &Path) -> Result<Suites, String> {
     if !tools::is_there("python3") {
         return Err("there is no `python3` here".to_owned());
     }
     let programs = tools::python(home, &PYTEST)?;
-    let mut command = Command::new(programs.join("pytest"));
-    command.current_dir(suite).args(["-q", "-n", "4", "-p", "no:cacheprovider"]);
-    command.env("PYTHONDONTWRITEBYTECODE", "1");
-    Ok(command)
+    let sources = home.join("sources");
+    sources::python(root, &sources)?;
+    let mut command = pytest_suite(root, &programs);
+    command.args(["-p", "chargeproof.pytest_plugin"]).env("PYTHONPATH", sources);
+    Ok(vec![("pytest", command)])
 }
 
-fn vitest(suite: &Path, home: &Path) -> Result<Command, String> {
+/// The suite of pytest, by the programs of an environment.
+pub(crate) fn pytest_suite(root: &Path, programs: &Path) -> Command {
+    let mut command = Command::new(programs.join("pytest"));
+    command.current_dir(root.join("xtask/worlds/pytest")).args(["-q", "-n", "2", "-p", "no:cacheprovider"]);
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+fn node(root: &Path, home: &Path) -> Result<Suites, String> {
     if !tools::is_there("node") || !tools::is_there(&tools::npm()) {
         return Err("there is no `node` or no `npm` here".to_owned());
     }
     tools::node(home, &VITEST)?;
+    sources::npm(root, &home.join("node_modules/chargeproof"))?;
+    node_suites(root, home)
+}
+
+/// The suites of Node.js, in a directory where the package is installed.
+pub(crate) fn node_suites(root: &Path, home: &Path) -> Result<Suites, String> {
     // Node.js finds packages beside the files that use them.
-    for file in ["world.mjs", "worlds.test.mjs"] {
-        std::fs::copy(suite.join(file), home.join(file))
-            .map_err(|err| format!("cannot copy `{file}`: {err}"))?;
+    for suite in ["vitest", "node"] {
+        sources::copy_files(&root.join("xtask/worlds").join(suite), &home.join("suites").join(suite))?;
     }
-    let mut command = Command::new(tools::node_program(home, "vitest"));
-    command.current_dir(home).args(["run", "--dir", "."]);
-    Ok(command)
+    let mut vitest = Command::new(tools::node_program(home, "vitest"));
+    vitest.current_dir(home).args(["run", "--dir", "suites/vitest"]);
+    let mut node = Command::new("node");
+    node.current_dir(home.join("suites/node")).arg("--test");
+    let mut types = Command::new(tools::node_program(home, "tsc"));
+    types.current_dir(home.join("suites/vitest"));
+    types.args(["--noEmit", "--strict", "--module", "nodenext", "--skipLibCheck", TYPED]);
+    Ok(vec![("vitest", vitest), ("node:test", node), ("TypeScript", types)])
 }

@@ -4,17 +4,11 @@
 
 const { spawn } = require("node:child_process");
 
-const native = `@chargeproof/${process.platform}-${process.arch}`;
-const name = process.platform === "win32" ? "chargeproof.exe" : "chargeproof";
-
 let program;
 try {
-  program = require.resolve(`${native}/${name}`);
-} catch {
-  console.error(
-    `error: there is no chargeproof for ${process.platform}-${process.arch}, or npm was told to leave optional ` +
-      `packages out; try \`npm install ${native}\`, or build it from source`,
-  );
+  program = require("./program.js")();
+} catch (error) {
+  console.error(`error: ${error.message}`);
   process.exit(2);
 }
 

@@ -51,7 +51,7 @@ Exit codes:
   3    incomplete: not every required statement could be judged
   4    the target did not answer
   5    this machine or this program failed: an output cannot be written, or two equal runs differ
-  130  interrupted by Ctrl-C or SIGTERM; what was judged until then is reported";
+  130  interrupted by Ctrl-C or SIGTERM; results so far are reported";
 
 /// Reference server, simulator and conformance test suite for the crypto payment service API.
 #[derive(Debug, Parser)]
@@ -74,7 +74,7 @@ pub(crate) struct Common {
 /// The format of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Text for people
+    /// Human-readable text
     Text,
     /// JSON for scripts
     Json,
@@ -90,14 +90,14 @@ pub(crate) enum Command {
     Check(Box<Check>),
     /// Judge a recording of `check --record`, or a HAR file, without the server
     Judge(JudgeRecording),
-    /// Compare two implementations, or two recordings: verdicts, and what the specification leaves open
+    /// Compare two implementations, or two recordings: verdicts, and the choices that the specification leaves open
     Compare(Compare),
     /// Receive webhooks and verify their signatures, or test your own webhook handler
     #[command(subcommand)]
     Receiver(Receiver),
     /// Send random requests to an implementation and shrink those that break a rule
     Fuzz(Box<Fuzz>),
-    /// Load-test a server, at a fixed rate or flat out
+    /// Load-test a server, at a fixed or at the maximum rate
     Load(Box<Load>),
     /// Run scenario files and compare them with their golden transcripts
     Play(Play),
@@ -126,7 +126,7 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "takes an IP address and a port such as 127.0.0.1:8402 or [::1]:8402".to_owned())
 }
 
-/// Parses a whole number; the error says the bounds.
+/// Parses a whole number; the error states the bounds.
 fn whole<T: FromStr>(bounds: RangeInclusive<u64>) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| {
         let within = text.parse().is_ok_and(|number: u64| bounds.contains(&number));
@@ -135,7 +135,7 @@ fn whole<T: FromStr>(bounds: RangeInclusive<u64>) -> impl Fn(&str) -> Result<T, 
     }
 }
 
-/// Parses the name of a fault that can be switched on.
+/// Parses the name of a demo fault.
 fn demo_fault() -> impl TypedValueParser<Value = &'static DemoFault> {
     let names = DemoFault::ALL.iter().map(|fault| PossibleValue::new(fault.name).help(fault.what));
     let find = |name: String| DemoFault::find(&name).ok_or("is not the name of a fault");

@@ -1,4 +1,4 @@
-//! `chargeproof.toml`: the settings that no option can say. `settings` adds the options.
+//! `chargeproof.toml`: the settings without an option. `settings` adds the options.
 
 use std::{
     collections::BTreeMap,

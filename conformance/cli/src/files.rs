@@ -55,9 +55,13 @@ pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Failure {
 
 /// Returns the missing path: the file, or the first directory on the way to it.
 fn missing(path: &Path) -> String {
-    let absent =
-        path.ancestors().filter(|it| !it.as_os_str().is_empty() && !it.exists()).last().unwrap_or(path);
-    let place = std::env::current_dir().map(|it| format!(" in `{}`", it.display())).unwrap_or_default();
+    let absent = path
+        .ancestors()
+        .filter(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists())
+        .last()
+        .unwrap_or(path);
+    let place =
+        std::env::current_dir().map(|directory| format!(" in `{}`", directory.display())).unwrap_or_default();
     let place = if path.is_relative() { place } else { String::new() };
     format!("there is no `{}`{place}", absent.display())
 }
@@ -140,7 +144,7 @@ fn beside(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
 
 /// A device or a pipe, which is written to and not replaced.
 fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir())
+    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
 fn directory_of(path: &Path) -> &Path {

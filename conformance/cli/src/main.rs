@@ -8,20 +8,20 @@ mod command;
 mod config;
 mod files;
 mod manual;
-mod mistakes;
 mod remote;
 mod reports;
-mod screen;
 mod settings;
 mod shard;
 mod signals;
+mod suggestions;
+mod terminal;
 
 use std::{env, process::ExitCode};
 
 use args::{Cli, Command};
 use config::Config;
-use screen::BAD;
-use settings::Refusal;
+use settings::SettingsError;
+use terminal::BAD;
 
 /// Wrong usage or configuration.
 const USAGE: u8 = 2;
@@ -52,18 +52,18 @@ impl Failure {
 fn main() -> ExitCode {
     let done = match settings::read(env::args_os().collect()) {
         Ok((cli, config)) => run(cli, &config),
-        Err(Refusal::File(failure)) => Err(failure),
-        Err(Refusal::Usage(error)) => {
-            // Nobody is left to tell if it can't be printed.
+        Err(SettingsError::File(failure)) => Err(failure),
+        Err(SettingsError::Usage(error)) => {
+            // A failure to print cannot be reported.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE));
         }
     };
     let code = done.unwrap_or_else(|Failure { code, message }| {
-        screen::note!("{BAD}error{BAD:#}: {}", screen::foreign(&message));
+        terminal::note!("{BAD}error{BAD:#}: {}", terminal::foreign(&message));
         code
     });
-    ExitCode::from(screen::finish(code))
+    ExitCode::from(terminal::finish(code))
 }
 
 fn run(cli: Cli, config: &Config) -> Result<u8, Failure> {

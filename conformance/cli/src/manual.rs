@@ -5,13 +5,13 @@ use std::{fs, path::Path};
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::{Failure, args::Cli, screen};
+use crate::{Failure, args::Cli, terminal};
 
 /// Prints a completion script.
 pub(crate) fn completions(shell: Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "chargeproof", &mut script);
-    screen::print_raw(&String::from_utf8_lossy(&script));
+    terminal::print_raw(&String::from_utf8_lossy(&script));
     Ok(0)
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn man(directory: &Path) -> Result<u8, Failure> {
     let cannot = |error| Failure::usage(format!("`{}` can't be written to: {error}", directory.display()));
     fs::create_dir_all(directory).map_err(cannot)?;
     clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), directory).map_err(cannot)?;
-    screen::say!("man pages written to {}", directory.display());
+    terminal::say!("man pages written to {}", directory.display());
     Ok(0)
 }
 
@@ -39,8 +39,8 @@ mod tests {
     /// A command and all below it, by their full names.
     fn every(command: &Command, above: &str) -> Vec<(String, Command)> {
         let name = format!("{above} {}", command.get_name()).trim_start().to_owned();
-        let below = command.get_subcommands().filter(|it| it.get_name() != "help");
-        let below: Vec<_> = below.flat_map(|it| every(it, &name)).collect();
+        let below = command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help");
+        let below: Vec<_> = below.flat_map(|subcommand| every(subcommand, &name)).collect();
         let mut all = vec![(name.clone(), command.clone().bin_name(name).disable_help_subcommand(true))];
         all.extend(below);
         all
@@ -48,7 +48,7 @@ mod tests {
 
     fn reference() -> String {
         let mut text = String::from(
-            "# Command-line reference\n\nGenerated from the program. To write it anew: \
+            "# Command-line reference\n\nGenerated from the program. To rewrite it: \
              `BLESS=1 cargo test -p chargeproof manual`\n",
         );
         let mut command = Cli::command().term_width(100);
@@ -86,7 +86,7 @@ mod tests {
         for (name, mut command) in every(&Cli::command(), "") {
             let help = command.render_help().to_string().replace("\\\n", " ");
             for line in help.lines().filter(|line| line.starts_with("  chargeproof ")) {
-                // A comment stands behind two spaces; what the shell does is not ours.
+                // Two spaces precede a comment; shell syntax is not checked.
                 let line = line.trim().split("  ").next().unwrap_or_default();
                 let words =
                     line.split(" > ").next().unwrap_or_default().split(' ').map(|it| it.trim_matches('\''));
@@ -116,9 +116,9 @@ mod tests {
     }
 
     fn section(command: &Command) -> Value {
-        let below = command.get_subcommands().filter(|it| it.get_name() != "help");
+        let below = command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help");
         let mut properties: serde_json::Map<_, _> =
-            below.map(|it| (it.get_name().to_owned(), section(it))).collect();
+            below.map(|subcommand| (subcommand.get_name().to_owned(), section(subcommand))).collect();
         let options = command.get_arguments().filter_map(|arg| Some((settings::key_of(arg)?, setting(arg))));
         properties.extend(options);
         if command.get_name() == "check" {
@@ -187,7 +187,7 @@ mod tests {
         assert!(count > 30, "{count} settings are shown");
     }
 
-    /// Arguments that say what one call is about, and so are not settings.
+    /// Arguments of a single call, which are not settings.
     const OF_ONE_CALL: [&str; 8] = ["a", "b", "directory", "event", "file", "files", "paths", "shell"];
     /// A value of each form that an option takes.
     const SAMPLES: [&str; 14] = [
@@ -239,8 +239,8 @@ mod tests {
         fs::write(&path, file).expect("it can be written");
         let argv = words.iter().map(Into::into).chain(["--config".into(), path.into_os_string()]);
         let read = settings::read(argv.collect()).map_err(|refusal| match refusal {
-            settings::Refusal::Usage(error) => error.to_string(),
-            settings::Refusal::File(failure) => failure.message,
+            settings::SettingsError::Usage(error) => error.to_string(),
+            settings::SettingsError::File(failure) => failure.message,
         });
         read.map(|(cli, _)| format!("{:?}", cli.command))
     }
@@ -253,7 +253,7 @@ mod tests {
         let mut same = 0;
         for (name, leaf) in every(&command, "") {
             let path: Vec<_> = name.split(' ').skip(1).collect();
-            let at = path.iter().map(|it| format!("/properties/{it}")).collect::<String>();
+            let at = path.iter().map(|name| format!("/properties/{name}")).collect::<String>();
             let words: Vec<_> = name.split(' ').map(str::to_owned).chain(needed(&leaf)).collect();
             for arg in leaf.get_arguments().filter(|_| !path.is_empty()) {
                 let Some(key) = settings::key_of(arg) else {

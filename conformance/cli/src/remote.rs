@@ -1,4 +1,4 @@
-//! A stage behind HTTP: a served reference.
+//! A stage over HTTP: a served reference.
 
 use conformance::receiver::LimitedHead;
 use http_body_util::{BodyExt, Full, Limited};
@@ -16,7 +16,7 @@ use url::Url;
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 const ANSWER_MAX: usize = 64 * 1024 * 1024;
 
-/// A served reference, asked one call at a time over one connection.
+/// A served reference that is called over one connection, one call at a time.
 pub(crate) struct RemoteStage {
     runtime: Runtime,
     host: String,

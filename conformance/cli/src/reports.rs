@@ -9,7 +9,7 @@ use crate::{
     Failure,
     args::{ReportFile, Reports},
     files::{check_writable, write_whole},
-    screen,
+    terminal,
 };
 
 /// Finds out before the first request whether the files can be written.
@@ -18,7 +18,7 @@ pub(crate) fn prepare(files: &[ReportFile]) -> Result<(), Failure> {
 }
 
 /// Prints the report and writes the others.
-pub(crate) fn tell(outcome: &Outcome, reports: &Reports) -> Result<(), Failure> {
+pub(crate) fn write_all(outcome: &Outcome, reports: &Reports) -> Result<(), Failure> {
     let powerful = reports.power.then(|| outcome.clone().with_power());
     let outcome = powerful.as_ref().unwrap_or(outcome);
     let format = report::Format::from(reports.format);
@@ -26,10 +26,10 @@ pub(crate) fn tell(outcome: &Outcome, reports: &Reports) -> Result<(), Failure> 
     let plain = Layout { style: Style::Plain, detail, columns: None };
     match format {
         report::Format::Text => {
-            let layout = Layout { style: Style::Colour, detail, columns: screen::columns() };
-            screen::print(report::render(outcome, format, layout));
+            let layout = Layout { style: Style::Colour, detail, columns: terminal::columns() };
+            terminal::print(report::render(outcome, format, layout));
         }
-        _ => screen::print_raw(&report::render(outcome, format, plain)),
+        _ => terminal::print_raw(&report::render(outcome, format, plain)),
     }
     reports
         .report

@@ -1,6 +1,6 @@
 //! Joins the command line with `chargeproof.toml`: an option that only the file names is added as if it had been typed.
 //!
-//! So everything an option can say the file can say too, it is validated by the same code, and there is no second
+//! So the file can set everything that an option can, it is validated by the same code, and there is no second
 //! list of settings.
 
 use std::{collections::BTreeSet, error::Error as _, ffi::OsString, path::PathBuf};
@@ -16,7 +16,7 @@ use crate::{
     Failure,
     args::Cli,
     config::{Config, File, TYPED},
-    mistakes,
+    suggestions,
 };
 
 /// The positional URL of a command is this setting.
@@ -41,29 +41,29 @@ const NEEDED: [(&str, &str); 7] = [
 ];
 
 /// The reason why there is no command to run.
-pub(crate) enum Refusal {
-    /// The command line is wrong, or asks for help.
+pub(crate) enum SettingsError {
+    /// The command line is invalid, or requests help.
     Usage(Box<clap::Error>),
-    /// The file is wrong.
+    /// The file is invalid.
     File(Failure),
 }
 
-impl From<clap::Error> for Refusal {
-    fn from(error: clap::Error) -> Refusal {
-        Refusal::Usage(Box::new(error))
+impl From<clap::Error> for SettingsError {
+    fn from(error: clap::Error) -> SettingsError {
+        SettingsError::Usage(Box::new(error))
     }
 }
 
-/// The command to run: from the command line, and for what it does not say, from the file.
-pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), Refusal> {
+/// The command to run: from the command line, completed by the file.
+pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), SettingsError> {
     let mut command = Cli::command();
     command.build();
     let matches = match command.clone().try_get_matches_from(&argv) {
-        // The file may say what is missing.
+        // The file may contain what is missing.
         Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
             lenient(command.clone()).try_get_matches_from(&argv)?
         }
-        Err(error) => return Err(mistakes::hinted(error, &command, &argv).into()),
+        Err(error) => return Err(suggestions::hinted(error, &command, &argv).into()),
         Ok(matches) => matches,
     };
     let (mut leaf, mut given, mut section) = (&command, &matches, Vec::new());
@@ -73,8 +73,9 @@ pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), Refusal> {
         section.push(name.to_owned());
     }
     let named = given.get_one::<PathBuf>("config").map(PathBuf::as_path);
-    let file = File::read(named).map_err(Refusal::File)?;
-    let wrong = |why: String| Refusal::File(Failure::usage(format!("`{}`: {why}", file.path.display())));
+    let file = File::read(named).map_err(SettingsError::File)?;
+    let wrong =
+        |why: String| SettingsError::File(Failure::usage(format!("`{}`: {why}", file.path.display())));
     check_names(&command, &file.settings, "").map_err(wrong)?;
     let mut table = Some(&file.settings);
     for name in &section {
@@ -85,13 +86,13 @@ pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), Refusal> {
         None => Vec::new(),
         Some(table) => additions(leaf, given, table, &section).map_err(wrong)?,
     };
-    // What stands behind `--` is no option.
+    // Arguments after `--` are not options.
     let end = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
-    argv.splice(end..end, added.iter().flat_map(|it| it.words.iter().map(OsString::from)));
+    argv.splice(end..end, added.iter().flat_map(|addition| addition.words.iter().map(OsString::from)));
     let matches =
         command.clone().try_get_matches_from(&argv).map_err(|error| match explain(&error, &added) {
             Some(why) => wrong(why),
-            None => mistakes::hinted(error, &command, &argv).into(),
+            None => suggestions::hinted(error, &command, &argv).into(),
         })?;
     Ok((Cli::from_arg_matches(&matches)?, file.config))
 }
@@ -102,7 +103,7 @@ fn lenient(command: Command) -> Command {
 }
 
 /// A setting of the file, as words of a command line.
-struct Addition {
+struct FileSetting {
     /// `check.time_limit`
     name: String,
     /// `--time-limit`
@@ -126,16 +127,16 @@ fn additions(
     given: &ArgMatches,
     table: &Table,
     section: &str,
-) -> Result<Vec<Addition>, String> {
+) -> Result<Vec<FileSetting>, String> {
     let typed = |arg: &&Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
     let said: Vec<&Arg> = command.get_arguments().filter(typed).collect();
     let excludes = |one: &Arg, other: &Arg| {
-        command.get_arg_conflicts_with(one).iter().any(|it| it.get_id() == other.get_id())
+        command.get_arg_conflicts_with(one).iter().any(|arg| arg.get_id() == other.get_id())
     };
     let candidates = command.get_arguments().filter_map(|arg| Some((arg, table.get(&key_of(arg)?)?)));
     let mut chosen: Vec<(&Arg, &Value)> = candidates
-        .filter(|(arg, _)| !said.iter().any(|it| it.get_id() == arg.get_id()))
-        .filter(|(arg, _)| !said.iter().any(|it| excludes(it, arg) || excludes(arg, it)))
+        .filter(|(arg, _)| !said.iter().any(|given| given.get_id() == arg.get_id()))
+        .filter(|(arg, _)| !said.iter().any(|given| excludes(given, arg) || excludes(arg, given)))
         .collect();
     let mut before = usize::MAX;
     while section == "check" && chosen.len() < before {
@@ -149,7 +150,7 @@ fn additions(
     chosen.into_iter().map(|(arg, value)| addition(arg, value, section)).collect()
 }
 
-fn addition(arg: &Arg, value: &Value, section: &str) -> Result<Addition, String> {
+fn addition(arg: &Arg, value: &Value, section: &str) -> Result<FileSetting, String> {
     let key = key_of(arg).expect("only options with a key are looked up");
     let name = format!("{section}.{key}");
     let option = arg.get_long().map_or_else(|| "<URL>".to_owned(), |long| format!("--{long}"));
@@ -165,7 +166,7 @@ fn addition(arg: &Arg, value: &Value, section: &str) -> Result<Addition, String>
             .collect::<Result<_, String>>()?,
         (_, value) => vec![word(&option, arg, &text(value).ok_or_else(|| refused("one value"))?)],
     };
-    Ok(Addition { name, option, words })
+    Ok(FileSetting { name, option, words })
 }
 
 fn word(option: &str, arg: &Arg, value: &str) -> String {
@@ -226,23 +227,24 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
 }
 
 /// Returns the error in terms of the file, if the file caused it.
-fn explain(error: &clap::Error, added: &[Addition]) -> Option<String> {
-    let told = |kind| match error.get(kind) {
+fn explain(error: &clap::Error, added: &[FileSetting]) -> Option<String> {
+    let context_text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
         _ => None,
     };
-    let arg = told(ContextKind::InvalidArg)?;
-    let addition = added.iter().find(|it| arg.split([' ', '=']).next() == Some(it.option.as_str()))?;
+    let arg = context_text(ContextKind::InvalidArg)?;
+    let addition =
+        added.iter().find(|addition| arg.split([' ', '=']).next() == Some(addition.option.as_str()))?;
     let name = &addition.name;
-    match (error.kind(), told(ContextKind::InvalidValue)) {
+    match (error.kind(), context_text(ContextKind::InvalidValue)) {
         (ErrorKind::ValueValidation, Some(value)) => {
             let takes = error.source()?.to_string();
             let takes = takes.strip_prefix("takes ").map_or(takes.clone(), |rest| format!("it takes {rest}"));
             Some(format!("`{name}` is `{value}`; {takes}"))
         }
         (ErrorKind::InvalidValue, Some(value)) => {
-            Some(format!("`{name}` is `{value}`; it takes {}", told(ContextKind::ValidValue)?))
+            Some(format!("`{name}` is `{value}`; it takes {}", context_text(ContextKind::ValidValue)?))
         }
         _ => Some(format!("`{name}`: {}", error.to_string().trim_start_matches("error: ").trim_end())),
     }
@@ -269,8 +271,8 @@ mod tests {
         let argv = ["chargeproof"].iter().chain(words).copied().chain(["--config", path]).map(OsString::from);
         match read(argv.collect()) {
             Ok((cli, config)) => Ok((cli.command, config)),
-            Err(Refusal::File(failure)) => Err(failure.message),
-            Err(Refusal::Usage(error)) => Err(error.to_string()),
+            Err(SettingsError::File(failure)) => Err(failure.message),
+            Err(SettingsError::Usage(error)) => Err(error.to_string()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 /// Each shard also runs this many seeds of the next one, so that every sweep compares machines.
 const OVERLAP: u64 = 64;
 
-/// One of so many equal parts, counted from 1.
+/// One of several equal parts, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shard {
     pub(crate) index: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Shard {
 pub(crate) enum ShardChoice {
     /// `3/8`
     Named(Shard),
-    /// `auto`: variables of the CI system say it.
+    /// `auto`: from variables of the CI system.
     Auto,
 }
 
@@ -46,7 +46,7 @@ struct IndexVariables {
 enum FirstIndex {
     Zero,
     One,
-    /// The variable that says it.
+    /// The name of the variable.
     Said(&'static str),
 }
 
@@ -58,7 +58,7 @@ const ENGINES: [IndexVariables; 8] = [
         first: FirstIndex::Said("SLURM_ARRAY_TASK_MIN"),
         of: "SLURM_ARRAY_TASK_COUNT",
     },
-    // An Indexed Job does not tell its tasks how many they are.
+    // An Indexed Job does not pass the number of its tasks.
     IndexVariables { index: "JOB_COMPLETION_INDEX", first: FirstIndex::Zero, of: "CHARGEPROOF_SHARDS" },
     IndexVariables { index: "CI_NODE_INDEX", first: FirstIndex::One, of: "CI_NODE_TOTAL" },
     IndexVariables { index: "CIRCLE_NODE_INDEX", first: FirstIndex::Zero, of: "CIRCLE_NODE_TOTAL" },
@@ -121,7 +121,7 @@ impl Shard {
         (begin, at(self.index) - begin)
     }
 
-    /// The seeds of the next shard that this one looks at too; the last looks at the first's.
+    /// The seeds of the next shard that this one runs too; the last runs the first's.
     pub(crate) fn overlap(self, seeds: u64) -> (u64, u64) {
         if self.of == 1 {
             return (0, 0);

@@ -20,7 +20,7 @@ use crate::Failure;
 /// The exit code of a command that a signal ended early.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Both signals that ask the program to stop.
+/// The signals that stop the program.
 pub(crate) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
@@ -59,7 +59,7 @@ pub(crate) fn interrupt(runtime: &Runtime) -> Result<Interrupt, Failure> {
     Ok(interrupt)
 }
 
-/// A flag that the first signal raises, for work that looks at it from time to time. The second one ends the program.
+/// A flag that the first signal raises, for work that polls it. The second one ends the program.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&flag);

@@ -1,4 +1,4 @@
-//! Faults in pages: what they hold, and what they say of themselves.
+//! Faults in pages: their rows, and their numbers and links.
 
 use conformance_model::recording::List;
 use conformance_model::words::Mode;

@@ -1,4 +1,31 @@
-//! The power of a run: which known faults its recording would have shown.
+//! The power of a run: the known faults that its recording would have shown.
+//!
+//! A run in which every statement passes says little if the target has no data: without a second page, no fault of
+//! paging can show. Power measures that. It answers, for each known fault of an implementation, "if the target had
+//! this fault, would this run have noticed?", and it needs no second run, because a verdict is a pure function of
+//! the recording.
+//!
+//! For each fault of the `grid` the recorded responses and deliveries that it reaches are changed as a server with
+//! the fault would have sent them. The changed recording is judged again, by the statements that the fault breaks,
+//! and is changed back. The result is one [`Reach`]:
+//!
+//! - `Noticed`: a statement that passed before now fails or warns. The fault counts towards the power.
+//! - `Missed`: the recording changed and no statement noticed. A hole in the checks.
+//! - `Absent`: no recorded response could have shown it. The report lists what the run lacks, for example "page 2
+//!   of the list of charges in live mode".
+//! - `Undecided`: every statement that could notice it already fails or was not judged.
+//!
+//! A [`Fault`] has a place (the rows of a list, a single event, a delivery, …), a position (page 2, the last page,
+//! …) and a mode, and the grid crosses them: a fault that shows only on the last page of live charges is another
+//! one than the same fault in test mode. Because of that the needs are exact, and an operator sees which data to
+//! create.
+//!
+//! Example: in a recording of an account with 30 live charges and 10 test charges, at 25 on a page, the fault "page
+//! 2 of the list of charges in live mode: its last record is missing" changes a recorded page, and `paging.length`
+//! fails on the changed recording: noticed. The same fault in test mode is absent, because there is no page 2.
+//!
+//! The same faults are injected into the fake server that tests the suite. Must not contain: a request, a check of
+//! its own, or a fault that only this suite's server can have.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Faults in refusals: 401, 404 and 429, and what tells the other mode's objects from none.
+//! Faults in refusals: 401, 404 and 429, and differences between foreign and absent objects.
 
 use conformance_model::recording::{Caller, Forgery, Kind};
 use conformance_model::words::Mode;
@@ -15,12 +15,16 @@ const CALLERS: &[(Caller, &str)] = &[
     (Caller::Nobody, "auth.no_header"),
     (Caller::Revoked, "auth.revoked_key"),
     (Caller::Forged(Forgery::EmptyBearer), "auth.empty_bearer"),
-    (Caller::Forged(Forgery::OtherScheme), "auth.other_scheme"),
+    (Caller::Forged(Forgery::OtherScheme), "auth.token_scheme"),
+    (Caller::Forged(Forgery::BasicScheme), "auth.other_scheme"),
     (Caller::Forged(Forgery::NoScheme), "auth.other_scheme"),
     (Caller::Forged(Forgery::Unknown), "auth.unknown_key"),
     (Caller::Forged(Forgery::LastCharacter), "auth.last_character"),
     (Caller::Forged(Forgery::LetterCase), "auth.letter_case"),
     (Caller::Forged(Forgery::Appended), "auth.appended"),
+    (Caller::Forged(Forgery::WordAppended), "auth.appended"),
+    (Caller::Forged(Forgery::ListAppended), "auth.appended"),
+    (Caller::Forged(Forgery::Encoded), "auth.encoded"),
     (Caller::Forged(Forgery::Shortened), "auth.shortened"),
     (Caller::Forged(Forgery::OtherPrefix), "auth.other_prefix"),
 ];
@@ -39,8 +43,14 @@ const LET_IN: &[RefusalFault] = &[
 const UNCLEAR: &[RefusalFault] = &[
     ("is always answered 502", |it| *it = Reply::json(502, json!({ "message": "Bad gateway." }))),
     ("is always answered 503", |it| *it = Reply::json(503, json!({ "message": "Unavailable." }))),
-    ("is always answered 429", |it| *it = Reply::json(429, json!({ "message": "Too many requests." }))),
 ];
+/// A lock against guessing may answer a revoked key so; to any other request it is no answer.
+const LOCKED: RefusalFault =
+    ("is always answered 429", |it| *it = Reply::json(429, json!({ "message": "Too many requests." })));
+
+const GARBLED: &[RefusalFault] = &[("is refused with bytes that are not UTF-8", |it| {
+    it.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
+})];
 
 const UNREADABLE: &[RefusalFault] = &[
     ("is refused with a page of HTML", |it| {
@@ -73,6 +83,9 @@ const RETRY_AFTER: &[RefusalFault] = &[
     ("are refused with `Retry-After` in words", |it| it.set("retry-after", "a minute")),
     ("are refused with `Retry-After` in a fraction of seconds", |it| it.set("retry-after", "59.5")),
     ("are refused with `Retry-After` below zero", |it| it.set("retry-after", "-1")),
+    ("are refused with `Retry-After` of two minutes", |it| it.set("retry-after", "120")),
+    ("are refused with two values in `Retry-After`", |it| it.set("retry-after", "60, 120")),
+    ("are refused with `Retry-After` twice", |it| it.headers.push(("retry-after".into(), "120".into()))),
 ];
 
 const PATHS: [&str; 5] = ["/v1/account", "/v1/charges", "/v1/invoices", "/v1/events", "/v1/events/"];
@@ -88,11 +101,15 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
                 *change,
             ));
         }
-        for (what, change) in UNREADABLE {
+        for (what, change) in UNREADABLE.iter().chain(GARBLED) {
             all.push(reply(what, &["auth.message"], Place::Unauthorized(*caller, None), None, *change));
         }
     }
     for (what, change) in UNCLEAR {
+        let revoked = Place::Unauthorized(Caller::Revoked, None);
+        all.push(reply(what, &["auth.revoked_key"], revoked, None, *change));
+    }
+    for (what, change) in UNCLEAR.iter().chain([&LOCKED]) {
         let nobody = Place::Unauthorized(Caller::Nobody, None);
         all.push(reply(what, &["auth.no_header", "auth.every_path"], nobody, None, *change));
         all.push(reply(what, &["errors.not_found"], Place::Absent, None, *change));
@@ -108,7 +125,7 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
             all.push(reply(what, &["limits.retry_after"], place, None, *change));
         }
     }
-    for (what, change) in UNREADABLE {
+    for (what, change) in UNREADABLE.iter().chain(GARBLED) {
         all.push(reply(what, &["limits.json"], Place::TooMany(None), None, *change));
     }
     for mode in Mode::BOTH.map(Some) {

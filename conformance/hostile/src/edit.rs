@@ -1,6 +1,6 @@
-//! Edits of a recording, as lines of text: a person can read them, and chance can change them.
+//! Edits of a recording as lines of text, which are readable and suit a fuzzer's mutations.
 //!
-//! `<place> <word> <rest>`, where a place is a number modulo the exchanges there are. A line that says nothing is
+//! `<place> <word> <rest>`, where a place is a number modulo the exchanges there are. Other lines are
 //! skipped.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The judge, on recordings that no run would make.
+//! The target `judge`: verdicts on edited recordings.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -10,17 +10,17 @@ use mutants::fake::{self, FakeServer};
 
 use crate::{edit, recording::verdicts};
 
-/// An honest run. A small part of its burst shows as much as all of it.
-static HONEST: LazyLock<Outcome> = LazyLock::new(|| {
+/// The recording of a correct server, with a part of its burst.
+static CORRECT: LazyLock<Outcome> = LazyLock::new(|| {
     let mut outcome = fake::run(FakeServer::default());
     let is_shot = |purpose: &Purpose| matches!(purpose, Purpose::Burst(Burst::Shot { .. }));
     outcome.recording.exchanges.retain(|it| !is_shot(&it.purpose) || it.number.is_multiple_of(24));
     outcome
 });
 
-/// A few of its exchanges of each kind: judged in a fraction of the time, though not of everything.
+/// A few exchanges of each kind: faster to judge, with fewer statements judged.
 static FEW: LazyLock<Outcome> = LazyLock::new(|| {
-    let mut outcome = HONEST.clone();
+    let mut outcome = CORRECT.clone();
     let mut kept: BTreeMap<String, usize> = BTreeMap::new();
     outcome.recording.exchanges.retain(|it| {
         let purpose = format!("{:?}", it.purpose);
@@ -36,16 +36,17 @@ const OF_A_KIND_MAX: usize = 3;
 const FORMATS: [Format; 6] =
     [Format::Text, Format::Json, Format::Junit, Format::Markdown, Format::Html, Format::Github];
 
-/// Reads the bytes as edits of a few exchanges of an honest recording, or after a line `all` of all of them, judges that twice, and reports it in one of the formats.
+/// Applies the bytes as edits to a few exchanges of a correct recording, or after a line `all` to all of them. Judges the
+/// result twice and reports it in one of the formats.
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let mut outcome = if text.starts_with("all\n") { HONEST.clone() } else { FEW.clone() };
+    let mut outcome = if text.starts_with("all\n") { CORRECT.clone() } else { FEW.clone() };
     edit::apply(&mut outcome.recording, text);
     let rows = judge(&outcome.recording);
     assert_eq!(rows.len(), judged().len(), "a word on every statement");
     assert_eq!(verdicts(&judge(&outcome.recording)), verdicts(&rows), "judged twice");
     outcome.rows = rows;
-    // A report takes as long as a judgement, so each input has one of them.
+    // A report takes as long as a judgement, so each input is reported in one format.
     let format = FORMATS[bytes.len() % FORMATS.len()];
     let report = render(&outcome, format, Style::Plain);
     let wild = report.chars().find(|it| it.is_control() && *it != '\n');
@@ -59,14 +60,14 @@ mod tests {
     #[test]
     fn edits_reach_the_verdicts() {
         let words = |text: &str| {
-            let mut recording = HONEST.recording.clone();
+            let mut recording = CORRECT.recording.clone();
             edit::apply(&mut recording, text);
             verdicts(&judge(&recording))
         };
-        let honest = words("");
-        assert_eq!(words("no such edit\n"), honest);
+        let correct = words("");
+        assert_eq!(words("no such edit\n"), correct);
         for text in ["0 status 500", "0 body nothing", "0 lost", "1 remove"] {
-            assert_ne!(words(text), honest, "{text}");
+            assert_ne!(words(text), correct, "{text}");
         }
     }
 }

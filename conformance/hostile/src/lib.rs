@@ -13,11 +13,11 @@ mod scenario;
 /// One reader of bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// The name on the command line and under `corpus/`.
+    /// The name on the command line and of the directory under `corpus/`.
     pub name: &'static str,
     /// The reader of the bytes, and its promise.
     pub what: &'static str,
-    /// Panics if a promise is broken.
+    /// Runs the reader; panics if it broke its promise.
     pub feed: fn(&[u8]),
 }
 
@@ -40,16 +40,16 @@ pub const TARGETS: [Target; 4] = [
     },
     Target {
         name: "judge",
-        what: "an honest recording with anything changed: judged, twice the same, and reported",
+        what: "a recording of a correct server with random edits: judged, twice the same, and reported",
         feed: judge::feed,
     },
 ];
 
-/// The target with this name.
+/// Returns the target with this name.
 ///
 /// # Errors
 ///
-/// Names all of them, if there is none of this name.
+/// Lists all names if there is no target with this one.
 pub fn target(name: &str) -> Result<Target, String> {
     TARGETS.into_iter().find(|target| target.name == name).ok_or_else(|| {
         let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();

@@ -1,5 +1,5 @@
-//! `hostile TARGET FILE…` feeds files to a target, for who wants to see what an input does. Built by
-//! `cargo xtask hostile` it is libFuzzer's own program instead, and the variable `HOSTILE_TARGET` names the target.
+//! `hostile TARGET FILE…` feeds files to a target, to repeat a finding. Built by `cargo xtask hostile` it is libFuzzer's
+//! own program instead, and the variable `HOSTILE_TARGET` names the target.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -33,7 +33,7 @@ fn main() -> std::process::ExitCode {
     }
 }
 
-/// Feeds the files. A broken promise panics, and with that the program ends.
+/// Feeds the files to the target. A broken promise panics and ends the program.
 #[cfg(not(fuzzing))]
 fn replay(arguments: &[String]) -> Result<usize, String> {
     let [name, files @ ..] = arguments else { return Err("no target is named".to_owned()) };

@@ -1,8 +1,8 @@
-//! Kept runs and HAR files.
+//! The target `recording`: recordings and HAR files.
 
 use conformance::{Outcome, Row};
 
-/// Reads it as both. What was read must come back when written and read again, with the same verdicts.
+/// Reads the bytes as both formats. Writing and reading the result again must give the same verdicts.
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(outcome) = Outcome::from_file(text) {

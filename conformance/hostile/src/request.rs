@@ -1,4 +1,4 @@
-//! Requests to the reference, as a host hands them over.
+//! The target `request`: requests to the reference service, as a host passes them on.
 //!
 //! The bytes are requests one after the other, each a head, an empty line and a body, with a line `%%` between them:
 //!
@@ -34,19 +34,19 @@ use serde_json::{Value, json};
 
 const OPENING: Timestamp = Timestamp(1_789_898_400_000_000);
 const BASE: &str = "https://api.svc.example";
-/// Every input meets the same seed, so that addresses are derived once.
+/// The seed of every input, so that addresses are derived once.
 const SEED: Seed = Seed(7);
 static WALLETS: LazyLock<WalletCache> = LazyLock::new(|| WalletCache::new(SEED));
 
-/// Requests of one input that are answered.
+/// The number of requests of one input that are sent.
 const REQUESTS_MAX: usize = 8;
 const STATUSES: [u16; 12] = [200, 201, 400, 401, 404, 405, 409, 413, 415, 422, 429, 503];
 
-/// Answers every request, and judges the answers.
+/// Sends every request, and checks the responses.
 pub(crate) fn feed(bytes: &[u8]) {
     let mut service = FilledService::open();
     for part in split(bytes, b"\n%%\n").take(REQUESTS_MAX) {
-        let Some(asked) = Asked::read(part, &service) else { continue };
+        let Some(asked) = FuzzedRequest::read(part, &service) else { continue };
         let before = service.everything();
         let answer = service.send(&asked);
         if let Err(why) = proper(&answer) {
@@ -62,7 +62,7 @@ pub(crate) fn feed(bytes: &[u8]) {
     }
 }
 
-/// Checks the form that every answer must have.
+/// Checks the properties that every response must have.
 fn proper(answer: &Response) -> Result<(), String> {
     let Response { status, headers, body } = answer;
     if !STATUSES.contains(status) {
@@ -91,9 +91,9 @@ fn proper(answer: &Response) -> Result<(), String> {
     }
 }
 
-/// A request as the input has it.
+/// A request of the input.
 #[derive(Debug)]
-struct Asked {
+struct FuzzedRequest {
     method: String,
     path: String,
     query: Option<String>,
@@ -103,9 +103,9 @@ struct Asked {
     body: Vec<u8>,
 }
 
-impl Asked {
+impl FuzzedRequest {
     /// Reads a request; `None` if a host would not pass on its head: it must be text without line breaks.
-    fn read(part: &[u8], service: &FilledService) -> Option<Asked> {
+    fn read(part: &[u8], service: &FilledService) -> Option<FuzzedRequest> {
         let (head, body) = match find(part, b"\n\n") {
             Some(at) => (&part[..at], &part[at + 2..]),
             None => (part, &[][..]),
@@ -117,7 +117,7 @@ impl Asked {
             Some((path, query)) => (path, Some(query.to_owned())),
             None => (target, None),
         };
-        let mut asked = Asked {
+        let mut asked = FuzzedRequest {
             method: method.to_owned(),
             path: path.to_owned(),
             query,
@@ -233,7 +233,7 @@ impl FilledService {
     }
 
     fn made(&mut self, mode: Mode, path: &str, body: &Value) -> String {
-        let asked = Asked {
+        let asked = FuzzedRequest {
             method: "POST".to_owned(),
             path: path.to_owned(),
             query: None,
@@ -275,7 +275,7 @@ impl FilledService {
         self.ids.iter().fold(text.to_owned(), |text, (name, id)| text.replace(name, id))
     }
 
-    fn send(&mut self, asked: &Asked) -> Response {
+    fn send(&mut self, asked: &FuzzedRequest) -> Response {
         self.now = self.now.plus(Span::secs(1));
         let request = Request {
             method: &asked.method,
@@ -318,7 +318,7 @@ mod tests {
 
     fn answer(text: &str) -> Response {
         let mut service = FilledService::open();
-        let asked = Asked::read(text.as_bytes(), &service).expect("a head");
+        let asked = FuzzedRequest::read(text.as_bytes(), &service).expect("a head");
         service.send(&asked)
     }
 

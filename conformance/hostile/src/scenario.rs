@@ -1,16 +1,16 @@
-//! Scenario files.
+//! The target `scenario`: scenario files.
 
 use simulator::script::Script;
 
 const PATH: &str = "hostile.yaml";
 
-/// Reads it. A refusal must be printable and say where; what was read must come back when written and read again.
+/// Parses the bytes. An error must be printable and name a line; a parsed script must survive writing and reading.
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Script::parse(PATH, text) {
         Err(error) => {
-            let said = error.to_string();
-            assert!(said.contains(PATH), "a refusal says where: {said}");
+            let message = error.to_string();
+            assert!(message.contains(PATH), "an error names the file: {message}");
         }
         Ok(script) => {
             let written = script.to_yaml();
@@ -22,7 +22,7 @@ pub(crate) fn feed(bytes: &[u8]) {
     }
 }
 
-/// All that a script says, without the places where it says it.
+/// Returns a script without its source positions.
 fn facts(script: &Script) -> String {
     let Script { path: _, source: _, title, seed, start, pace, mode, account, steps } = script;
     let all = format!("{title:?} {seed} {start} {pace:?} {mode:?} {account:?} {steps:#?}");
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_tell_scripts_apart_and_places_do_not() {
+    fn facts_differ_between_scripts_and_ignore_source_positions() {
         let read = |text: &str| Script::parse(PATH, text).expect("a scenario");
         let one = read("title: A\nsteps:\n  - wait: 1s\n");
         let elsewhere = read("title: A\n\n\nsteps:\n    - wait: 1s\n");

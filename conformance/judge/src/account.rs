@@ -1,4 +1,4 @@
-//! Chapter "account": who is behind a key.
+//! Chapter "account": the account and mode behind a key.
 
 use std::sync::Arc;
 

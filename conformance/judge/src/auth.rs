@@ -1,4 +1,4 @@
-//! Chapter "auth": what is not a key is refused.
+//! Chapter "auth": the refusal of requests without a valid key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use conformance_model::recording::{
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
 
-use super::evidence::{called_json, unanswered};
+use super::evidence::{called_json, is_garbled, unanswered};
 use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Auth];
@@ -21,10 +21,12 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("auth.no_header", NEEDS, no_header),
     Check::of("auth.empty_bearer", NEEDS, |it| refused(it, Forgery::EmptyBearer)),
     Check::of("auth.other_scheme", NEEDS, other_scheme),
+    Check::of("auth.token_scheme", NEEDS, |it| refused(it, Forgery::OtherScheme)),
     Check::of("auth.unknown_key", NEEDS, |it| refused(it, Forgery::Unknown)),
     Check::of("auth.last_character", NEEDS, |it| refused(it, Forgery::LastCharacter)),
     Check::of("auth.letter_case", NEEDS, letter_case),
-    Check::of("auth.appended", NEEDS, |it| refused(it, Forgery::Appended)),
+    Check::of("auth.appended", NEEDS, appended),
+    Check::of("auth.encoded", NEEDS, |it| refused(it, Forgery::Encoded)),
     Check::of("auth.shortened", NEEDS, |it| refused(it, Forgery::Shortened)),
     Check::of("auth.other_prefix", NEEDS, |it| refused(it, Forgery::OtherPrefix)),
     Check::of("auth.revoked_key", NEEDS_REVOKED, revoked_key),
@@ -45,13 +47,22 @@ fn refused(recording: &Recording, forgery: Forgery) -> Judged {
     must_be_refused(refusal(recording, Caller::Forged(forgery), ACCOUNT_PATH)?)
 }
 
-/// Recordings of old runs have no request without a scheme.
+/// Judges a forgery, and those of the same kind that a run asked with. Recordings of old runs have fewer.
+fn refused_with(recording: &Recording, first: Forgery, more: &[Forgery]) -> Judged {
+    refused(recording, first)?;
+    let is_asked = |forgery: &&Forgery| recording.last(|it| it.caller == Caller::Forged(**forgery)).is_some();
+    for forgery in more.iter().filter(is_asked) {
+        refused(recording, *forgery)?;
+    }
+    Ok(Held::Plainly)
+}
+
+fn appended(recording: &Recording) -> Judged {
+    refused_with(recording, Forgery::Appended, &[Forgery::WordAppended, Forgery::ListAppended])
+}
+
 fn other_scheme(recording: &Recording) -> Judged {
-    let bare = Caller::Forged(Forgery::NoScheme);
-    refused(recording, Forgery::OtherScheme)?;
-    recording
-        .last(|it| it.caller == bare)
-        .map_or(Ok(Held::Plainly), |_| refused(recording, Forgery::NoScheme))
+    refused_with(recording, Forgery::NoScheme, &[Forgery::BasicScheme])
 }
 
 fn letter_case(recording: &Recording) -> Judged {
@@ -148,7 +159,7 @@ fn every_path(recording: &Recording) -> Judged {
 
 fn message(recording: &Recording) -> Judged {
     for (exchange, answer) in answers_401(recording)? {
-        if !answer.body.json().is_some_and(|body| body.is_object() && has_text(&body)) {
+        if is_garbled(answer) || !answer.body.json().is_some_and(|body| body.is_object() && has_text(&body)) {
             return Err(CheckError::broken(
                 exchange.number,
                 "a JSON object with a message",

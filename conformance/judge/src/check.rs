@@ -1,4 +1,4 @@
-//! One check: a statement's name, what must have been asked to judge it, and the function that does.
+//! [`Check`]: a statement's name, the groups of probes that it needs, and the function that judges it.
 
 use conformance_model::group::Group;
 use conformance_model::recording::Recording;

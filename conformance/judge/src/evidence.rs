@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use conformance_model::reading::{Page, is_json, page_ask};
+use conformance_model::reading::{self, Page, is_json, page_ask};
 use conformance_model::recording::{Answer, Burst, Caller, Exchange, List, PageAsk, Purpose, Recording};
 use conformance_model::verdict::CheckError;
 use conformance_model::words::Mode;
 
 /// The largest size the specification allows; pages of this size are the long ones.
-pub(super) const PER_PAGE_MAX: u64 = 100;
+pub(super) const PER_PAGE_MAX: u64 = reading::LONG;
 /// The size of pages that are asked for without one.
 pub(super) const PER_PAGE_DEFAULT: u64 = 25;
 
@@ -109,25 +109,80 @@ pub(super) struct Whole<'s> {
     pub(super) is_all: bool,
 }
 
-/// The long pages of a list, joined; `None` without a first one, or if the list moved meanwhile.
-pub(super) fn whole<'s>(views: &'s [PageView<'_>], list: List, mode: Mode) -> Option<Whole<'s>> {
-    if moved(views, list, mode) {
-        return None;
+impl<'s> Whole<'s> {
+    /// The first long page of a list, and the later ones that show the same total and fit `is_meant`.
+    fn joined(
+        views: &'s [PageView<'_>],
+        first: &'s PageView<'_>,
+        is_meant: impl Fn(&PageView<'_>) -> bool,
+    ) -> Whole<'s> {
+        let mut rows: Vec<&Value> = first.rows().iter().collect();
+        for number in 2.. {
+            let next = views.iter().find(|it| {
+                it.is_plain()
+                    && (it.ask.list, it.mode) == (first.ask.list, first.mode)
+                    && (it.ask.page, it.ask.per_page) == (Some(number), Some(PER_PAGE_MAX))
+                    && it.page.meta("total") == first.page.meta("total")
+                    && is_meant(it)
+            });
+            // A page that is not full has no page behind it that would continue it.
+            let Some(next) = next.filter(|_| rows.len() as u64 == (number - 1) * PER_PAGE_MAX) else { break };
+            rows.extend(next.rows());
+        }
+        let is_all = first.page.meta("total") == Some(rows.len() as u64);
+        Whole { target: &first.exchange.target, rows, is_all }
     }
-    let first = long(views, list, mode)?;
-    let mut rows: Vec<&Value> = first.rows().iter().collect();
-    for number in 2.. {
-        let next = views.iter().find(|it| {
-            it.is_plain()
-                && (it.ask.list, it.mode) == (list, mode)
-                && (it.ask.page, it.ask.per_page) == (Some(number), Some(PER_PAGE_MAX))
-        });
-        // A page that is not full has no page behind it that would continue it.
-        let Some(next) = next.filter(|_| rows.len() as u64 == (number - 1) * PER_PAGE_MAX) else { break };
-        rows.extend(next.rows());
+
+    /// The list between two reads of its first long page. Where it grew between them, or where `is_first_enough`,
+    /// only what that page shows.
+    pub(super) fn between(
+        views: &'s [PageView<'_>],
+        [before, after]: [&'s PageView<'_>; 2],
+        is_first_enough: bool,
+    ) -> Whole<'s> {
+        let is_same = !is_first_enough && before.page.meta("total") == after.page.meta("total");
+        Whole::joined(views, before, |it| is_same && (before.number()..after.number()).contains(&it.number()))
     }
-    let is_all = first.page.meta("total") == Some(rows.len() as u64);
-    Some(Whole { target: &first.exchange.target, rows, is_all })
+
+    /// The list as it was each time that it was read before a page of it.
+    pub(super) fn earlier(views: &'s [PageView<'_>], view: &PageView<'_>) -> impl Iterator<Item = Whole<'s>> {
+        let number = view.number();
+        let earlier = longs(views, view.ask.list, view.mode).filter(move |it| it.number() < number);
+        earlier.map(|first| Whole::joined(views, first, |_| true))
+    }
+
+    /// The list as it was when a page of it was read: a page that shows the same total, since records only come; or
+    /// any, if the total was the same before and after.
+    pub(super) fn around(
+        recording: &Recording,
+        views: &'s [PageView<'_>],
+        view: &PageView<'_>,
+    ) -> Option<Whole<'s>> {
+        let total = |it: &PageView<'_>| it.page.meta("total");
+        let same_list = |it: &&PageView<'_>| {
+            it.is_plain() && (it.ask.list, it.mode) == (view.ask.list, view.mode) && total(it) == total(view)
+        };
+        let same = longs(views, view.ask.list, view.mode).filter(same_list);
+        if let Some(first) = same.min_by_key(|it| it.number().abs_diff(view.number())) {
+            return Some(Whole::joined(views, first, |_| true));
+        }
+        // Later pages may go on from what was there when the first page was read.
+        let is_of_an_older_read = views.iter().filter(same_list).any(|it| it.number() < view.number());
+        let pair =
+            enclosing_views(recording, views, view).filter(|[before, after]| total(before) == total(after));
+        pair.filter(|_| !is_of_an_older_read).map(|pair| Whole::between(views, pair, false))
+    }
+}
+
+/// The first long pages of its list that were read before and after a page.
+pub(super) fn enclosing_views<'s, 'a>(
+    recording: &Recording,
+    views: &'s [PageView<'a>],
+    view: &PageView<'_>,
+) -> Option<[&'s PageView<'a>; 2]> {
+    let [before, after] = reading::enclosing(recording, view.exchange, view.ask.list)?;
+    let of = |exchange: &Exchange| views.iter().find(|it| it.number() == exchange.number);
+    Some([of(before)?, of(after)?])
 }
 
 fn view(exchange: &Exchange) -> Option<PageView<'_>> {
@@ -182,7 +237,8 @@ pub(super) fn in_burst(exchange: &Exchange) -> bool {
 /// In a burst, whoever is refused once and for all has met the limit, whatever its status.
 pub(super) fn may_be_limited(recording: &Recording, exchange: &Exchange) -> bool {
     let later = || recording.exchanges.iter().filter(|it| it.number > exchange.number && in_burst(it));
-    in_burst(exchange) && !later().any(|it| it.status() == Some(200) && it.target.contains("/v1/"))
+    let is_served = |it: &Exchange| it.status() == Some(200) && it.target.contains("/v1/");
+    in_burst(exchange) && !later().any(|it| it.caller == exchange.caller && is_served(it))
 }
 
 /// The page whose link led here.
@@ -221,6 +277,11 @@ pub(super) fn called_json(exchange: &Exchange, answer: &Answer) -> Result<(), Ch
         }
         _ => Ok(()),
     }
+}
+
+/// Returns `true` if a body has bytes that are not UTF-8. A recording keeps a replacement character in their place.
+pub(super) fn is_garbled(answer: &Answer) -> bool {
+    answer.body.contains(char::REPLACEMENT_CHARACTER)
 }
 
 /// Returns the error for a needed exchange that is missing or was not answered.

@@ -1,4 +1,4 @@
-//! Chapter "filters": what a filter lets through, and what it counts.
+//! Chapter "filters": the rows and totals of filtered lists.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,16 @@ use serde_json::Value;
 
 use conformance_model::group::Group;
 use conformance_model::reading::{
-    Page, codes_of, holds_charge, identity, named_identity, names_invoice, page_ask, text_at,
+    ChargeInvoices, Page, Reach, enclosing, fits, named_identity, page_ask, selected_names, selections,
+    shown_link, text_at,
 };
 use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Part;
 
-use super::evidence::{PageView, Whole, eras, exists, longs, may_be_limited, pages, whole};
+use super::evidence::{PageView, Whole, enclosing_views, eras, exists, may_be_limited, pages};
 use crate::check::Check;
+use crate::contrast::{LATENESS, at, clock};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 
@@ -26,72 +28,6 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("filters.payment_link", NEEDS, payment_link).part(Part::Links),
     Check::of("filters.combined", NEEDS, combined),
 ];
-
-/// The reach of a filter by charge or invoice: to the events of that object only, or also to the events of its
-/// invoice or its charges. Both readings are honest.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
-    Narrow,
-    Wide,
-}
-
-const REACHES: [Reach; 2] = [Reach::Narrow, Reach::Wide];
-
-/// The pairs of charge and invoice that any page shows.
-#[derive(Default)]
-pub(super) struct ChargeInvoices(BTreeSet<(String, String)>);
-
-impl ChargeInvoices {
-    pub(super) fn of(recording: &Recording) -> ChargeInvoices {
-        let views = pages(recording);
-        let rows = views.iter().filter(|it| it.ask.list != List::Charges).flat_map(PageView::rows);
-        let invoices = rows.map(|row| row.get("invoice").unwrap_or(row));
-        let pairs = invoices.filter_map(|it| Some((codes_of(it)?, text_at(it, &["code"])?)));
-        ChargeInvoices(
-            pairs
-                .flat_map(|(charges, invoice)| {
-                    charges.into_iter().map(move |charge| (charge.to_owned(), invoice.to_owned()))
-                })
-                .collect(),
-        )
-    }
-
-    fn has(&self, charge: Option<&str>, invoice: Option<&str>) -> bool {
-        charge.zip(invoice).is_some_and(|(a, b)| self.0.contains(&(a.to_owned(), b.to_owned())))
-    }
-}
-
-/// Returns `true` if a row matches a filter; `None` where the row does not show it.
-fn fits(
-    list: List,
-    row: &Value,
-    name: &str,
-    value: &str,
-    reach: Reach,
-    pairs: &ChargeInvoices,
-) -> Option<bool> {
-    let is = |path: &[&str]| text_at(row, path) == Some(value);
-    let code = |member| text_at(row, &[member, "code"]);
-    let wide = |told: bool, linked: bool| reach == Reach::Wide && (told || linked);
-    match (list, name) {
-        (List::Events, "type") => Some(is(&["type"])),
-        (List::Events, "charge") => Some(
-            is(&["charge", "code"])
-                || wide(holds_charge(row, value), pairs.has(Some(value), code("invoice"))),
-        ),
-        (List::Events, _) => Some(
-            is(&["invoice", "code"])
-                || wide(names_invoice(row, value), pairs.has(code("charge"), Some(value))),
-        ),
-        (_, "payment_link") if row.get("payment_link").is_some_and(Value::is_null) => Some(false),
-        (_, "payment_link") => shown_link(row).map(|told| told == value),
-        (_, name) => text_at(row, &[name]).map(|told| told == value),
-    }
-}
-
-fn shown_link(row: &Value) -> Option<&str> {
-    text_at(row, &["payment_link"]).or_else(|| text_at(row, &["payment_link", "code"]))
-}
 
 /// A row that fits no reading of the filters of its page, and the filter that it breaks.
 pub(super) fn stranger<'s>(
@@ -116,46 +52,22 @@ pub(super) fn shows_its_filters(view: &PageView<'_>, pairs: &ChargeInvoices) -> 
     !view.rows().is_empty() && view.rows().iter().all(shown)
 }
 
-/// The rows of a list that are selected, by every honest reading. `None` where some row does not tell.
-fn selections<'r>(
-    list: List,
-    rows: &[&'r Value],
-    filters: &[(String, String)],
+/// Returns the list that a filtered page was cut from, if it was read before and after, and the selection of the filters
+/// stayed the same.
+fn source<'s>(
+    recording: &Recording,
+    views: &'s [PageView<'_>],
+    view: &PageView<'_>,
     pairs: &ChargeInvoices,
-) -> Option<Vec<Vec<&'r Value>>> {
-    let mut found = Vec::new();
-    for charge in REACHES {
-        for invoice in REACHES {
-            let mut selected = Vec::new();
-            for row in rows {
-                let mut all = true;
-                for (name, value) in filters {
-                    let reach = if name == "charge" { charge } else { invoice };
-                    all &= fits(list, row, name, value, reach, pairs)?;
-                }
-                selected.extend(all.then_some(*row));
-            }
-            found.push(selected);
-        }
-    }
-    Some(found)
-}
-
-/// The list that a filtered page was cut from, if it was read, and read alike before and after.
-fn source<'s>(views: &'s [PageView<'_>], view: &PageView<'_>, pairs: &ChargeInvoices) -> Option<Whole<'s>> {
-    let names = |it: &PageView<'_>| {
+) -> Option<Whole<'s>> {
+    let [before, after] = enclosing_views(recording, views, view)?;
+    let selected = |it: &PageView<'_>| {
         let rows: Vec<_> = it.rows().iter().collect();
-        let selections = selections(view.ask.list, &rows, &view.ask.filters, pairs)?;
-        Some(
-            selections
-                .iter()
-                .map(|rows| rows.iter().map(|row| identity(row)).collect())
-                .collect::<Vec<Vec<_>>>(),
-        )
+        selected_names(view.ask.list, &rows, &view.ask.filters, pairs)
     };
-    let mut longs = longs(views, view.ask.list, view.mode).map(names);
-    let first = longs.next()?;
-    longs.all(|it| it == first).then(|| whole(views, view.ask.list, view.mode))?
+    // A status may have changed on a page that was read once only.
+    let is_first_enough = view.ask.filters.iter().any(|(name, _)| name == "status");
+    (selected(before)? == selected(after)?).then(|| Whole::between(views, [before, after], is_first_enough))
 }
 
 /// The first record that a filtered page lacks or has too much, by the reading that fits it best.
@@ -216,9 +128,23 @@ fn refused(recording: &Recording, list: List, name: &str) -> Result<(), CheckErr
             && is_listed(recording, it, &ask)
             && it.status().is_some_and(|status| status > 200 && !matches!(status, 429 | 502..=504))
             && !may_be_limited(recording, it)
+            && !may_be_gone(recording, it, &ask)
             && (exists(&pages(recording), it, &ask) || is_shown(&pages(recording), it, &ask))
     });
     refusal.map_or(Ok(()), |it| Err(CheckError::broken(it.number, "200", it.summary())))
+}
+
+/// Returns `true` if a later page may have ceased to exist: records leave a status, but neither a type nor an object.
+fn may_be_gone(recording: &Recording, asked: &Exchange, ask: &PageAsk) -> bool {
+    let is_later = ask.page.is_some_and(|page| page > 1);
+    let pages = pages(recording);
+    let existed = |number: u32| {
+        let view = pages.iter().find(|it| it.number() == number);
+        view.is_some_and(|view| is_shown(std::slice::from_ref(view), asked, ask))
+    };
+    is_later
+        && ask.filters.iter().any(|(name, _)| name == "status")
+        && !enclosing(recording, asked, ask.list).is_some_and(|pair| pair.iter().all(|it| existed(it.number)))
 }
 
 /// Returns `true` if the whole list has so many matching records that the requested page of them exists.
@@ -270,7 +196,10 @@ fn events(recording: &Recording, name: &str) -> Judged {
                 return Err(CheckError::broken(view.number(), expected, format!("event {id} is not one")));
             }
             let known = |it: &PageView<'_>| {
-                let plain = it.mode == view.mode && it.ask.list == List::Events && it.ask.filters.is_empty();
+                let plain = it.mode == view.mode
+                    && it.ask.list == List::Events
+                    && it.ask.filters.is_empty()
+                    && it.number() < view.number();
                 let fits =
                     |row: &Value| fits(List::Events, row, name, value, Reach::Narrow, pairs) == Some(true);
                 plain && it.rows().iter().any(fits)
@@ -290,6 +219,7 @@ fn events(recording: &Recording, name: &str) -> Judged {
 /// Returns the expected total of a filtered page, if the page or its total is wrong. `None` if it cannot be
 /// judged.
 fn total_of(
+    recording: &Recording,
     views: &[PageView<'_>],
     view: &PageView<'_>,
     pairs: &ChargeInvoices,
@@ -303,7 +233,7 @@ fn total_of(
         return wrong(shown.len() as u64);
     }
     let undecided = all_on_one_page.then_some(Ok(()));
-    let Some(source) = source(views, view, pairs) else { return undecided };
+    let Some(source) = source(recording, views, view, pairs) else { return undecided };
     let Some(selections) = selections(view.ask.list, &source.rows, &view.ask.filters, pairs) else {
         return undecided;
     };
@@ -343,24 +273,23 @@ fn counted(view: &PageView<'_>) -> Result<(), CheckError> {
 
 fn total(recording: &Recording) -> Judged {
     let pairs = &ChargeInvoices::of(recording);
+    let views = pages(recording);
     let mut judged = false;
-    for views in &eras(recording) {
-        for view in views.iter().filter(|it| it.ask.filters.len() == 1) {
-            if view.ask.link.is_some() {
-                counted(view)?;
-                continue;
-            }
-            // A page of strangers is the business of the filter's own statement.
-            if view.ask.list != List::Events && stranger(view, pairs).is_some() {
-                continue;
-            }
-            match total_of(views, view, pairs) {
-                None => {}
-                Some(Ok(())) => judged = true,
-                Some(Err((expected, actual))) => {
-                    let expected = format!("{expected} for {}", in_words(view));
-                    return Err(CheckError::broken(view.number(), expected, actual));
-                }
+    for view in views.iter().filter(|it| it.ask.filters.len() == 1) {
+        if view.ask.link.is_some() {
+            counted(view)?;
+            continue;
+        }
+        // A page of strangers is the business of the filter's own statement.
+        if view.ask.list != List::Events && stranger(view, pairs).is_some() {
+            continue;
+        }
+        match total_of(recording, &views, view, pairs) {
+            None => {}
+            Some(Ok(())) => judged = true,
+            Some(Err((expected, actual))) => {
+                let expected = format!("{expected} for {}", in_words(view));
+                return Err(CheckError::broken(view.number(), expected, actual));
             }
         }
     }
@@ -412,7 +341,10 @@ fn charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &str) -> Op
     let of_mode = views.iter().filter(|it| it.mode == view.mode && it.ask.list == List::Events);
     // What happened after the list was read may tell of a newer charge.
     let before = of_mode.filter(|it| it.number() < view.number());
-    let is_of = |row: &&Value| text_at(row, &["charge", "payment_link"]) == Some(link);
+    // It may be on its way into the list for a minute.
+    let has_arrived =
+        |row: &Value| at(row).zip(clock(view.exchange)).is_none_or(|(at, now)| at + LATENESS <= now);
+    let is_of = |row: &&Value| text_at(row, &["charge", "payment_link"]) == Some(link) && has_arrived(row);
     let mut codes = before
         .flat_map(PageView::rows)
         .filter(is_of)
@@ -450,25 +382,24 @@ fn in_words(view: &PageView<'_>) -> String {
 /// Filters given together. A list that is empty by one honest reading may also be answered otherwise.
 fn combined(recording: &Recording) -> Judged {
     let pairs = &ChargeInvoices::of(recording);
+    let views = pages(recording);
     let mut judged = BTreeSet::new();
-    for views in &eras(recording) {
-        for view in views.iter().filter(|it| it.ask.link.is_none() && it.ask.filters.len() > 1) {
-            let names: Vec<_> = view.ask.filters.iter().map(|(name, _)| name.as_str()).collect();
-            if let Some((row, (name, value))) = stranger(view, pairs) {
-                let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
-                let expected = format!("only records of {}", in_words(view));
-                let actual = format!("{id} is not of {name} {value}");
+    for view in views.iter().filter(|it| it.ask.link.is_none() && it.ask.filters.len() > 1) {
+        let names: Vec<_> = view.ask.filters.iter().map(|(name, _)| name.as_str()).collect();
+        if let Some((row, (name, value))) = stranger(view, pairs) {
+            let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
+            let expected = format!("only records of {}", in_words(view));
+            let actual = format!("{id} is not of {name} {value}");
+            return Err(CheckError::broken(view.number(), expected, actual));
+        }
+        match total_of(recording, &views, view, pairs) {
+            Some(Err((expected, actual))) => {
+                let expected = format!("{expected} for {}", in_words(view));
                 return Err(CheckError::broken(view.number(), expected, actual));
             }
-            match total_of(views, view, pairs) {
-                Some(Err((expected, actual))) => {
-                    let expected = format!("{expected} for {}", in_words(view));
-                    return Err(CheckError::broken(view.number(), expected, actual));
-                }
-                Some(Ok(())) => drop(judged.insert(names.join("+"))),
-                None if shows_its_filters(view, pairs) => drop(judged.insert(names.join("+"))),
-                None => {}
-            }
+            Some(Ok(())) => drop(judged.insert(names.join("+"))),
+            None if shows_its_filters(view, pairs) => drop(judged.insert(names.join("+"))),
+            None => {}
         }
     }
     if judged.is_empty() {

@@ -1,4 +1,4 @@
-//! Chapter "paging": what becomes of pages while records are created.
+//! Chapter "paging": the stability of pages while records are created.
 //!
 //! Two ways to page, by number and by `links.next`. A record that a reader never gets to see is lost by
 //! any reading of the sentence; one that comes twice breaks the literal reading only.
@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{Page, identity};
+use conformance_model::reading::{Page, named_identity};
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Step};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
@@ -98,8 +98,9 @@ impl PageWalk {
 
 type Along = fn(u64) -> Step;
 
+/// The names of a page's records. `None` if a record has none: then nobody can tell whether it was lost.
 fn ids(page: &Page) -> Option<Vec<String>> {
-    Some(page.rows()?.iter().map(identity).collect())
+    page.rows()?.iter().map(named_identity).collect()
 }
 
 /// Returns the walks during which the suite had records created, in lists that grew.
@@ -134,7 +135,7 @@ fn arranged(recording: &Recording) -> Vec<PageWalk> {
     walks
 }
 
-/// Lists that somebody else's records came to between our first and our second page of them.
+/// Lists that another client's records came to between our first and our second page of them.
 fn natural(recording: &Recording) -> Vec<PageWalk> {
     let views = compared_pages(recording);
     let mut walks = Vec::new();
@@ -149,11 +150,13 @@ fn natural(recording: &Recording) -> Vec<PageWalk> {
         // Read before the second page, it begins as the first page does: then it is what there was at that time.
         let before = longs(&views, second.ask.list, second.mode).rfind(|it| it.number() < second.number());
         let (Some(first), Some(before)) = (first, before) else { continue };
-        let ids = |it: &PageView<'_>| it.rows().iter().map(identity).collect::<Vec<_>>();
-        let (known, on_first) = (ids(before), ids(first));
+        let [Some(known), Some(on_first), Some(on_second)] = [before, first, second].map(|it| ids(&it.page))
+        else {
+            continue;
+        };
         let grown = second.page.meta("total") > first.page.meta("total");
         if grown && !on_first.is_empty() && known.starts_with(&on_first) {
-            let pages = vec![(first.number(), on_first), (second.number(), ids(second))];
+            let pages = vec![(first.number(), on_first), (second.number(), on_second)];
             walks.push(PageWalk {
                 list: second.ask.list,
                 way: "by page number",

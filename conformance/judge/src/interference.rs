@@ -1,12 +1,12 @@
-//! What stands between us and the service: answers that a cache gave in its place.
+//! Interference between the suite and the service: responses that a cache gave in its place.
 //!
-//! Such an answer is old, or was made for somebody else. Age is no failure of the service, so none is grounded on it.
+//! Such an answer is old, or was made for another client. Age is no failure of the service, so none is grounded on it.
 //! Another key's answer is a failure, whoever gave it. A limit never counts what a cache answered.
 
 use std::collections::BTreeSet;
 
 use conformance_model::group::Group;
-use conformance_model::reading::http_date;
+use conformance_model::reading::{self, http_date};
 use conformance_model::recording::{Answer, Caller, Exchange, Purpose, Recording};
 use conformance_model::verdict::{CheckError, Judged};
 
@@ -17,32 +17,13 @@ pub(crate) fn cached(recording: &Recording) -> Vec<(&Exchange, String)> {
     let mut found = Vec::new();
     for exchange in &recording.exchanges {
         let Some(answer) = exchange.answer() else { continue };
-        if let Some(told) = told(answer) {
+        if let Some(told) = reading::cached(answer) {
             found.push((exchange, told));
         } else if let Some(date) = stale(recording, exchange, answer) {
             found.push((exchange, format!("Date: {date} again, after a later one")));
         }
     }
     found
-}
-
-/// Returns the sign of a cache in an answer.
-fn told(answer: &Answer) -> Option<String> {
-    let age = answer.header("age").filter(|text| text.trim().parse::<u64>().is_ok_and(|age| age > 0));
-    if let Some(age) = age {
-        return Some(format!("Age: {age}"));
-    }
-    // Varnish names the request that filled its cache beside this one.
-    let filled_by = answer.header("x-varnish").filter(|text| text.split_whitespace().count() > 1);
-    if let Some(ids) = filled_by {
-        return Some(format!("X-Varnish: {ids}"));
-    }
-    ["x-cache", "cf-cache-status", "x-cache-status", "cache-status"].into_iter().find_map(|name| {
-        let text = answer.header(name)?;
-        let is_hit =
-            text.split(|it: char| !it.is_ascii_alphabetic()).any(|word| word.eq_ignore_ascii_case("hit"));
-        is_hit.then(|| format!("{name}: {text}"))
-    })
 }
 
 /// An earlier answer to the same question word for word, its `Date` included, although the server has told a
@@ -58,7 +39,9 @@ fn stale<'a>(recording: &Recording, exchange: &Exchange, answer: &'a Answer) -> 
         let Some(other) = told.header("date") else { continue };
         if first.is_none() {
             let same = it.target == exchange.target && other == text && told.body == answer.body;
-            first = (same && told.status == 200).then_some(it.number);
+            // Two replicas may be of two minds about the second.
+            let is_earlier = exchange.sent.saturating_sub(it.ended).as_secs() >= SKEW_SECS.unsigned_abs();
+            first = (same && is_earlier && told.status == 200).then_some(it.number);
         } else if http_date(other).is_some_and(|later| (later - date).whole_seconds() > SKEW_SECS) {
             return Some(text);
         }
@@ -118,6 +101,7 @@ const NEVER_SEEN: &[&str] = &[
     "auth.after_refusal",
     "auth.appended",
     "auth.empty_bearer",
+    "auth.encoded",
     "auth.every_path",
     "auth.head",
     "auth.last_character",
@@ -127,6 +111,7 @@ const NEVER_SEEN: &[&str] = &[
     "auth.other_scheme",
     "auth.revoked_key",
     "auth.shortened",
+    "auth.token_scheme",
     "auth.unknown_key",
     "isolation.filter_charge",
     "isolation.filter_invoice",
@@ -137,8 +122,20 @@ const NEVER_SEEN: &[&str] = &[
     "isolation.second_account",
 ];
 
-/// Returns the judgement without the answers of caches.
-pub(super) fn weighed(check: &Check, judged: Judged, cached: &[(&Exchange, String)]) -> Judged {
+/// The recording without the answers of caches.
+pub(super) fn uncached(recording: &Recording, cached: &[(&Exchange, String)]) -> Recording {
+    let is_of_service = |it: &&Exchange| !cached.iter().any(|(cached, _)| cached.number == it.number);
+    let exchanges = recording.exchanges.iter().filter(is_of_service).cloned().collect();
+    Recording { exchanges, ..recording.clone() }
+}
+
+/// Returns the judgement without the answers of caches: a violation that shows without them as well remains one.
+pub(super) fn weighed(
+    check: &Check,
+    judged: Judged,
+    cached: &[(&Exchange, String)],
+    uncached: impl FnOnce() -> Judged,
+) -> Judged {
     let of_check = |it: &&(&Exchange, String)| check.needs.contains(&group(it.0));
     // What a burst asked is left out where caches answered, so only what could not be judged then is their fault.
     let is_excused = |it: &&(&Exchange, String)| match &judged {
@@ -147,8 +144,18 @@ pub(super) fn weighed(check: &Check, judged: Judged, cached: &[(&Exchange, Strin
         _ => false,
     };
     let Some((exchange, shown)) = cached.iter().filter(of_check).find(is_excused) else { return judged };
+    if judged.as_ref().is_err_and(is_broken)
+        && let Err(error) = uncached()
+        && is_broken(&error)
+    {
+        return Err(error);
+    }
     Err(CheckError::unjudged(
         format!("a cache answered in the service's place ({shown}, {})", exchange.target),
         "check past the cache, or keep it from answering under /v1",
     ))
+}
+
+fn is_broken(error: &CheckError) -> bool {
+    matches!(error, CheckError::Broken(_))
 }

@@ -1,18 +1,49 @@
-//! Chapters "errors" and "isolation": what is not there, and what only the other mode has.
+//! Chapters "errors" and "isolation": objects that do not exist, and objects of the other mode.
+//!
+//! A live key must not learn whether a test object exists, and the reverse. A status of 404 is not enough: a
+//! different message, header or length reveals the object just as well (`isolation.indistinguishable`). So the
+//! judge compares responses feature by feature.
+//!
+//! The problem is noise. A request id, a date, a node name of a load balancer differ between any two responses. The
+//! probe therefore sends the same request three times: for an id that does not exist, for an id of the other mode,
+//! and for another id that does not exist. The first and the third differ only by noise. `compare` splits each
+//! response into named features (each header, each place in the JSON body, the names in the body, its text and
+//! length), with the requested id replaced by `{id}`. A feature in which the two absent responses agree and the
+//! foreign one differs is a difference. It is reported only if it appears in every round that was sent, because a
+//! load balancer may route the middle request to another machine once.
+//!
+//! The same comparison serves single charges, invoices and payment links (`isolation.objects`), where the operator
+//! names their paths. Filters by a foreign object are compared in pairs: the list filtered by a foreign code must
+//! look like the list filtered by an absent one, with the same rows, totals and links. Lists of the two modes must
+//! share no record; charges and invoices are compared as whole rows, since each mode may number its own.
+//!
+//! A response of 429, 502, 503 or 504 is no evidence and is left out. Both directions, live to test and test to
+//! live, must have been tried, or the statement is not judged.
+//!
+//! ```text
+//! GET /v1/events/{absent id}        404  x-request-id: a1   {"message":"Not found."}
+//! GET /v1/events/{id of live mode}  404  x-request-id: b2   {"message":"No such event."}   ← a difference: body.message
+//! GET /v1/events/{absent id}        404  x-request-id: c3   {"message":"Not found."}
+//! ```
+//!
+//! `x-request-id` differs between the absent responses, so it is noise.
+//!
+//! Must not contain: a request, a list of headers to ignore, or knowledge of one particular implementation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{Page, has_text, identity, named_identity};
+use conformance_model::reading::{Page, charges_of, codes_of, has_text, identity, named_identity, text_at};
 use conformance_model::recording::{
     Caller, Exchange, Kind, List, Purpose, RESPELLED, Recording, Side, shorten,
 };
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::{Mode, Part};
 
-use super::evidence::{called_json, pages, unanswered};
+use super::contrast::KINDS;
+use super::evidence::{PageView, called_json, pages, unanswered};
 use crate::check::Check;
 
 mod compare;
@@ -122,13 +153,12 @@ fn indistinguishable(recording: &Recording) -> Judged {
     for mode in Mode::BOTH {
         let of_mode = foreign.iter().filter(|it| it.caller == Caller::Own(mode));
         let of_mode: Vec<_> = of_mode.copied().collect();
-        if let Some((number, difference)) = compare::lasting(recording, &of_mode) {
+        let rounds = compare::rounds(recording, &of_mode);
+        if let Some((number, difference)) = compare::lasting(&rounds)? {
             let expected = "the same answer as for an id that does not exist";
             return Err(CheckError::broken(number, expected, difference));
         }
-        let first = of_mode.iter().find_map(|it| compare::Trio::around(recording, it));
-        let Some(first) = first else { continue };
-        compared.push(first.foreign);
+        compared.extend(of_mode.first().filter(|_| !rounds.is_empty()));
     }
     if compared.is_empty() {
         return Err(CheckError::unjudged(
@@ -163,7 +193,45 @@ fn lists(recording: &Recording) -> Judged {
             return Err(CheckError::broken(view.number(), "nothing that both modes list", actual));
         }
     }
+    held_elsewhere(&views)?;
     Ok(Held::Plainly)
+}
+
+/// The codes of charges, or of invoices, that a row of a list holds.
+fn held(list: List, row: &Value, member: &str) -> Vec<String> {
+    let own = (list == List::Events).then(|| text_at(row, &[member, "code"])).flatten();
+    let of_invoice = (member == "charge").then(|| match list {
+        List::Events => charges_of(row),
+        List::Invoices => codes_of(row),
+        List::Charges => None,
+    });
+    own.into_iter().chain(of_invoice.flatten().unwrap_or_default()).map(str::to_owned).collect()
+}
+
+/// A charge or an invoice inside a row of one mode which only the other mode lists. Where some code is listed in both,
+/// codes are counted in each mode for itself, and tell nothing.
+fn held_elsewhere(views: &[PageView<'_>]) -> Result<(), CheckError> {
+    for (list, member) in KINDS {
+        let listed = Mode::BOTH.map(|mode| {
+            let of_list = views.iter().filter(|it| it.mode == mode && it.ask.list == list);
+            let codes = of_list.flat_map(PageView::rows).filter_map(|row| text_at(row, &["code"]));
+            codes.filter(|code| code.len() >= CODE_LEN_MIN).collect::<BTreeSet<_>>()
+        });
+        if !listed[0].is_disjoint(&listed[1]) {
+            continue;
+        }
+        for view in views {
+            let [own, other] = if view.mode == Mode::BOTH[0] { [0, 1] } else { [1, 0] }.map(|it| &listed[it]);
+            let mut codes = view.rows().iter().flat_map(|row| held(view.ask.list, row, member));
+            if let Some(code) =
+                codes.find(|code| other.contains(code.as_str()) && !own.contains(code.as_str()))
+            {
+                let expected = format!("no {member} of {} mode", view.mode.other().word());
+                return Err(CheckError::broken(view.number(), expected, format!("{member} {code}")));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Numbers in a row are shorter than this for a long time; codes that are drawn are not.
@@ -231,7 +299,7 @@ fn objects_of(recording: &Recording, kind: Kind, mode: Mode) -> Result<bool, Che
             Some(_) => return Err(CheckError::broken(it.number, "404", it.summary())),
         }
     }
-    if let Some((number, difference)) = compare::lasting(recording, &foreign) {
+    if let Some((number, difference)) = compare::lasting(&compare::rounds(recording, &foreign))? {
         return Err(CheckError::broken(number, "the same answer as for one that does not exist", difference));
     }
     Ok(true)
@@ -313,6 +381,7 @@ fn second_account(recording: &Recording) -> Judged {
     }
     match asked.status() {
         Some(404) => Ok(Held::Plainly),
+        Some(429 | 502..=504) => Err(unanswered(Some(asked), "an event of the other account")),
         _ => Err(CheckError::broken(asked.number, "404", asked.summary())),
     }
 }

@@ -1,6 +1,6 @@
 //! The judge: pure functions of a recording, a file per chapter, each opening with its table of checks.
 //!
-//! It opens no socket and knows no probe: what a run asked, the recording says. So old recordings can be judged
+//! It opens no socket and does not depend on the probes: all it needs is in the recording. So old recordings can be judged
 //! again, and the tests need no server.
 
 mod account;
@@ -30,6 +30,8 @@ mod second;
 mod settling;
 mod subjects;
 mod webhooks;
+
+use std::cell::OnceCell;
 
 use conformance_model::catalogue::{extended as extended_catalogue, judged};
 use conformance_model::group::Group;
@@ -107,6 +109,7 @@ pub fn rows_by(
     catalogue.extend(extended_catalogue());
     let cached = interference::cached(recording);
     let counted = interference::without_cached_shots(recording, &cached);
+    let uncached = OnceCell::new();
     let mut rows = Vec::new();
     for check in checks.filter(|check| selected(check.id)) {
         let requirement = catalogue.remove(check.id).expect("every check has its statement among the judged");
@@ -121,7 +124,8 @@ pub fn rows_by(
                 None => judge(recording),
                 Some(counted) => interference::milder(judge(counted), || judge(recording)),
             };
-            let judged = interference::weighed(&check, judged, &cached);
+            let uncached = || judge(uncached.get_or_init(|| interference::uncached(recording, &cached)));
+            let judged = interference::weighed(&check, judged, &cached, uncached);
             verdict(requirement.level, judged)
         };
         rows.push(Row { id: check.id.to_owned(), requirement, verdict });

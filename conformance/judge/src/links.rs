@@ -1,14 +1,14 @@
-//! Chapter "paging", its links: where they are null, where they lead, and what they keep.
+//! Chapter "paging": the links of a page, their targets, and the parameters that they keep.
 
 use url::Url;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{identity, link_query, text_at};
+use conformance_model::reading::{ChargeInvoices, identity, link_query, named_identity, text_at};
 use conformance_model::recording::{List, PageAsk, Purpose, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 
 use super::evidence::{PageView, compared_pages, no_readable_list, origin, pages, too_few_records};
-use super::filters::{ChargeInvoices, shows_its_filters, stranger};
+use super::filters::{shows_its_filters, stranger};
 use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
@@ -178,6 +178,10 @@ fn lead(recording: &Recording) -> Judged {
             let expected = format!("links.{rel} of page {here} to page {wanted}");
             return Err(CheckError::broken(view.number(), expected, format!("page {there}")));
         }
+        if let Some(twice) = repeated(rel, from, view) {
+            let expected = format!("behind links.next what follows on page {here}");
+            return Err(CheckError::broken(view.number(), expected, format!("{twice} again")));
+        }
         if let Some(named) = named(&views, view, wanted)
             && let (Some(a), Some(b)) = (view.numbers(), named.numbers())
             && (a.size, a.total) == (b.size, b.total)
@@ -189,6 +193,18 @@ fn lead(recording: &Recording) -> Judged {
         judged = true;
     }
     if judged { Ok(Held::Plainly) } else { Err(too_few_records()) }
+}
+
+/// A record that the page behind `next` shows again, although both pages show the same total: so nothing came in
+/// between. What has a status may have moved all the same.
+fn repeated(rel: &str, from: &PageView<'_>, view: &PageView<'_>) -> Option<String> {
+    let total = |it: &PageView<'_>| it.page.meta("total");
+    let may_move = from.ask.filters.iter().any(|(name, _)| name == "status");
+    if rel != "next" || may_move || total(from).is_none() || total(from) != total(view) {
+        return None;
+    }
+    let shown: Vec<_> = from.rows().iter().filter_map(named_identity).collect();
+    view.rows().iter().filter_map(named_identity).find(|it| shown.contains(it))
 }
 
 /// A proxy may have put a prefix before the path, or taken it away. Another `/v1` is no such prefix.

@@ -1,4 +1,4 @@
-//! The life of a charge or an invoice, as its events tell it, and as its list does.
+//! The history of a charge or an invoice: its events compared with its entry in the list.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Lists beside events: what was created is listed, and what is listed left its events.
+//! Lists compared with events: every created object is listed, and every listed object has its events.
 //!
 //! Each sentence is judged by two pages of which the one that must hold more was read later. What happened in the
 //! minute before may still be on its way, so it proves nothing.
@@ -61,20 +61,23 @@ fn codes<'a>(view: &'a PageView<'_>) -> Option<BTreeSet<&'a str>> {
     view.page.rows()?.iter().map(|row| text_at(row, &["code"])).collect()
 }
 
-fn nothing_created(recording: &Recording) -> CheckError {
+/// `needed` names the members of an item by which a list could be judged.
+fn nothing_created(recording: &Recording, needed: &[&str]) -> CheckError {
     let eras = eras(recording);
     let is_new = |it: &PageView<'_>, row: &Value| {
         text_at(row, &["type"]).is_some_and(|kind| kind.ends_with(".created"))
             && clock(it.exchange).is_some_and(|now| at(row, "created_at") > Some(now - LATENESS))
     };
+    let others = || eras.iter().flatten().filter(|it| it.ask.list != List::Events);
+    let is_telling = |row: &Value| needed.iter().all(|name| text_at(row, &[name]).is_some());
+    let is_shown = others().any(|it| it.rows().iter().any(is_telling));
     let events = eras.iter().flatten().filter(|it| it.ask.list == List::Events);
-    if events.into_iter().any(|it| it.rows().iter().any(|row| is_new(it, row))) {
+    if is_shown && events.into_iter().any(|it| it.rows().iter().any(|row| is_new(it, row))) {
         return CheckError::unjudged(
             "what was created may be on its way into the lists for a minute, and nothing older is listed",
             "check again in a minute, while nothing is created",
         );
     }
-    let others = || eras.iter().flatten().filter(|it| it.ask.list != List::Events);
     if others().any(|it| !it.rows().is_empty()) {
         return CheckError::Inapplicable(
             "codes and times of the lists and the events do not tell what belongs together".into(),
@@ -96,7 +99,15 @@ fn complete(recording: &Recording) -> Judged {
                 let listed = longs(views, list, mode).last().filter(|it| it.number() > events.number());
                 let Some((listed, codes)) = listed.and_then(|it| Some((it, codes(it)?))) else { continue };
                 let until = settled_until(listed, events);
-                let created = events.rows().iter().filter(|row| is_of(row, &format!("{member}.created")));
+                let created: Vec<_> =
+                    events.rows().iter().filter(|row| is_of(row, &format!("{member}.created"))).collect();
+                // What came since may have pushed the oldest off a full page.
+                let is_full = listed.rows().len() as u64 == PER_PAGE_MAX;
+                let is_on_page = |event: &&Value| code(event, member).is_some_and(|it| codes.contains(it));
+                let reach =
+                    if is_full { created.iter().rposition(is_on_page) } else { created.len().checked_sub(1) };
+                let Some(reach) = reach else { continue };
+                let created = created[..=reach].iter();
                 let arrived = created.filter(|row| at(row, "created_at").is_some_and(|at| Some(at) <= until));
                 for event in arrived {
                     let Some(code) = code(event, member) else { continue };
@@ -114,7 +125,7 @@ fn complete(recording: &Recording) -> Judged {
         }
     }
     lives::retold(recording)?;
-    if judged { Ok(Held::Plainly) } else { Err(nothing_created(recording)) }
+    if judged { Ok(Held::Plainly) } else { Err(nothing_created(recording, &["code"])) }
 }
 
 /// Only charges leave an event for sure when they are listed: an invoice may be listed before it is issued.
@@ -142,7 +153,7 @@ fn recorded(recording: &Recording) -> Judged {
         }
     }
     lives::begun_once(recording)?;
-    if judged { Ok(Held::Plainly) } else { Err(nothing_created(recording)) }
+    if judged { Ok(Held::Plainly) } else { Err(nothing_created(recording, &["code", "created_at"])) }
 }
 
 /// The type of an event that a listed charge must have left and has not. `None` where that cannot be said: events

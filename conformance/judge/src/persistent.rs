@@ -3,15 +3,21 @@
 //! One 503, one lost connection or one unexpected 429 is a passing weakness, and the statement is not judged. If every
 //! request of a kind ends so, that is how the target answers this kind, and the statement is broken.
 
-use conformance_model::reading::{LIMIT, Series, WINDOW, page_ask};
+use std::ops::Range;
+
+use conformance_model::reading::{LIMIT, Series, WINDOW, is_served, page_ask};
 use conformance_model::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, Judged};
 use conformance_model::words::Mode;
 
 /// The fewest requests of a kind that show it.
 const REQUESTS_MIN: usize = 3;
-/// The fewest requests of a burst that are refused by a 5xx.
+/// The fewest refusals of a burst other than 429, while the live key is served.
 const REFUSALS_MIN: usize = 30;
+/// The same in a row, with the live key served in between.
+const ROW_MIN: usize = 6;
+/// The same in a row, without the live key.
+const ROW_ALONE_MIN: usize = 60;
 /// Of so many requests for lists, a third may not fail.
 const LISTS_MIN: usize = 12;
 
@@ -32,11 +38,13 @@ const KINDS: &[Kind] = &[
         statements: &[
             "auth.appended",
             "auth.empty_bearer",
+            "auth.encoded",
             "auth.last_character",
             "auth.letter_case",
             "auth.other_prefix",
             "auth.other_scheme",
             "auth.shortened",
+            "auth.token_scheme",
             "auth.unknown_key",
         ],
         fits: |it| it.purpose == Purpose::Refusal && matches!(it.caller, Caller::Forged(_)),
@@ -181,29 +189,35 @@ fn often_unanswered(recording: &Recording) -> Option<CheckError> {
     })
 }
 
-/// A limit that refuses in another way than by 429: as many are served as it allows, then requests get a 5xx or no
-/// answer, while the live key is served.
+/// A limit that refuses in another way than by 429: as many are served as it allows, then requests get another refusal
+/// or no answer. It is distinguished from an outage by the live key, or by its length.
 fn other_refusals(recording: &Recording) -> Option<CheckError> {
-    let series = Series::of(recording, 1).filter(|it| it.served >= LIMIT && it.elapsed < WINDOW)?;
+    let series = Series::of(recording, 1).filter(|it| it.served >= LIMIT / 2 && it.elapsed < WINDOW)?;
     let burst: Vec<_> = asked(recording)
         .filter(|it| matches!(it.purpose, Purpose::Burst(_)) && it.caller == Caller::Own(Mode::Test))
         .collect();
-    let is_refused = |it: &&&Exchange| is_unclear(it) && it.status() != Some(429);
-    let refused: Vec<_> = burst.iter().filter(is_refused).collect();
+    let is_refused = |it: &Exchange| !is_served(it) && it.status() != Some(429);
+    let refused: Vec<_> = burst.iter().filter(|it| is_refused(it)).collect();
     let (first, last) = (refused.first()?, refused.last()?);
     let is_limited = burst.iter().any(|it| it.status() == Some(429));
-    let live_is_served = asked(recording).any(|it| {
-        it.caller == Caller::Own(Mode::Live) && it.status() == Some(200) && it.number > first.number
-    });
+    let is_served_to = |caller: Caller, numbers: Range<u32>| {
+        let served = |it: &Exchange| it.caller == caller && it.status() == Some(200);
+        asked(recording).any(|it| served(it) && numbers.contains(&it.number))
+    };
+    let live_until = |until: u32| is_served_to(Caller::Own(Mode::Live), first.number..until);
     // Lost connections end the burst early.
     let is_silent = refused.len() > REQUESTS_MIN && refused.iter().all(|it| it.answer().is_none());
+    let rows = || burst.chunk_by(|a, b| is_refused(a) == is_refused(b)).filter(|row| is_refused(row[0]));
+    let is_full = series.served >= LIMIT;
+    let is_many = is_full && refused.len() >= REFUSALS_MIN && live_until(u32::MAX)
+        || rows().any(|row| row.len() >= ROW_MIN) && live_until(last.number)
+        || is_full && rows().any(|row| row.len() >= ROW_ALONE_MIN && row[0].answer().is_some());
     // A server that has broken down serves nobody afterwards.
-    let is_served_again = || {
-        asked(recording)
-            .any(|it| it.caller == last.caller && it.status() == Some(200) && it.number > last.number)
-    };
-    let is_steady = is_silent || (refused.len() >= REFUSALS_MIN && is_served_again());
-    (is_steady && live_is_served && !is_limited).then(|| {
+    let served_later =
+        |it: &Exchange| it.caller == last.caller && it.status() == Some(200) && it.sent > last.ended;
+    let is_served_again = || asked(recording).any(served_later);
+    let is_steady = is_full && is_silent && live_until(u32::MAX) || is_many && is_served_again();
+    (is_steady && !is_limited).then(|| {
         let actual =
             format!("{} to {} requests, and {} were served", last.summary(), refused.len(), series.served);
         CheckError::broken(first.number, format!("429 from request {} on", LIMIT + 1), actual)

@@ -1,13 +1,13 @@
 //! Chapters "auth" and "limits", as far as a second key of the same account and mode shows more.
 
 use conformance_model::group::Group;
-use conformance_model::reading::{Page, identity};
+use conformance_model::reading::{LONG, Page, identity};
 use conformance_model::recording::{Burst, Caller, Exchange, List, Purpose, Recording};
 use conformance_model::verdict::{CheckError, Held, Judged};
 use conformance_model::words::Mode;
 
-use super::evidence::{compared_pages, list_moved, long, moved, unanswered};
-use super::limits::{burst_step, no_burst};
+use super::evidence::{compared_pages, list_moved, long, longs, pages, unanswered};
+use super::limits::{burst_step, is_busy, no_burst, not_asked_while_refused};
 use crate::check::Check;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -73,7 +73,7 @@ fn limited_alone(recording: &Recording) -> Judged {
     let asked = burst_step(recording, &Burst::SecondKey);
     let Some(exchange) = asked.filter(|it| it.answer().is_some()) else {
         return Err(match asked {
-            None => CheckError::unjudged("no request of the test key was refused", "see limits.refused"),
+            None => not_asked_while_refused(recording, "the second key"),
             Some(_) => unanswered(asked, "the second key"),
         });
     };
@@ -87,12 +87,7 @@ fn limited_alone(recording: &Recording) -> Judged {
             }
         }
         Some(429) => {
-            let busy = recording.exchanges.iter().any(|it| {
-                it.caller == Caller::Second
-                    && !matches!(it.purpose, Purpose::Burst(_))
-                    && it.status() == Some(429)
-            });
-            if busy {
+            if is_busy(recording, exchange) {
                 return Err(CheckError::unjudged(
                     "the second key is at its own limit",
                     "check again with a second key that nobody else uses",
@@ -112,12 +107,15 @@ fn same_lists(recording: &Recording) -> Judged {
     let (Some(exchange), Some(theirs)) = (asked, page.as_ref().and_then(Page::rows)) else {
         return Err(unanswered(asked, "the events of the second key"));
     };
-    let views = compared_pages(recording);
-    let Some(ours) = long(&views, List::Events, Mode::Test) else {
+    let views = pages(recording);
+    let ours: Vec<_> = longs(&views, List::Events, Mode::Test).collect();
+    let before = ours.iter().rfind(|it| it.number() < exchange.number).map(|it| ids(it.rows()));
+    let after = ours.iter().find(|it| it.number() > exchange.number).map(|it| ids(it.rows()));
+    let Some(newest) = after.as_ref().or(before.as_ref()) else {
         return Err(CheckError::unjudged("the events of the test key were not listed", "see lists.served"));
     };
-    let (ours_ids, theirs) = (ids(ours.rows()), ids(theirs));
-    if ours_ids == theirs {
+    let theirs = ids(theirs);
+    if [&before, &after].into_iter().flatten().any(|ours| *ours == theirs) {
         return if theirs.is_empty() {
             Err(CheckError::unjudged(
                 "neither key has an event",
@@ -130,22 +128,29 @@ fn same_lists(recording: &Recording) -> Judged {
     if !is_same_account(recording) {
         return Err(another_account());
     }
-    // Something new at the head, and the rest as it was: that is no difference between the keys.
-    let grown = |new: &[String], old: &[String]| {
-        old.first().is_some_and(|head| {
-            new.iter().position(|it| it == head).is_some_and(|at| {
-                let shared = (new.len() - at).min(old.len());
-                at > 0 && new[at..at + shared] == old[..shared]
-            })
-        })
+    let is_later = |new: &Option<Vec<String>>, old: &Option<Vec<String>>| {
+        new.as_ref().zip(old.as_ref()).is_none_or(|(new, old)| grown(new, old))
     };
-    if grown(&theirs, &ours_ids) || moved(&views, List::Events, Mode::Test) {
-        return Err(list_moved());
+    let theirs = Some(theirs);
+    match (is_later(&theirs, &before) && is_later(&after, &theirs), &after) {
+        // What the test key saw before and after tells what was new in between.
+        (true, Some(_)) if before.is_some() => return Ok(Held::Plainly),
+        (true, _) => return Err(list_moved()),
+        _ if before != after && before.is_some() && after.is_some() => return Err(list_moved()),
+        _ => {}
     }
-    let expected = format!("the {} events that the test key sees", ours_ids.len());
-    Err(CheckError::broken(
-        exchange.number,
-        expected,
-        format!("{} events, others or in another order", theirs.len()),
-    ))
+    let expected = format!("the {} events that the test key sees", newest.len());
+    let count = theirs.map_or(0, |it| it.len());
+    Err(CheckError::broken(exchange.number, expected, format!("{count} events, others or in another order")))
+}
+
+/// Returns `true` if a list is an older one with new records at its head.
+fn grown(new: &[String], old: &[String]) -> bool {
+    old.first().is_none_or(|head| {
+        new.iter().position(|it| it == head).is_some_and(|at| {
+            let shared = (new.len() - at).min(old.len());
+            let is_cut_off = new.len() as u64 >= LONG;
+            new[at..at + shared] == old[..shared] && (shared == old.len() || is_cut_off)
+        })
+    })
 }

@@ -1,4 +1,4 @@
-//! Charges and invoices wherever they can be seen: in deliveries, in listed events and in events asked for alone.
+//! Charges and invoices in all places: in deliveries, in listed events and in single events.
 //!
 //! An event carries the full charge or the full invoice, so what is said of their fields holds in each of these
 //! places. Only how many decimals an amount has, and how exact `paid_at` is, is said of deliveries alone.

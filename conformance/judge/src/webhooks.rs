@@ -1,4 +1,4 @@
-//! Chapter "webhooks": what a delivery looks like, how it is signed, where it goes, and what the API says of it.
+//! Chapter "webhooks": the form of a delivery, its signature, its endpoint, and its agreement with the API.
 
 mod agreement;
 mod clock;

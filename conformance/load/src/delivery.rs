@@ -8,16 +8,16 @@ use time::{OffsetDateTime, macros::format_description};
 
 use crate::target::Target;
 
-/// Makes deliveries of `charge.paid`, each with ids of its own, so that no handler takes one for a repetition.
+/// Writes deliveries of `charge.paid`, each with its own ids, so that no handler treats one as a retry.
 pub(crate) struct Deliveries {
     head: String,
     header_prefix: String,
     mac: Hmac<Sha256>,
-    /// Tells the deliveries of this run from those of others.
+    /// Distinguishes the deliveries of this run from those of other runs.
     run: u64,
 }
 
-/// A charge as deliveries carry it. The ids and the times before it are each delivery's own.
+/// The charge in every delivery. Ids and times outside of it differ per delivery.
 const DATA: &str = r#"{"charge":{"code":"load00000000","object":"charge","status":"paid","payment_link":null,"invoice":null,"description":"load","fiat_amount":"49.90","fiat_currency":"EUR","asset":"BTC","asset_amount":"0.000831670000000000","received_amount":"0.000831670000000000","remaining_amount":"0.000000000000000000","overpaid":false,"refunded_amount":"0.000000000000000000","exchange_rate":"60000.000000000000000000","deposit_address":"tb1qload","transactions":[],"customer_email":null,"customer_name":null,"customer":{"email":null,"name":null,"ip_address":null,"user_agent":null,"reference":null,"phone":null,"country":null,"metadata":{}},"custom_fields":[],"metadata":{},"expires_at":"2026-01-05T09:30:00.000000Z","paid_at":"2026-01-05T09:10:00.000000Z","created_at":"2026-01-05T09:00:00.000000Z"}}"#;
 
 impl Deliveries {

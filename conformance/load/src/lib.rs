@@ -1,12 +1,13 @@
 //! An open-loop load generator for any implementation of the payment service.
 //!
-//! At a rate, requests have a time at which they are due, whatever the server does, and a latency is counted from
-//! then: a server that stalls can't hide the requests that had to wait for it (coordinated omission). Without a
-//! rate every connection asks as fast as it is answered.
+//! At a rate, each request has a due time that is independent of the server, and its latency is measured from then: a
+//! server that stalls cannot hide the requests that had to wait (coordinated omission). Without a rate, every
+//! connection sends its next request as soon as it has a response.
 //!
-//! It must not be the bottleneck, so it is little more than a loop: requests are written once before the run,
-//! answers are cut by a parser that only looks for their end, and every thread has a runtime of its own. Knows a
-//! URL and a key, and nothing of this workspace.
+//! The generator must not be the bottleneck: requests are written once before the run, the response parser only looks
+//! for the end of a response, and every thread has its own runtime.
+//!
+//! Must not contain: a dependency on another package of this workspace, or a check of what a response contains.
 
 mod answer;
 mod delivery;
@@ -22,4 +23,4 @@ mod target;
 
 pub use plan::{Pace, Plan, Stop, Work};
 pub use report::{Latency, Report};
-pub use run::{SoFar, run};
+pub use run::{RunProgress, run};

@@ -1,4 +1,4 @@
-//! The requests of a run as bytes, written before it, in turns.
+//! The requests of a run as bytes, written before the run and sent in turns.
 
 use serde_json::{Value, json};
 
@@ -10,14 +10,14 @@ use crate::{
 
 /// The requests of a run.
 pub(crate) enum Mix {
-    /// These, in turns.
+    /// A fixed list, sent in turns.
     Turns(Vec<Vec<u8>>),
-    /// Deliveries, each another.
+    /// Deliveries, each with its own ids.
     Deliveries(Deliveries),
 }
 
 impl Mix {
-    /// Asks the server what there is to ask for, and writes the requests. Says what people should know.
+    /// Reads from the server the objects to request, and writes the requests. Also returns notes for the report.
     pub(crate) async fn prepare(target: &Target, work: &Work) -> Result<(Mix, Vec<String>), Stop> {
         let mut notes = Vec::new();
         let key = match work {
@@ -88,7 +88,7 @@ impl Mix {
         Ok((mix, notes))
     }
 
-    /// The `nth` request; `room` is written into if it has to be made.
+    /// Returns the `nth` request; `room` is a buffer for requests that are written on demand.
     pub(crate) fn request<'a>(&'a self, nth: u64, room: &'a mut Vec<u8>) -> &'a [u8] {
         match self {
             Mix::Turns(requests) => &requests[(nth % requests.len() as u64) as usize],
@@ -121,7 +121,7 @@ async fn reads(target: &Target, key: &str, notes: &mut Vec<String>) -> Result<Ve
     let event = |n: usize| events.get(n % events.len().max(1)).map(|id| format!("/v1/events/{id}"));
     let charge = |n: usize| charges.get(n % charges.len().max(1)).map(|id| format!("/v1/charges/{id}"));
     let mut paths = Vec::new();
-    // Twenty rounds, so that every object of the first page has its turn.
+    // Twenty rounds, so that every object of the first page is requested.
     for round in 0..20 {
         for turn in 0..20 {
             paths.extend(match turn {

@@ -9,30 +9,30 @@ use std::{
 
 use tokio::{sync::Semaphore, time::Instant};
 
-/// The pacer looks at most so often.
+/// The shortest interval of the pacer.
 const STEP_MIN: Duration = Duration::from_micros(50);
-/// It looks at least so often, so that a run that ends early is noticed.
+/// Its longest interval, so that it notices a run that ends early.
 const STEP_MAX: Duration = Duration::from_millis(100);
 
 /// The time that the last requests of a run may wait for a connection.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// The requests of a run at a rate: each is due at its own time, and whoever is free takes the next one.
-pub(crate) struct Tickets {
+/// The schedule of a run at a rate: each request (*ticket*) has a due time, and the next free connection takes it.
+pub(crate) struct RequestSchedule {
     rate: u64,
     total: u64,
     due: Semaphore,
     taken: AtomicU64,
-    /// The number of tickets handed out.
+    /// The number of released tickets.
     out: AtomicU64,
     stopped: AtomicBool,
 }
 
-impl Tickets {
-    pub(crate) fn new(rate: NonZeroU32, span: Duration) -> Tickets {
+impl RequestSchedule {
+    pub(crate) fn new(rate: NonZeroU32, span: Duration) -> RequestSchedule {
         let rate = u64::from(rate.get());
         let total = u64::try_from(span.as_millis() * u128::from(rate) / 1_000).unwrap_or(u64::MAX).max(1);
-        Tickets {
+        RequestSchedule {
             rate,
             total,
             due: Semaphore::new(0),
@@ -54,20 +54,20 @@ impl Tickets {
         u64::try_from(due).unwrap_or(u64::MAX).min(self.total)
     }
 
-    /// Waits for a ticket that is due; nothing once the run is over.
+    /// Waits for a ticket that is due; `None` once the run is over.
     pub(crate) async fn take(&self) -> Option<u64> {
         self.due.acquire().await.ok()?.forget();
         Some(self.taken.fetch_add(1, Relaxed))
     }
 
-    /// No more are let out, and nobody waits for one any longer.
+    /// Stops the schedule and wakes all waiting connections.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Relaxed);
         self.due.close();
     }
 
-    /// Lets tickets out as they fall due, on a thread of its own: the runtimes' timers know milliseconds only.
-    pub(crate) fn let_out(&self, start: Instant, end: Instant) {
+    /// Releases tickets when they are due, on a thread of its own: the timers of the runtimes have milliseconds only.
+    pub(crate) fn release(&self, start: Instant, end: Instant) {
         let mut out = 0;
         loop {
             let now = Instant::now();
@@ -86,7 +86,7 @@ impl Tickets {
             let next = if out < self.total { start + self.at(out) } else { end };
             thread::park_timeout(next.min(end).saturating_duration_since(now).clamp(STEP_MIN, STEP_MAX));
         }
-        // Whoever is free takes the last ones; whoever is not has not kept up.
+        // Free connections take the last tickets; the others have not kept up.
         self.due.add_permits(usize::try_from(self.total - out).unwrap_or(0));
         self.out.store(self.total, Relaxed);
         let closes = Instant::now() + GRACE;
@@ -96,26 +96,26 @@ impl Tickets {
         self.due.close();
     }
 
-    /// The tickets that nobody took although they were due.
+    /// Returns the tickets that were due and not taken.
     pub(crate) fn never_taken(&self) -> std::ops::Range<u64> {
         let out = self.out.load(Relaxed);
         self.taken.load(Relaxed).min(out)..out
     }
 }
 
-/// Closed while the server wants no requests (429).
-pub(crate) struct Gate {
+/// Pauses all requests after a 429.
+pub(crate) struct RetryAfterGate {
     start: Instant,
-    /// Microseconds after the start.
+    /// The end of the pause, in microseconds after the start.
     opens: AtomicU64,
 }
 
-impl Gate {
-    pub(crate) fn new(start: Instant) -> Gate {
-        Gate { start, opens: AtomicU64::new(0) }
+impl RetryAfterGate {
+    pub(crate) fn new(start: Instant) -> RetryAfterGate {
+        RetryAfterGate { start, opens: AtomicU64::new(0) }
     }
 
-    /// The server asks to be left alone for so long. Says how much longer than it was before.
+    /// Records a pause that the server asked for. Returns by how much it extends the pause so far.
     pub(crate) fn close(&self, now: Instant, span: Duration) -> Duration {
         let micros = |moment: Instant| {
             u64::try_from(moment.saturating_duration_since(self.start).as_micros()).unwrap_or(u64::MAX)
@@ -125,7 +125,7 @@ impl Gate {
         Duration::from_micros(until.saturating_sub(before))
     }
 
-    /// Returns the time at which it is open again; `None` if it is.
+    /// Returns the end of the pause; `None` without a pause.
     pub(crate) fn opens(&self, now: Instant) -> Option<Instant> {
         let opens = self.start + Duration::from_micros(self.opens.load(Relaxed));
         (opens > now).then_some(opens)
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn tickets_are_due_evenly() {
-        let tickets = Tickets::new(NonZeroU32::new(3).unwrap(), Duration::from_secs(2));
+        let tickets = RequestSchedule::new(NonZeroU32::new(3).unwrap(), Duration::from_secs(2));
         let at: Vec<_> = (0..4).map(|n| tickets.at(n).as_millis()).collect();
         assert_eq!((at, tickets.total), (vec![0, 333, 666, 1_000], 6));
         let due: Vec<_> =
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn pauses_that_overlap_count_once() {
         let start = Instant::now();
-        let gate = Gate::new(start);
+        let gate = RetryAfterGate::new(start);
         let at = |secs| start + Duration::from_secs(secs);
         assert_eq!(gate.opens(start), None);
         assert_eq!(gate.close(at(1), Duration::from_secs(10)).as_secs(), 10);

@@ -4,31 +4,31 @@ use std::{num::NonZeroU32, time::Duration};
 
 use url::Url;
 
-/// A run.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The service's base address; for [`Work::Webhook`] the whole address of the handler.
     pub url: Url,
-    /// The pace.
+    /// The request rate.
     pub pace: Pace,
-    /// The duration.
+    /// The duration of the run.
     pub span: Duration,
-    /// Connections, all of them kept open.
+    /// The number of connections, all kept open.
     pub connections: usize,
-    /// Threads that ask; nothing for as many as there are cores, at most two.
+    /// The number of threads; `None` for one per core, at most two.
     pub threads: Option<usize>,
     /// Certificates to trust beside the usual ones.
     pub ca_pem: Option<String>,
-    /// The requests.
+    /// The kind of requests.
     pub work: Work,
 }
 
 /// The pace of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Every connection asks as soon as it was answered.
+    /// Every connection sends its next request as soon as it has a response.
     Max,
-    /// So many requests are due in a second, spread evenly.
+    /// This number of requests is due per second, evenly spread.
     PerSecond(NonZeroU32),
 }
 
@@ -47,11 +47,11 @@ pub enum Work {
         /// Path and query: `/v1/events?per_page=25`.
         paths: Vec<String>,
     },
-    /// Opens charges, with a key that must be of mode test.
+    /// Opens charges, with a test key.
     Write {
         /// The key.
         key: String,
-        /// The coin; nothing for the first that the account accepts.
+        /// The coin; `None` for the first that the account accepts.
         asset: Option<String>,
     },
     /// Posts signed deliveries to a merchant's handler.
@@ -86,7 +86,7 @@ impl Work {
 /// The reason why a run did not begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The plan can't be carried out as it is.
+    /// The plan cannot be carried out.
     Usage(String),
     /// The target does not answer.
     Unreachable(String),

@@ -16,39 +16,39 @@ pub struct Report {
     pub url: String,
     /// The mix: `read`, `paths`, `write`, `webhook`.
     pub mix: String,
-    /// Connections.
+    /// The number of connections.
     pub connections: usize,
-    /// Threads.
+    /// The number of threads.
     pub threads: usize,
     /// The duration until the last response.
     pub millis: u64,
-    /// Requests a second that were asked for; nothing for as many as possible.
+    /// The requested rate per second; `None` for as many as possible.
     pub rate_asked: Option<u32>,
-    /// Answers a second, but for 429.
+    /// Responses per second, without 429.
     pub rate_achieved: u64,
-    /// Requests that were answered.
+    /// Requests with a response.
     pub answers: u64,
-    /// Bytes of answers, heads included.
+    /// Bytes of responses, heads included.
     pub bytes: u64,
-    /// Answers by status.
+    /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests without an answer, by reason.
+    /// Requests without a response, by reason.
     pub errors: BTreeMap<String, u64>,
     /// Latencies in nanoseconds.
     pub latency_ns: Latency,
     /// `true` if latencies are counted from the time a request was due: at a rate they are.
     pub corrected: bool,
-    /// Requests that were due and never sent, because every connection still waited. They count in the latencies
-    /// with the time they had waited.
+    /// Requests that were due and never sent, because every connection was busy. They count in the latencies with
+    /// their waiting time.
     pub never_sent: u64,
-    /// Requests that were not sent because the server had answered 429. They count nowhere.
+    /// Requests that were not sent because of a pause after 429. They are not counted elsewhere.
     pub held_back: u64,
     /// The time that the server asked to pause.
     pub paused_millis: u64,
     /// `true` if the caller ended the run early.
     #[serde(default)]
     pub interrupted: bool,
-    /// The notes for people.
+    /// The notes for the text report.
     pub notes: Vec<String>,
 }
 
@@ -119,7 +119,7 @@ impl Report {
         }
     }
 
-    /// Every request was answered, and none with an error; 429 is none.
+    /// Returns `true` if every request got a response without an error; 429 is not an error.
     pub fn is_clean(&self) -> bool {
         self.errors.is_empty() && self.statuses.keys().all(|status| *status < 400 || *status == 429)
     }

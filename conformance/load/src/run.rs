@@ -20,7 +20,7 @@ use tokio::{
 
 use crate::{
     mix::Mix,
-    pace::{Gate, Tickets},
+    pace::{RequestSchedule, RetryAfterGate},
     plan::{Pace, Plan, Stop},
     report::Report,
     talk::{Answer, Fault, Talk},
@@ -28,12 +28,12 @@ use crate::{
     target::Target,
 };
 
-/// More are of use only against a server on another machine.
+/// The default number of threads. More are useful only against a server on another machine.
 const THREADS_MAX: usize = 2;
 const THREADS_CAP: usize = 64;
 /// The interval of progress reports.
 const NEWS: Duration = Duration::from_millis(100);
-/// After a connection failed, and twice as long each time, up to the second.
+/// The backoff after a failed connection: the first delay, which doubles up to the second value.
 const RETRY: Duration = Duration::from_millis(10);
 const RETRY_MAX: Duration = Duration::from_secs(1);
 /// The pause after a 429 without a `Retry-After`.
@@ -42,14 +42,14 @@ const PAUSE_MAX: Duration = Duration::from_secs(3_600);
 
 /// The progress of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct SoFar {
-    /// Since the start.
+pub struct RunProgress {
+    /// The time since the start.
     pub elapsed: Duration,
-    /// Answers.
+    /// Responses.
     pub answers: u64,
-    /// Requests without one.
+    /// Requests without a response.
     pub errors: u64,
-    /// The server wants to be left alone for so much longer.
+    /// The rest of the pause that the server asked for.
     pub paused: Option<Duration>,
 }
 
@@ -57,9 +57,9 @@ pub struct SoFar {
 struct Shared {
     target: Target,
     mix: Mix,
-    /// The tickets; `None` if every connection asks as fast as it can.
-    tickets: Option<Tickets>,
-    gate: Gate,
+    /// The schedule; `None` if every connection sends as fast as it gets responses.
+    tickets: Option<RequestSchedule>,
+    gate: RetryAfterGate,
     start: Instant,
     end: Instant,
     answers: AtomicU64,
@@ -68,13 +68,13 @@ struct Shared {
     stopped: watch::Sender<bool>,
 }
 
-/// Runs a plan to its end. Blocks; `news` hears ten times a second how far it is, and may end it: requests that have no
-/// answer by then count nowhere.
+/// Runs a plan to its end. Blocks; `news` receives the progress ten times a second and may end the run, in which case
+/// requests without a response are not counted.
 ///
 /// # Errors
 ///
-/// The plan can't be carried out, or nobody answers at its address.
-pub fn run(plan: &Plan, mut news: impl FnMut(SoFar) -> ControlFlow<()>) -> Result<Report, Stop> {
+/// The plan cannot be carried out, or no server responds at its address.
+pub fn run(plan: &Plan, mut news: impl FnMut(RunProgress) -> ControlFlow<()>) -> Result<Report, Stop> {
     let target = Target::find(plan)?;
     let runtime = || {
         Builder::new_current_thread()
@@ -94,9 +94,9 @@ pub fn run(plan: &Plan, mut news: impl FnMut(SoFar) -> ControlFlow<()>) -> Resul
         mix,
         tickets: match plan.pace {
             Pace::Max => None,
-            Pace::PerSecond(rate) => Some(Tickets::new(rate, plan.span)),
+            Pace::PerSecond(rate) => Some(RequestSchedule::new(rate, plan.span)),
         },
-        gate: Gate::new(start),
+        gate: RetryAfterGate::new(start),
         start,
         end: start + plan.span,
         answers: AtomicU64::new(0),
@@ -106,7 +106,7 @@ pub fn run(plan: &Plan, mut news: impl FnMut(SoFar) -> ControlFlow<()>) -> Resul
     let mut tally = ask_on_all(&shared, &runtimes, connections, &mut news);
     let took = tally.last.unwrap_or_else(|| Instant::now().min(shared.end)).saturating_duration_since(start);
     let mut never_sent = 0;
-    for nth in shared.tickets.iter().flat_map(Tickets::never_taken) {
+    for nth in shared.tickets.iter().flat_map(RequestSchedule::never_taken) {
         let due = shared.tickets.as_ref().map_or(Duration::ZERO, |tickets| tickets.at(nth));
         never_sent += 1;
         tally.latency(took.saturating_sub(due));
@@ -115,16 +115,16 @@ pub fn run(plan: &Plan, mut news: impl FnMut(SoFar) -> ControlFlow<()>) -> Resul
     Ok(Report { interrupted, ..Report::new(plan, threads, took, &tally, never_sent, notes) })
 }
 
-/// Asks on a thread for each runtime, and tells the caller meanwhile how far it is.
+/// Sends requests on a thread for each runtime, and reports the progress to the caller.
 fn ask_on_all(
     shared: &Arc<Shared>,
     runtimes: &[Runtime],
     connections: usize,
-    news: &mut impl FnMut(SoFar) -> ControlFlow<()>,
+    news: &mut impl FnMut(RunProgress) -> ControlFlow<()>,
 ) -> Tally {
     thread::scope(|scope| {
         if let Some(tickets) = &shared.tickets {
-            scope.spawn(|| tickets.let_out(shared.start, shared.end));
+            scope.spawn(|| tickets.release(shared.start, shared.end));
         }
         let workers: Vec<_> = runtimes
             .iter()
@@ -142,7 +142,7 @@ fn ask_on_all(
         while !workers.iter().all(thread::ScopedJoinHandle::is_finished) {
             thread::park_timeout(NEWS);
             let now = Instant::now();
-            let verdict = news(SoFar {
+            let verdict = news(RunProgress {
                 elapsed: now.saturating_duration_since(shared.start),
                 answers: shared.answers.load(Relaxed),
                 errors: shared.errors.load(Relaxed),
@@ -150,7 +150,7 @@ fn ask_on_all(
             });
             if verdict.is_break() {
                 shared.stopped.send_replace(true);
-                shared.tickets.iter().for_each(Tickets::stop);
+                shared.tickets.iter().for_each(RequestSchedule::stop);
             }
         }
         let mut sum = Tally::new();
@@ -167,7 +167,7 @@ async fn work(shared: &Arc<Shared>, place: usize, connections: usize) -> Tally {
     let mut lines = JoinSet::new();
     for nth in 0..connections {
         let id = (place + nth * THREADS_CAP) as u64;
-        lines.spawn(Line::new(Arc::clone(shared), Arc::clone(&tally), id).run());
+        lines.spawn(ConnectionLoop::new(Arc::clone(shared), Arc::clone(&tally), id).run());
     }
     let mut stopped = shared.stopped.subscribe();
     let all = async {
@@ -179,26 +179,26 @@ async fn work(shared: &Arc<Shared>, place: usize, connections: usize) -> Tally {
         () = all => {}
         _ = stopped.wait_for(|stopped| *stopped) => {}
     }
-    // Whoever still waits for an answer goes without it.
+    // Requests that are still waiting get no response.
     lines.shutdown().await;
-    let mut tally = tally.lock().expect("nobody panics while counting");
+    let mut tally = tally.lock().expect("counting does not panic");
     std::mem::replace(&mut tally, Tally::new())
 }
 
-/// One connection, again and again.
-struct Line {
+/// The requests of one connection, which is reopened when it fails.
+struct ConnectionLoop {
     shared: Arc<Shared>,
     tally: Arc<Mutex<Tally>>,
-    /// The number of the next request where there are no tickets; no other connection has it.
+    /// The number of the next request without a schedule; unique to this connection.
     turn: u64,
     talk: Option<Talk>,
     room: Vec<u8>,
     retry: Duration,
 }
 
-impl Line {
-    fn new(shared: Arc<Shared>, tally: Arc<Mutex<Tally>>, id: u64) -> Line {
-        Line { shared, tally, turn: id << 40, talk: None, room: Vec::new(), retry: RETRY }
+impl ConnectionLoop {
+    fn new(shared: Arc<Shared>, tally: Arc<Mutex<Tally>>, id: u64) -> ConnectionLoop {
+        ConnectionLoop { shared, tally, turn: id << 40, talk: None, room: Vec::new(), retry: RETRY }
     }
 
     async fn run(mut self) {
@@ -206,20 +206,20 @@ impl Line {
         while let Some((nth, due)) = self.next(now).await {
             now = self.one(nth, due).await;
             if self.shared.tickets.is_none() {
-                // Every answer that has come is read before the next request leaves: requests leave, and arrive, in
-                // batches, and a server on the same machine is woken less often.
+                // All responses that have arrived are read before the next request is sent: requests are sent, and arrive,
+                // in batches, and a server on the same machine is woken less often.
                 tokio::task::yield_now().await;
             }
         }
     }
 
-    /// The next request's number and when it is due; nothing once the run is over.
+    /// Returns the next request's number and its due time; `None` once the run is over.
     async fn next(&mut self, mut now: Instant) -> Option<(u64, Instant)> {
         let Shared { tickets, gate, start, end, .. } = &*self.shared;
         loop {
             let Some(tickets) = tickets else {
                 match gate.opens(now) {
-                    // Nobody waits for what will not come any more.
+                    // No request is due any more.
                     Some(opens) if opens >= *end => return None,
                     Some(opens) => tokio::time::sleep_until(opens).await,
                     None if now >= *end => return None,
@@ -236,17 +236,17 @@ impl Line {
             if gate.opens(due).is_none() {
                 return Some((nth, due));
             }
-            self.tally.lock().expect("nobody panics while counting").held_back += 1;
+            self.tally.lock().expect("counting does not panic").held_back += 1;
         }
     }
 
-    /// Asks one request. Says when it was over.
+    /// Sends one request. Returns the time at which it ended.
     async fn one(&mut self, nth: u64, due: Instant) -> Instant {
         let asked = self.ask(nth, due).await;
         let now = Instant::now();
         let latency = now.saturating_duration_since(due);
         {
-            let mut tally = self.tally.lock().expect("nobody panics while counting");
+            let mut tally = self.tally.lock().expect("counting does not panic");
             match &asked {
                 Ok(answer) => tally.answer(now, answer, latency),
                 Err(fault) => tally.fault(now, *fault, latency),
@@ -266,7 +266,7 @@ impl Line {
             }
             Err(_) => {
                 self.shared.errors.fetch_add(1, Relaxed);
-                // A server that is gone is not helped by being asked faster.
+                // Faster retries do not help a server that is down.
                 tokio::time::sleep(self.retry).await;
                 self.retry = (self.retry * 2).min(RETRY_MAX);
                 Instant::now()
@@ -279,7 +279,7 @@ impl Line {
             Some(talk) => talk,
             None => self.shared.target.connect().await?,
         };
-        // At a rate a request may be sent long after it was due; patience begins when it is sent.
+        // At a rate a request may be sent long after it was due; its timeout begins when it is sent.
         let now = if self.shared.tickets.is_some() { Instant::now() } else { due };
         let answer = talk.ask(now, self.shared.mix.request(nth, &mut self.room)).await?;
         if answer.keeps {

@@ -7,21 +7,21 @@ use tokio::time::Instant;
 
 use crate::talk::{Answer, Fault};
 
-/// Latencies are told apart up to this; longer ones count as this.
+/// The longest latency that is distinguished, in nanoseconds; longer ones count as this.
 const LONGEST: u64 = 3_600_000_000_000;
 /// Three digits: 0.1 % of any latency.
 const DIGITS: u8 = 3;
 
-/// Answers, faults and latencies.
+/// Counts of responses and faults, and latencies.
 pub(crate) struct Tally {
-    /// Nanoseconds.
+    /// In nanoseconds.
     pub(crate) latencies: Histogram<u64>,
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) faults: BTreeMap<&'static str, u64>,
     pub(crate) bytes: u64,
     /// The time at which the last request ended.
     pub(crate) last: Option<Instant>,
-    /// Requests that were not sent because the server wanted to be left alone.
+    /// Requests that were not sent because of a pause after 429.
     pub(crate) held_back: u64,
     /// The time that the server asked to pause.
     pub(crate) paused: Duration,
@@ -40,23 +40,23 @@ impl Tally {
         }
     }
 
-    /// An answer came so long after it was due.
+    /// Counts a response and its latency.
     pub(crate) fn answer(&mut self, now: Instant, answer: &Answer, latency: Duration) {
         self.last = Some(now);
         *self.statuses.entry(answer.status).or_default() += 1;
         self.bytes += answer.bytes;
-        // A refusal by the limit is no work of the server's.
+        // A 429 does not measure the server's work.
         if answer.status != 429 {
             self.latency(latency);
         }
     }
 
-    /// Something took so long, or longer.
+    /// Counts a latency, which may be a lower bound.
     pub(crate) fn latency(&mut self, latency: Duration) {
         self.latencies.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(LONGEST).max(1));
     }
 
-    /// No answer, although so long had passed.
+    /// Counts a request without a response after this time.
     pub(crate) fn fault(&mut self, now: Instant, fault: Fault, waited: Duration) {
         self.last = Some(now);
         *self.faults.entry(fault.words()).or_default() += 1;

@@ -14,7 +14,7 @@ use crate::{
 /// The largest body that is read before a run.
 const BODY_MAX: usize = 4 * 1024 * 1024;
 
-/// The server.
+/// The server under load.
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) url: Url,
@@ -27,7 +27,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Looks the name up.
+    /// Resolves the name.
     pub(crate) fn find(plan: &Plan) -> Result<Target, Stop> {
         let url = plan.url.clone();
         let wrong = |why: &str| {
@@ -103,7 +103,7 @@ impl Target {
         }
     }
 
-    /// Asks once, before the run.
+    /// Sends one request, before the run.
     pub(crate) async fn ask(&self, request: &[u8]) -> Result<(Answer, Vec<u8>), Stop> {
         let gone = |fault: Fault| Stop::Unreachable(format!("`{}`: {}", self.url, fault.words()));
         let mut body = Vec::new();

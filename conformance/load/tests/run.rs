@@ -1,46 +1,23 @@
 //! Runs against small servers that answer as they are told.
 
 use std::{
-    io::{Read, Write},
-    net::{TcpListener, TcpStream},
     num::NonZeroU32,
     ops::ControlFlow,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    thread,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::Duration,
 };
 
-use load::{Pace, Plan, Report, SoFar, Stop, Work, run};
+use load::{Pace, Plan, Report, RunProgress, Stop, Work, run};
+use testkit::Message;
 
-/// Says what to do with a request: its head goes in, bytes come out, and whether the connection ends.
-type Handler = dyn Fn(&str) -> (String, bool) + Send + Sync;
-
-/// A server in this process, for as long as the process lives.
-fn server(handler: impl Fn(&str) -> (String, bool) + Send + Sync + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let handler: Arc<Handler> = Arc::new(handler);
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let handler = Arc::clone(&handler);
-            thread::spawn(move || talk(stream, &*handler));
-        }
+/// A server in this process. The handler returns the bytes of the answer, and `true` if the connection ends with them.
+fn server(handler: impl Fn(&Message) -> (String, bool) + Send + Sync + 'static) -> String {
+    let address = testkit::serve(move |request, connection| {
+        let (answer, ends) = handler(request);
+        connection.send(answer)?;
+        Ok(if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     });
-    format!("http://{address}")
-}
-
-/// Requests without a body, or with one that comes together with its head.
-fn talk(mut stream: TcpStream, handler: &Handler) {
-    let mut buffer = [0; 8 * 1_024];
-    while let Ok(n @ 1..) = stream.read(&mut buffer) {
-        let (answer, ends) = handler(&String::from_utf8_lossy(&buffer[..n]));
-        if stream.write_all(answer.as_bytes()).is_err() || ends {
-            return;
-        }
-    }
+    format!("http://{}", address.unwrap())
 }
 
 fn ok(body: &str) -> String {
@@ -74,9 +51,9 @@ fn report(url: &str, pace: Pace, work: Work) -> Report {
 
 #[test]
 fn a_rate_is_kept_and_every_request_is_counted() {
-    let url = server(|head| {
-        let known = head.starts_with("GET /a HTTP/1.1\r\n") || head.starts_with("GET /b?c=d HTTP/1.1\r\n");
-        assert!(known && head.contains("\r\nAuthorization: Bearer k\r\n"), "{head}");
+    let url = server(|request| {
+        let known = ["GET /a HTTP/1.1", "GET /b?c=d HTTP/1.1"].contains(&request.start.as_str());
+        assert!(known && request.header("Authorization") == Some("Bearer k"), "{request:?}");
         (ok("{}"), false)
     });
     let report = report(&url, per_second(500), paths());
@@ -113,7 +90,7 @@ fn chunks_and_interim_answers_and_closed_connections_are_understood() {
 fn endless_interim_responses_end_a_request() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(4_000);
     let asked = AtomicBool::new(false);
-    // The first answer is a good one: somebody is there.
+    // The first answer is a good one: the server is up.
     let url = server(move |_| {
         let answer = if asked.swap(true, Relaxed) { interim.clone() } else { ok("{}") };
         (answer, false)
@@ -135,16 +112,23 @@ fn a_limit_is_kept_to_and_told() {
     );
     assert_eq!(at_a_rate.rate_achieved, 0, "a refusal is no answer");
     let at_most = report(&url, Pace::Max, paths());
-    assert!(at_most.answers <= 3 && at_most.millis < 300, "nobody waits for a limit to end: {at_most:?}");
+    assert!(
+        at_most.answers <= 3 && at_most.millis < 300,
+        "no request waits for the end of the pause: {at_most:?}"
+    );
 }
 
 #[test]
 fn a_run_that_is_ended_early_tells_what_was_done() {
     let url =
-        server(|head| if head.starts_with("GET /b") { (String::new(), false) } else { (ok("{}"), false) });
+        server(
+            |request| {
+                if request.path().starts_with("/b") { (String::new(), false) } else { (ok("{}"), false) }
+            },
+        );
     for pace in [per_second(100), Pace::Max] {
         let plan = Plan { span: Duration::from_secs(600), ..plan(&url, pace, paths()) };
-        let enough = |so_far: SoFar| match so_far.answers {
+        let enough = |so_far: RunProgress| match so_far.answers {
             0 => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
         };
@@ -187,14 +171,17 @@ fn charges_are_only_opened_in_mode_test() {
         |mode: &str| format!(r#"{{"data":{{}},"meta":{{"mode":"{mode}","accepted_assets":["LTC"]}}}}"#);
     let (live, test) = (account("live"), account("test"));
     let write = || Work::Write { key: "k".into(), asset: None };
-    let url = server(move |head| {
-        assert!(head.starts_with("GET /v1/account "), "nothing is written with a live key: {head}");
+    let url = server(move |request| {
+        assert!(
+            request.start.starts_with("GET /v1/account "),
+            "nothing is written with a live key: {request:?}"
+        );
         (ok(&live), false)
     });
     refused(&url, write(), "is a live key");
-    let url = server(move |head| match head.starts_with("POST /v1/charges ") {
+    let url = server(move |request| match request.start.starts_with("POST /v1/charges ") {
         true => {
-            assert!(head.ends_with(r#"{"amount":"49.90","asset":"LTC","description":"load"}"#), "{head}");
+            assert_eq!(request.body, r#"{"amount":"49.90","asset":"LTC","description":"load"}"#);
             ("HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\n{}".to_owned(), false)
         }
         false => (ok(&test), false),
@@ -210,6 +197,6 @@ fn a_plan_that_cannot_be_carried_out_says_why() {
     let url = server(|_| (ok("{}"), false));
     refused(&url, Work::Paths { key: None, paths: vec!["/a b".into()] }, "`/a b` is not a path");
     refused(&url, Work::Read { key: "k\r\nx: y".into() }, "the key");
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = testkit::free_address().unwrap();
     refused(&format!("http://{free}"), paths(), "connection refused");
 }

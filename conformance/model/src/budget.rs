@@ -9,7 +9,7 @@ use crate::recording::{Caller, Purpose};
 use crate::words::Mode;
 
 /// Requests at worst in the bursts of a run that does not repeat them to settle the reading of the limit.
-pub const BURST_MAX: u32 = 900;
+pub const BURST_MAX: u32 = 909;
 
 /// Requests at worst, by the key that they carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

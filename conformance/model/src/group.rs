@@ -1,4 +1,4 @@
-//! Groups of probes: what a check needs to have been asked.
+//! Groups of probes, which checks need.
 
 use serde::{Deserialize, Serialize};
 

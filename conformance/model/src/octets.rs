@@ -1,4 +1,4 @@
-//! Bytes that are mostly text, as a file keeps them.
+//! Bytes that are mostly text, and their form in files.
 
 use std::borrow::Cow;
 

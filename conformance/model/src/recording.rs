@@ -126,6 +126,8 @@ pub enum Forgery {
     EmptyBearer,
     /// The test key under the scheme `Token`.
     OtherScheme,
+    /// The test key under the scheme `Basic`.
+    BasicScheme,
     /// The real test key without any scheme.
     NoScheme,
     /// The right prefix and made-up characters.
@@ -136,6 +138,12 @@ pub enum Forgery {
     LetterCase,
     /// The test key and one more character.
     Appended,
+    /// The test key, a blank and a word.
+    WordAppended,
+    /// The test key, a comma and a word.
+    ListAppended,
+    /// The test key with its underscores in percent-encoding.
+    Encoded,
     /// The test key without its last four characters.
     Shortened,
     /// The test key under the live prefix.
@@ -258,7 +266,7 @@ impl Purpose {
     pub fn method(&self) -> &'static str {
         match self {
             Purpose::Create => "POST",
-            Purpose::Head => "HEAD",
+            Purpose::Head | Purpose::Burst(Burst::Head { .. }) => "HEAD",
             _ => "GET",
         }
     }
@@ -267,6 +275,8 @@ impl Purpose {
 impl Burst {
     /// The number of the burst of the next minute.
     pub const SETTLING: u8 = 3;
+    /// The number of the burst at the end of the run, which shows how long a window lasts.
+    pub const CLOSING: u8 = 4;
 }
 
 /// A place in a burst. `series` counts bursts from 1.
@@ -288,6 +298,11 @@ pub enum Burst {
         /// The number of the burst.
         series: u8,
         /// The number of the round.
+        round: u8,
+    },
+    /// After the first refusal, beside a round: a HEAD request.
+    Head {
+        /// Which round.
         round: u8,
     },
     /// The live key, while the test key is refused.

@@ -1,4 +1,4 @@
-//! Keys, and how they are kept out of everything that is shown or stored.
+//! Keys, and their redaction in output and files.
 
 use std::collections::BTreeSet;
 use std::fmt;

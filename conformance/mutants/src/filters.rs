@@ -1,4 +1,4 @@
-//! Faults in filters: what they let through, and what is counted.
+//! Faults in filters: their rows and totals.
 
 use crate::fake::Reply;
 use conformance::Mode;
@@ -126,6 +126,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let known = |kind: &String| kind.starts_with("charge.") || kind.starts_with("invoice.");
         if request.query.get("type").is_some_and(|kind| !known(kind)) {
             reply.body["data"] = json!([{ "id": "0190a5c4-7f3e-7ab1-8def-000000000001" }]);
+        }
+    }),
+    rule("a status finds all that begin with it", &["filters.status"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            book.prefix_filters = &["status"];
+        }
+    }),
+    rule("a type finds all that begin with it", &["filters.type"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            book.prefix_filters = &["type"];
         }
     }),
     list("a status that is unknown is left aside", &["filters.status"], |request, reply| {

@@ -1,4 +1,4 @@
-//! The grid: every known fault in the recording of one run against an honest server.
+//! The grid: every known fault, injected into the recording of one run against a correct server.
 //!
 //! A fault that a run does not notice survives. The table of survivors is kept, so that a check that stops looking
 //! at a place, and one that begins to, both show.

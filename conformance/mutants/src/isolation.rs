@@ -1,4 +1,4 @@
-//! Faults in what is not there, and about what only the other mode has.
+//! Faults in responses about absent objects, and about objects of the other mode.
 
 use std::collections::BTreeMap;
 
@@ -49,6 +49,23 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         *server.live.events.last_mut().expect("an event") = server.test.events[27].clone()
     })
     .may(&["isolation.not_found", "lists.complete"]),
+    rule("an invoice is paid by a charge of the other mode", &["isolation.lists"], |server| {
+        let charge = server.live.charges[2]["code"].clone();
+        let Some(paid) = server.test.invoices.iter_mut().find(|it| it["status"] == "paid") else { return };
+        paid["charges"] = json!([{ "code": charge, "status": "paid" }]);
+    }),
+    rule("an event of an old charge shows one of the other mode", &["isolation.lists"], |server| {
+        let charge = server.test.charges[1].clone();
+        server.live.events.last_mut().expect("an event")["charge"] = charge;
+    })
+    .may(&[
+        "lists.complete",
+        "events.recorded",
+        "events.single",
+        "filters.total",
+        "filters.charge",
+        "filters.combined",
+    ]),
     rule("the charge filter sees the other mode", &["isolation.filter_charge"], |server| {
         let other = |request: &Request| {
             let named = request.query.get("charge").is_some_and(|it| it.ends_with("abcdef07"));
@@ -279,11 +296,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     reply(
         "an unknown id is always answered 502",
-        &["errors.not_found", "isolation.not_found", "isolation.second_account"],
+        &["errors.not_found", "isolation.not_found"],
         404,
         |_, reply| *reply = Reply::json(502, json!({ "message": "Bad gateway." })),
     )
-    .may(&["isolation.objects"]),
+    .may(&["isolation.objects", "isolation.second_account"]),
     rule("a cache that says so gives the events of one mode to the other", &["isolation.lists"], |server| {
         let mut cache = BTreeMap::new();
         server.rewrite(move |request, reply| {
@@ -300,6 +317,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may(&[
+        "events.single",
         "isolation.filter_charge",
         "isolation.filter_invoice",
         "isolation.filter_payment_link",

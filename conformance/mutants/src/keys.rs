@@ -1,9 +1,9 @@
-//! Faults in the account, about JSON, and about who may come in.
+//! Faults in the account, in JSON, and in authentication.
 
 use conformance::Mode;
 use serde_json::{Value, json};
 
-use crate::fake::{self, FakeServer, Reply, Request};
+use crate::fake::{self, FakeServer, Reply, Request, wire};
 use crate::mutant::{Mutant, account, list, reply, rewrite, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
@@ -41,7 +41,48 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("an empty bearer is let in", &["auth.empty_bearer"], |server| {
         let_in(server, |given| given.is_some_and(|it| it.trim() == "Bearer"))
     }),
-    rule("the scheme does not matter", &["auth.other_scheme"], |server| server.scheme_matters = false),
+    rule("the scheme does not matter", &["auth.other_scheme", "auth.token_scheme"], |server| {
+        server.scheme_matters = false
+    }),
+    rule("the scheme Token is taken as well", &["auth.token_scheme"], |server| {
+        server.rewrite_requests(|request| {
+            if let Some(key) = request.authorization.as_deref().and_then(|it| it.strip_prefix("Token ")) {
+                request.authorization = Some(format!("Bearer {key}"));
+            }
+        });
+    }),
+    rule("a key ends at a blank", &["auth.appended"], |server| {
+        server.key_fits = |given, key| given.split(' ').next() == Some(key)
+    }),
+    rule("a key ends at a comma", &["auth.appended"], |server| {
+        server.key_fits = |given, key| given.split(',').next() == Some(key)
+    }),
+    rule("a key is decoded before it is compared", &["auth.encoded"], |server| {
+        server.key_fits = |given, key| given.replace("%5F", "_") == key
+    }),
+    reply("a missing key is answered 503", &["auth.no_header", "auth.every_path"], 401, |_, reply| {
+        reply.status = 503
+    })
+    .at(|request| request.authorization.is_none()),
+    reply("a missing key is answered 429", &["auth.no_header", "auth.every_path"], 401, |_, reply| {
+        reply.status = 429
+    })
+    .at(|request| request.authorization.is_none()),
+    reply("a missing key gets no answer", &["auth.no_header", "auth.every_path"], 401, |_, reply| {
+        reply.status = wire::CLOSED
+    })
+    .at(|request| request.authorization.is_none()),
+    reply(
+        "a wrong key is answered 502",
+        &["auth.unknown_key", "auth.last_character", "auth.appended", "auth.shortened"],
+        401,
+        |_, reply| reply.status = 502,
+    )
+    .at(|request| request.authorization.is_some())
+    .may(ALL_REFUSALS_BUT_NONE),
+    reply("401 has bytes that are not UTF-8", &["auth.message"], 401, |_, reply| {
+        reply.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
+    }),
     rule(
         "every key with the right prefix is let in",
         &[
@@ -110,10 +151,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &[
             "auth.empty_bearer",
             "auth.other_scheme",
+            "auth.token_scheme",
             "auth.unknown_key",
             "auth.last_character",
             "auth.letter_case",
             "auth.appended",
+            "auth.encoded",
             "auth.other_prefix",
             "auth.revoked_key",
             "auth.shortened",
@@ -128,8 +171,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         401,
         |_, reply| *reply = Reply::json(500, json!({ "message": "undefined is not an object" })),
     )
-    .at(|request| request.authorization.as_deref().is_some_and(|it| it.starts_with("Bearer svc_")))
-    .may(&["auth.appended", "auth.other_prefix", "auth.revoked_key", "auth.shortened"]),
+    .at(|request| request.authorization.as_deref().is_some_and(|it| it.starts_with("Bearer svc")))
+    .may(&["auth.appended", "auth.encoded", "auth.other_prefix", "auth.revoked_key", "auth.shortened"]),
     rule(
         "only the first 24 characters of a key are compared",
         &["auth.last_character", "auth.appended", "auth.shortened"],
@@ -249,6 +292,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 /// The statements about what is not a key.
 const FORGERIES: &[&str] = &[
     "auth.empty_bearer",
+    "auth.encoded",
+    "auth.token_scheme",
     "auth.other_scheme",
     "auth.unknown_key",
     "auth.last_character",
@@ -267,10 +312,23 @@ const ALL_REFUSALS: &[&str] = &[
     "auth.last_character",
     "auth.letter_case",
     "auth.appended",
+    "auth.encoded",
+    "auth.token_scheme",
     "auth.shortened",
     "auth.other_prefix",
     "auth.revoked_key",
     "auth.every_path",
+];
+
+/// The same where a key is given.
+const ALL_REFUSALS_BUT_NONE: &[&str] = &[
+    "auth.empty_bearer",
+    "auth.other_scheme",
+    "auth.token_scheme",
+    "auth.letter_case",
+    "auth.encoded",
+    "auth.other_prefix",
+    "auth.revoked_key",
 ];
 
 /// Lets a request pass as if it came with the test key.

@@ -1,9 +1,10 @@
-//! The proof of the suite: servers with one fault each, and honest ones that made other choices.
+//! The test servers of the suite: mutants with one fault each, and correct servers with other legal choices.
 //!
 //! A mutant is a line in the table of its chapter: the fault as its name, the statements that must fail, and the
 //! fault itself; `may` names the statements that may fail with them. Any other failure is a false alarm. A new
 //! table is entered in `TABLES`; `cargo xtask mutants` shows which statements detect which mutants.
 
+mod combination;
 mod delivered;
 mod deliveries;
 mod events;
@@ -25,7 +26,7 @@ mod variants;
 pub use grid::{grid, grid_table, inject, long_server};
 pub use isolation::foreign;
 pub use mutant::{Mutant, rewrite};
-pub use trial::{Subject, Trial, mutants, table, trials, variants};
+pub use trial::{Subject, Trial, combinations, mutants, table, trials, variants};
 pub use variants::{Variant, choices};
 
 /// Every table of mutants.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use conformance::Mode;
 use serde_json::json;
 
-use crate::fake::{Limiter, Reply, TEST_KEY};
-use crate::mutant::{Mutant, reply, rule};
+use crate::fake::{FakeServer, Limiter, Reply, TEST_KEY, wire};
+use crate::mutant::{Mutant, reply, rewrite, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     rule("no limit", &["limits.refused"], |server| server.limiter = Limiter::Off),
@@ -128,4 +128,139 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     reply("429 has no body", &["limits.json"], 429, |_, reply| reply.raw = Some(String::new())),
+    reply("429 has bytes that are not UTF-8", &["limits.json"], 429, |_, reply| {
+        reply.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
+    }),
+    // Windows of another length.
+    rule("windows of 10 s of the clock", &["limits.refused"], |server| aligned(server, 10, 43)),
+    rule("windows of 20 s of the clock", &["limits.refused"], |server| aligned(server, 20, 43)),
+    rule("windows of 30 s of the clock", &["limits.refused"], |server| aligned(server, 30, 43)),
+    rule("windows of 45 s of the clock", &["limits.refused"], |server| aligned(server, 45, 20)),
+    rule("windows of 45 s of the clock, of which two seconds are left", &["limits.refused"], |server| {
+        aligned(server, 45, 42)
+    }),
+    rule("windows of two minutes of the clock", &["limits.retry_after"], |server| aligned(server, 120, 43)),
+    rule(
+        "windows of two minutes of the clock, of which some seconds are left",
+        &["limits.retry_after"],
+        |server| aligned(server, 120, 100),
+    ),
+    rule("windows of five minutes of the clock", &["limits.retry_after"], |server| aligned(server, 300, 280)),
+    rule("a log of the last 30 seconds", &["limits.refused"], |server| lasting(server, Limiter::Sliding, 30)),
+    rule("a log of the last two minutes", &["limits.retry_after"], |server| {
+        lasting(server, Limiter::Sliding, 120)
+    })
+    .may(HUNGRY),
+    rule("a window of 30 seconds from the first request", &["limits.refused"], |server| {
+        lasting(server, Limiter::FromFirst, 30);
+    }),
+    rule("a window of two minutes from the first request", &["limits.retry_after"], |server| {
+        lasting(server, Limiter::FromFirst, 120);
+    })
+    .may(HUNGRY),
+    rule("a window of two minutes, and refusals that ask for one", &["limits.retry_after_held"], |server| {
+        lasting(server, Limiter::FromFirst, 120);
+        server.rewrite(|_, reply| {
+            if reply.status == 429 {
+                reply.set("retry-after", "60");
+            }
+        });
+    }),
+    rule("a refused request restarts the window", &["limits.retry_after_held"], |server| {
+        lasting(server, Limiter::Restarting, 60);
+    }),
+    // Buckets of another size or speed.
+    rule("a burst of 200 without delay", &["limits.refused"], |server| {
+        (server.limiter, server.limit, server.tick) = (Limiter::Gcra, 201, Duration::from_millis(5));
+    }),
+    rule("a burst of 20 without delay", &["limits.served"], |server| {
+        (server.limiter, server.limit, server.tick) = (Limiter::Gcra, 21, Duration::from_millis(5));
+    }),
+    rule("a bucket gets four back each second", &["limits.refused"], |server| {
+        lasting(server, Limiter::Bucket, 30);
+    }),
+    rule("a bucket of 60", &["limits.served"], |server| {
+        (server.limiter, server.limit, server.tick) = (Limiter::Gcra, 60, Duration::from_millis(5));
+    }),
+    // Several counts.
+    rule("each of two replicas counts for itself", &["limits.refused"], |server| server.replicas = 2),
+    rule("each of two replicas has a bucket of its own", &["limits.refused"], |server| {
+        (server.replicas, server.limiter, server.tick) = (2, Limiter::Bucket, Duration::from_millis(5));
+    }),
+    rule("lists and single objects are counted apart", &["limits.refused"], |server| {
+        server.counted = |request| format!("{:?} {}", request.authorization, request.is_list());
+    })
+    .may(&["limits.every_path"]),
+    rule("the account has a count of its own", &["limits.refused"], |server| {
+        server.counted = |request| format!("{:?} {}", request.authorization, request.path == "/v1/account");
+    })
+    .may(&["limits.every_path"]),
+    rule("HEAD is free of the limit", &["limits.every_path"], |server| server.exempt_method = Some("HEAD")),
+    rule("a list counts for two requests, and headers show it", &["limits.served"], |server| {
+        server.reports_quota = true;
+        server.cost = |request| if request.is_list() { 2 } else { 1 };
+    }),
+    rule("every request counts for two, and headers show it", &["limits.served"], |server| {
+        server.reports_quota = true;
+        server.cost = |_| 2;
+    }),
+    rule(
+        "the limit belongs to the address, and headers show it",
+        &["limits.per_key", "limits.second_key"],
+        |server| {
+            server.reports_quota = true;
+            server.counted = |_| "the address".into();
+        },
+    )
+    .may(&["limits.served"]),
+    // Refusals of another kind.
+    reply("too many requests are answered 500", &["limits.refused"], 429, |_, reply| reply.status = 500),
+    reply("too many requests are answered 502", &["limits.refused"], 429, |_, reply| reply.status = 502),
+    reply("too many requests are sent elsewhere", &["limits.refused"], 429, |_, reply| {
+        reply.status = 302;
+        reply.set("location", "/slow-down");
+    }),
+    reply("too many requests get no answer", &["limits.refused"], 429, |_, reply| {
+        reply.status = wire::CLOSED
+    }),
+    rule("more than 100 requests are answered 503", &["limits.refused"], |server| {
+        server.limit = 100;
+        rewrite(server, 429, |_| true, |_, reply| reply.status = 503);
+    }),
+    // `Retry-After`.
+    reply("Retry-After is two minutes", &["limits.retry_after"], 429, |_, reply| {
+        reply.set("retry-after", "120")
+    }),
+    reply("Retry-After stands twice", &["limits.retry_after"], 429, |_, reply| {
+        reply.headers.push(("retry-after".into(), "120".into()))
+    }),
+    reply("Retry-After has two values", &["limits.retry_after"], 429, |_, reply| {
+        reply.set("retry-after", "60, 120")
+    }),
+    rule("Retry-After counts up", &["limits.retry_after"], |server| {
+        let (clock, mut first) = (server.clock.clone(), None);
+        server.rewrite(move |_, reply| {
+            if reply.status == 429 {
+                let now = clock.micros() / 1_000_000;
+                reply.set("retry-after", &(now - *first.get_or_insert(now) + 30).to_string());
+            }
+        });
+    })
+    .may(&["limits.retry_after_held"]),
 ];
+
+/// Statements that warn or fail where a key is refused for the rest of the run.
+const HUNGRY: &[&str] = &["limits.retry_after_held"];
+
+/// Windows of so many seconds of the clock, and what the clock shows when the check begins.
+fn aligned(server: &mut FakeServer, seconds: u64, begins: u64) {
+    lasting(server, Limiter::AlignedMinute, seconds);
+    server.clock.advance(Duration::from_secs(begins - 12));
+}
+
+/// A limiter with windows of so many seconds, at a server that takes a moment to answer.
+fn lasting(server: &mut FakeServer, limiter: Limiter, seconds: u64) {
+    (server.limiter, server.window) = (limiter, Duration::from_secs(seconds));
+    server.tick = Duration::from_millis(5);
+    server.clock.advance(Duration::from_secs(12));
+}

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::fake::Reply;
-use crate::mutant::{Mutant, each_link, list};
+use crate::mutant::{Mutant, each_link, list, rule};
+use conformance::Mode;
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     list("a link is missing", &["paging.links"], |_, reply| {
@@ -28,6 +29,34 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["links"]["next"] = json!(wrong);
         }
     }),
+    rule(
+        "what is behind next of a filter begins with the last record before it",
+        &["paging.links_lead"],
+        |server| {
+            let books = [server.live.clone(), server.test.clone()];
+            server.rewrite(move |request, reply| {
+                if reply.status != 200 || !request.query.contains_key("type") {
+                    return;
+                }
+                each_link(reply, |link| format!("{link}&cursor=1"));
+                let page = request.number("page").filter(|_| request.query.contains_key("cursor"));
+                let (Some(page @ 2..), Some(size), Some(mode)) =
+                    (page, request.number("per_page"), request.mode)
+                else {
+                    return;
+                };
+                let mut all = request.clone();
+                all.query.remove("page");
+                all.query.insert("per_page".into(), "100".into());
+                let from = usize::try_from((page - 1) * size).expect("a short list") - 1;
+                let mut rows =
+                    books[usize::from(mode == Mode::Test)].answer(&all, mode, "").body["data"].take();
+                let rows = rows.as_array_mut().expect("rows");
+                let count = reply.body["data"].as_array().map_or(0, Vec::len);
+                reply.body["data"] = rows.drain(from..from + count).collect();
+            });
+        },
+    ),
     list("last leads to the first page", &["paging.links_lead"], |_, reply| {
         reply.body["links"]["last"] = reply.body["links"]["first"].clone()
     }),

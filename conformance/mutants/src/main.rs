@@ -1,23 +1,29 @@
-//! `cargo xtask mutants`: tries every mutant and every honest variant, and compares with the table that is kept.
+//! `cargo xtask mutants`: runs the suite on every mutant and every correct variant, and compares with the golden table.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write, stderr};
 use std::path::Path;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use std::{env, fs, thread};
 
 use conformance::fits;
-use mutants::{Subject, Trial, grid, grid_table, mutants, table, trials, variants};
+use mutants::{Subject, Trial, combinations, grid, grid_table, mutants, table, trials, variants};
 
 const HELP: &str = "\
 Tries every mutant and every honest variant of a service, and tells what the suite says of them.
 
 usage: cargo xtask mutants [--only GLOB] [--jobs N] [--bless]
        cargo xtask mutants --grid [--bless]
+       cargo xtask mutants --combinations N [--seed N] [--only GLOB] [--jobs N]
 
   --grid        every known fault in the recording of one run, instead of faulty servers
+
+  --combinations N
+                so many correct servers with live traffic behind drawn infrastructure, instead of faulty ones
+  --seed N      draws other combinations; 1 if it is not given
 
   --only GLOB   only those whose name, or a statement that they must break, fits; `*` stands for anything
   --jobs N      so many at a time; otherwise as many as there are processors
@@ -29,6 +35,8 @@ exit 0 if every mutant is killed by the right statements, nothing else fails, an
 #[derive(Debug, Default)]
 struct Options {
     grid: bool,
+    combinations: Option<usize>,
+    seed: Option<u64>,
     only: Option<String>,
     jobs: Option<usize>,
     bless: bool,
@@ -58,6 +66,8 @@ fn options(arguments: &[String]) -> Result<Options, String> {
             "--bless" => options.bless = true,
             "--grid" => options.grid = true,
             "--only" => options.only = Some(rest.next().ok_or("`--only` needs a pattern")?.to_owned()),
+            "--combinations" => options.combinations = Some(number(rest.next(), option)?),
+            "--seed" => options.seed = Some(number(rest.next(), option)?),
             "--jobs" => {
                 let told = rest.next().ok_or("`--jobs` needs a number")?;
                 let jobs = told.parse().ok().filter(|jobs| (1..=256).contains(jobs));
@@ -72,6 +82,31 @@ fn options(arguments: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
+fn number<N: FromStr>(told: Option<&str>, option: &str) -> Result<N, String> {
+    let told = told.ok_or_else(|| format!("`{option}` needs a number"))?;
+    told.parse().map_err(|_| format!("`{option}` is `{told}`; it takes a whole number"))
+}
+
+/// Runs combinations and prints those that were judged wrongly.
+fn run_combinations(count: usize, options: &Options) -> Result<bool, String> {
+    let started = Instant::now();
+    let mut all = combinations(options.seed.unwrap_or(1), count);
+    all.retain(|it| options.only.as_deref().is_none_or(|only| fits(only, &it.name)));
+    let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(2, usize::from));
+    let tried = trials(&all, jobs, |_| {});
+    let wrong: Vec<_> = tried.iter().filter(|it| it.wrong.is_some()).collect();
+    for trial in &wrong {
+        println!("WRONG  {}: {}", trial.name, trial.wrong.as_deref().unwrap_or_default());
+    }
+    println!(
+        "{} of {} combinations judged rightly, {} s",
+        tried.len() - wrong.len(),
+        tried.len(),
+        started.elapsed().as_secs()
+    );
+    Ok(wrong.is_empty())
+}
+
 /// Runs the task. Returns `true` if every result is as expected.
 fn run(options: &Options) -> Result<bool, String> {
     if options.grid {
@@ -80,11 +115,14 @@ fn run(options: &Options) -> Result<bool, String> {
         println!("{table}{} s", started.elapsed().as_secs());
         return kept(&table, "grid.txt", options);
     }
+    if let Some(count) = options.combinations {
+        return run_combinations(count, options);
+    }
     let chosen = |it: &Subject| {
         options
             .only
             .as_deref()
-            .is_none_or(|only| fits(only, it.name) || it.breaks.iter().any(|id| fits(only, id)))
+            .is_none_or(|only| fits(only, &it.name) || it.breaks.iter().any(|id| fits(only, id)))
     };
     let [liars, honest] =
         [mutants(), variants()].map(|all| all.into_iter().filter(chosen).collect::<Vec<_>>());

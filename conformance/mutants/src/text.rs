@@ -1,4 +1,4 @@
-//! Faults in the text of an answer: what a parser stumbles over.
+//! Faults in the text of a response that break parsers.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Trials: every subject before the judge, what failed there, and whether it should have.
+//! Trials: the suite's verdicts on every test server, compared with the expected failures.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,15 +6,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use conformance::{Row, Verdict, needs_deliveries};
+use conformance::{Outcome, Row, Verdict, needs_deliveries};
 
-use crate::fake::{FakeServer, run};
+use crate::combination::Combination;
+use crate::fake::{FakeServer, run, run_with};
 use crate::{Mutant, TABLES, Variant};
 
 /// A server to be judged, with the expected result.
 pub struct Subject {
     /// The fault, or the honest choice, in words.
-    pub name: &'static str,
+    pub name: String,
     /// The statements that must fail. None, if it is an honest one.
     pub breaks: &'static [&'static str],
     /// The statements that may fail too.
@@ -27,7 +28,7 @@ pub struct Subject {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
     /// The subject's name.
-    pub name: &'static str,
+    pub name: String,
     /// Every statement that failed or warned, in the order of their names.
     pub broken: BTreeSet<String>,
     /// The deviation from the expected result, if there is one.
@@ -37,7 +38,8 @@ pub struct Trial {
 impl From<&'static Mutant> for Subject {
     fn from(mutant: &'static Mutant) -> Subject {
         let Mutant { name, breaks, may, .. } = mutant;
-        Subject { name, breaks, may, judged: Box::new(|| judged(|server| mutant.inject(server), &[0, 1, 3])) }
+        let judged = Box::new(|| judged(|server| mutant.inject(server), &[0, 1, 3]));
+        Subject { name: (*name).to_owned(), breaks, may, judged }
     }
 }
 
@@ -45,14 +47,40 @@ impl From<&'static Variant> for Subject {
     fn from(variant: &'static Variant) -> Subject {
         let Variant { name, warns, choose } = variant;
         // What fails is told by its rows; what is left open here is an alarm of its own kind.
-        Subject { name, breaks: &[], may: warns, judged: Box::new(|| judged(*choose, &[0, 1])) }
+        Subject {
+            name: (*name).to_owned(),
+            breaks: &[],
+            may: warns,
+            judged: Box::new(|| judged(*choose, &[0, 1])),
+        }
+    }
+}
+
+impl From<Combination> for Subject {
+    fn from(combination: Combination) -> Subject {
+        let (name, may) = (combination.to_string(), combination.variant.warns);
+        let judged = move || {
+            let mut server = FakeServer::default();
+            combination.prepare(&mut server);
+            let outcome = run_with(server, |plan| plan.quick |= combination.is_quick);
+            let gaps = outcome.rows.iter().filter(|row| row.leaves_a_gap());
+            let is_quick = outcome.recording.no_burst.is_some();
+            let is_expected = |id: &str| is_quick && id.starts_with("limits.");
+            let is_complete = !combination.is_moderate() || gaps.clone().all(|row| is_expected(&row.id));
+            weighed(outcome, if is_complete { &[0, 1, 3] } else { &[0, 1] })
+        };
+        Subject { name, breaks: &[], may, judged: Box::new(judged) }
     }
 }
 
 fn judged(change: impl Fn(&mut FakeServer), exits: &[u8]) -> Result<Vec<Row>, String> {
     let mut server = FakeServer::default();
     change(&mut server);
-    let outcome = run(server);
+    weighed(run(server), exits)
+}
+
+/// The rows of a run that ended in one of these ways and spent no more than it announced.
+fn weighed(outcome: Outcome, exits: &[u8]) -> Result<Vec<Row>, String> {
     let exit = outcome.exit_code();
     if !exits.contains(&exit) {
         let gaps = outcome.rows.iter().filter(|row| row.leaves_a_gap()).map(|row| row.id.as_str());
@@ -86,11 +114,11 @@ impl Subject {
         let rows = catch_unwind(AssertUnwindSafe(|| (self.judged)()))
             .unwrap_or_else(|_| Err("it crashed instead of lying".to_owned()));
         match rows {
-            Err(why) => Trial { name: self.name, broken: BTreeSet::new(), wrong: Some(why) },
+            Err(why) => Trial { name: self.name.clone(), broken: BTreeSet::new(), wrong: Some(why) },
             Ok(rows) => {
                 let is_broken = |row: &&Row| matches!(row.verdict, Verdict::Fail(_) | Verdict::Warn(_));
                 let broken = rows.iter().filter(is_broken).map(|row| row.id.clone()).collect();
-                Trial { name: self.name, wrong: self.objection(&broken), broken }
+                Trial { name: self.name.clone(), wrong: self.objection(&broken), broken }
             }
         }
     }
@@ -114,6 +142,11 @@ pub fn mutants() -> Vec<Subject> {
 /// Every honest service.
 pub fn variants() -> Vec<Subject> {
     crate::variants::TABLES.iter().copied().flatten().map(Subject::from).collect()
+}
+
+/// Honest services with live traffic behind drawn infrastructure: so many, the same ones for the same seed.
+pub fn combinations(seed: u64, count: usize) -> Vec<Subject> {
+    (0..count as u64).map(|number| Subject::from(Combination::drawn(seed, number))).collect()
 }
 
 /// Tries subjects on so many threads, and tells each as it is done. The order stays.

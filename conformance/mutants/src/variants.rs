@@ -1,5 +1,5 @@
-//! Honest services that made other choices: at least one for each line of what may differ, and several
-//! that chose as people do who know one framework well. None may fail anything that is required.
+//! Correct services with other legal choices: at least one for each open point, and several with the defaults of a
+//! popular framework. None may fail a required statement.
 
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use crate::mutant::each_link;
 
 mod deliveries;
 mod frameworks;
+mod limiters;
 mod stacks;
 
 /// An honest service.
@@ -27,7 +28,7 @@ pub struct Variant {
 const NO_CHALLENGE: &[&str] = &["auth.www_authenticate"];
 
 pub(crate) const TABLES: &[&[Variant]] =
-    &[SINGLE, frameworks::VARIANTS, stacks::VARIANTS, deliveries::VARIANTS];
+    &[SINGLE, frameworks::VARIANTS, stacks::VARIANTS, deliveries::VARIANTS, limiters::VARIANTS];
 
 const SINGLE: &[Variant] = &[
     plain("no choice at all", |_| {}),
@@ -75,7 +76,7 @@ const SINGLE: &[Variant] = &[
         on(server, 429, |reply| reply.set("retry-after", "60"));
     }),
     plain("Retry-After asks for more patience than it takes", |server| {
-        on(server, 429, |reply| reply.set("retry-after", "75"));
+        on(server, 429, |reply| reply.set("retry-after", "61"));
     }),
     plain("Retry-After is rounded down", |server| {
         server.clock.advance(Duration::from_millis(700));
@@ -110,7 +111,7 @@ const SINGLE: &[Variant] = &[
         server.limiter = Limiter::Bucket;
         server.tick = Duration::from_millis(100);
     }),
-    plain("somebody else used the key a moment ago", |server| {
+    plain("another client used the key a moment ago", |server| {
         server.hits.insert(format!("Bearer {}", crate::fake::TEST_KEY), vec![0; 30]);
     }),
     // Pages and filters.

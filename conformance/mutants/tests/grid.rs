@@ -1,4 +1,4 @@
-//! The grid of known faults: what one run notices, and that a server shows what a spoiled recording does.
+//! The grid of known faults: those that one run detects, and their equivalence to faulty servers.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ fn known_faults_name_statements_that_are_judged_and_are_told_apart() {
     assert_eq!(names.len(), all.len());
 }
 
-/// What a spoiled recording shows, a server with the same fault shows too.
+/// A fault injected into a recording and the same fault in a server have the same effect.
 #[test]
 fn a_server_with_a_known_fault_is_caught() {
     let shown = |place: Place| {

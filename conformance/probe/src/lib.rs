@@ -1,4 +1,4 @@
-//! The probes of the conformance suite: they ask a server over HTTP and write down what it answers.
+//! The probes of the conformance suite: they send requests to a server over HTTP and record its responses.
 //!
 //! A run is a recording. What an answer means for a statement is the judge's business, which this package
 //! does not know.

@@ -1,4 +1,38 @@
-//! A run: what it will cost, and every group of probes in its order.
+//! A run: the request budget of a plan, and the groups of probes in their order.
+//!
+//! A [`Plan`] names the target, its keys and what the operator allows. The statements that shall be judged need
+//! groups of probes ([`Group`]), and [`record`] runs these groups one after the other. Every request and response
+//! goes into the recording, with a [`Purpose`](conformance_model::recording::Purpose) that says why it was sent;
+//! verdicts are computed from the recording alone, by another package.
+//!
+//! *The budget comes first.* Each group states its worst case as a constant ([`Cost`]: requests with the live key,
+//! the test key, any other, together). [`budget`] adds them up before the first byte is sent, so that an operator
+//! of a production-like system knows what a check costs. Functional requests with the two keys stay within 70 (100
+//! with `--thorough`), well below the limit of 120 a minute, so that a check cannot exhaust its own quota. Bursts,
+//! repeated requests, single objects and inserts have bounds of their own. A ledger counts what was spent, and no
+//! request beyond the budget is sent.
+//!
+//! *The order is part of the method.* `Account` is first: it shows whether the keys work. `Burst` is next, because
+//! it uses up the limit on purpose, and all later groups then run in a fresh window. Groups that read follow.
+//! `Leaks` takes what is left of the budget. `Inserts` and `Webhooks` are last: they change what the others read.
+//! While a group runs, the session reserves the requests that later groups need at least (`needed`), so a group
+//! with optional requests cannot use up theirs. A plan may leave groups out; statements that need them are then not
+//! judged, with the reason.
+//!
+//! *Interruption.* On Ctrl-C nothing more is sent. Of a group that was cut off the recording keeps what was
+//! answered, except for `Inserts` and `Webhooks`: half of their requests would prove something that is not so.
+//!
+//! Example: `check --only 'isolation.*'` without a key of another account runs
+//!
+//! ```text
+//! Account      the account behind each key               2 requests
+//! Lists        pages of both modes, which show the ids   at most 34; 20 are reserved for Isolation and 1 for Leaks
+//! Isolation    absent, foreign and absent ids            at most 26
+//! Leaks        one event of each type, by the other key  what is left of 70
+//! ```
+//!
+//! Must not contain: a verdict, a judgement of a response beyond what the next request depends on, or a request
+//! that no budget counts.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -151,6 +185,10 @@ async fn talk(
         session.recording.no_burst = Some(by.into());
     }
     for group in groups {
+        // What comes after the reading may take minutes, and finds a window of its own.
+        if *group > Group::Leaks {
+            burst::close(session).await;
+        }
         session.reserved = groups.iter().filter(|later| *later > group).map(|later| needed(*later)).sum();
         let before = session.mark();
         let result = probe(session, *group).await;
@@ -166,6 +204,9 @@ async fn talk(
         if *group == Group::Account && groups.contains(&Group::Webhooks) {
             webhooks::begin(session).await;
         }
+    }
+    if !session.plan.interrupt.is_raised() {
+        burst::close(session).await;
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
-//! The one way to ask: keys go on, the ledger counts, the answer is cleaned and written down.
+//! The session of a run: adds keys to requests, counts them in the ledger, redacts and records responses.
 
 use conformance_model::budget::{Budget, Ledger};
 use conformance_model::reading::{Page, page_ask, retry_after, twin_of};
 use conformance_model::recording::{
-    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, PageAsk, Purpose, Recording,
+    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, NOT_ASKED, PageAsk, Purpose,
+    Recording,
 };
 use conformance_model::secret::{KEY_BLANK, Redactor};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
@@ -27,9 +28,9 @@ const KEPT_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// A retry is a request. So many in a whole run, and no more.
 pub(crate) const REPEATS_MAX: u32 = 4;
 /// All requests of a run with the two keys, bursts, single objects and repeats left aside, stay within this.
-const KEYED_MAX: u32 = 70;
+const KEYED_MAX: u32 = 77;
 /// The same with `--thorough`.
-const KEYED_MAX_THOROUGH: u32 = 100;
+const KEYED_MAX_THOROUGH: u32 = 110;
 /// The most requests of a plan with the two keys.
 pub(crate) fn keyed_max(plan: &Plan) -> u32 {
     if plan.thorough { KEYED_MAX_THOROUGH } else { KEYED_MAX }
@@ -72,9 +73,12 @@ pub(crate) struct Session<'a> {
     /// For HEAD requests: a body that follows such an answer would spoil the next one on the connection.
     head_client: HttpClient,
     pub(crate) redactor: Redactor,
+    /// The requests in a row without an answer.
     silences: u32,
     /// The server did not answer the live key either.
     has_died: bool,
+    /// `true` if a window of the test key ended during the run, so that a last burst shows the end of the next one.
+    pub(crate) is_renewed: bool,
     /// Bytes of bodies in the recording.
     kept_bytes: usize,
     /// `true` if a second idle window was waited for.
@@ -124,6 +128,7 @@ impl<'a> Session<'a> {
             redactor,
             silences: 0,
             has_died: false,
+            is_renewed: false,
             kept_bytes: 0,
             has_rested: false,
             reserved: 0,
@@ -180,7 +185,7 @@ impl<'a> Session<'a> {
             return self.write_down(caller, purpose, &target, sent, Ending::Lost(why.into()));
         }
         let (address, headers) = (self.address_of(&target), self.headers(caller));
-        let client = if purpose == Purpose::Head { &self.head_client } else { &self.client };
+        let client = if purpose.method() == "HEAD" { &self.head_client } else { &self.client };
         let ending = tokio::select! {
             ending = client.send(purpose.method(), &address, &headers, Vec::new()) => ending,
             () = self.plan.interrupt.raised() => Ending::Lost(INTERRUPTED.into()),
@@ -314,7 +319,11 @@ impl<'a> Session<'a> {
         ending: Ending,
     ) -> Exchange {
         let ending = self.bounded(ending);
-        self.silences = if matches!(ending, Ending::Lost(_)) { self.silences + 1 } else { 0 };
+        match &ending {
+            Ending::Lost(why) if why.starts_with(NOT_ASKED) => {}
+            Ending::Lost(_) => self.silences += 1,
+            Ending::Answered(_) => self.silences = 0,
+        }
         let number = self.recording.exchanges.len() as u32 + 1;
         let (target, ending) = (self.redactor.clean(target), self.clean(ending));
         let ended = self.waiter.now();
@@ -435,6 +444,11 @@ impl<'a> Session<'a> {
         self.silences >= SILENCES_MAX || self.plan.interrupt.is_raised()
     }
 
+    /// Sends requests again although the server was silent: the other key is answered.
+    pub(crate) fn revive(&mut self) {
+        self.silences = 0;
+    }
+
     /// An identifier like this one that nobody has. `which` tells several apart.
     pub(crate) fn absent_twin(&self, id: &str, which: u64) -> String {
         twin_of(id, self.plan.seed.wrapping_add(which.wrapping_mul(0x5851_f42d_4c95_7f2d)))
@@ -472,6 +486,10 @@ impl<'a> Session<'a> {
             Caller::Forged(Forgery::EmptyBearer) => Some("Bearer".into()),
             Caller::Forged(Forgery::NoScheme) => Some(test_key.to_owned()),
             Caller::Forged(Forgery::OtherScheme) => Some(format!("Token {test_key}")),
+            Caller::Forged(Forgery::BasicScheme) => Some(format!("Basic {test_key}")),
+            Caller::Forged(Forgery::WordAppended) => bearer(&format!("{test_key} x")),
+            Caller::Forged(Forgery::ListAppended) => bearer(&format!("{test_key},x")),
+            Caller::Forged(Forgery::Encoded) => bearer(&test_key.replace('_', "%5F")),
             Caller::Forged(Forgery::Unknown) => {
                 bearer(&format!("{}{}", prefix(Mode::Test), self.absent_twin(test_tail, 0)))
             }

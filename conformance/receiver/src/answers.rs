@@ -1,19 +1,19 @@
-//! The answers of the receiver: a script, or 200.
+//! The responses of the receiver: a script, or 200.
 
 use std::{collections::VecDeque, str::FromStr};
 
-/// One answer.
+/// One response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// A status from 200 to 599, with an empty body.
     Status(u16),
-    /// No answer; the connection stays open for longer than a sender waits.
+    /// No response; the connection stays open for longer than a sender waits.
     Timeout,
-    /// No answer; the connection is closed.
+    /// No response; the connection is closed.
     Close,
 }
 
-/// The answers to the deliveries in the order in which they come; the last one is repeated.
+/// The responses to deliveries, in order of arrival; the last one is repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answers {
     next: VecDeque<Reply>,
@@ -27,7 +27,7 @@ impl Default for Answers {
 }
 
 impl Answers {
-    /// The answer to the next delivery.
+    /// Returns the response to the next delivery.
     pub fn take(&mut self) -> Reply {
         self.next.pop_front().unwrap_or(self.last)
     }

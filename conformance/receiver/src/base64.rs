@@ -1,17 +1,17 @@
-//! Base64 as senders write it: either alphabet, padded or not.
+//! Lenient Base64: either alphabet, padded or not.
 
 use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// Rests of bits that no encoder writes are taken for what they are: a digest cut short reads no better.
+/// Accepts trailing bits that no encoder writes, so that a truncated digest is reported by its length.
 const TOLERANT: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)
     .with_decode_allow_trailing_bits(true);
 
-/// The bytes of a text in either alphabet, padded or not. `None` if it is no Base64.
+/// Decodes a text in either alphabet, padded or not. `None` if it is not Base64.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
-    // Padding is whole or not there.
+    // Padding is complete or absent.
     if text.ends_with('=') && !text.len().is_multiple_of(4) {
         return None;
     }

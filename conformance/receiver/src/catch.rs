@@ -1,4 +1,4 @@
-//! A receiver that listens on its own while a check is busy elsewhere, and keeps a bounded heap of what came.
+//! A receiver in a background task with a bounded log of requests, for checks that do other work meanwhile.
 
 use std::fmt;
 use std::io;
@@ -12,30 +12,30 @@ use tokio::task::JoinHandle;
 
 use super::answers::{Answers, Reply};
 use super::caught::Caught;
-use super::listen::{Arrival, Given, Methods, Receiver, Settings};
+use super::listen::{Arrival, Methods, Receiver, ReceiverAnswer, Settings};
 use super::routes::Routes;
 use crate::Endpoint;
 
-/// Requests that are kept. Those beyond are answered and counted.
+/// The number of stored requests. Further ones get a response and are counted.
 const KEPT_MAX: usize = 5_000;
-/// Bytes of bodies that are kept.
+/// The size of stored bodies in bytes.
 const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Everything that came to a receiver. It stops listening when it is dropped.
+/// A background receiver and its log. It stops listening when it is dropped.
 pub struct Catch {
     address: SocketAddr,
     began: OffsetDateTime,
     routes: Routes,
     endpoints: Mutex<Vec<Endpoint>>,
-    heap: Arc<Mutex<Heap>>,
-    /// The number of requests that arrived, and the number gathered.
+    log: Arc<Mutex<CaughtLog>>,
+    /// The number of requests that arrived; `gathered` is the number in the log.
     come: Arc<AtomicUsize>,
     gathered: watch::Receiver<usize>,
     gathering: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Heap {
+struct CaughtLog {
     kept: Vec<(Caught, Option<u16>)>,
     bytes: usize,
     lost: u32,
@@ -45,16 +45,16 @@ struct Heap {
 /// The requests received so far.
 #[derive(Clone, Debug, Default)]
 pub struct CaughtRequests {
-    /// Each request, and the status that it was answered with; 0 if it got no answer.
+    /// Each request, and the status of its response; 0 if it got none.
     pub kept: Vec<(Caught, Option<u16>)>,
-    /// Requests that came when there was no more room.
+    /// The number of requests that exceeded the bounds of the log.
     pub lost: u32,
-    /// The number of connections that brought no complete HTTP request.
+    /// The number of connections without a complete HTTP request.
     pub strays: u32,
 }
 
 impl Catch {
-    /// Starts to listen, and answers 200 to whatever comes. Needs a Tokio runtime with time and I/O.
+    /// Starts to listen, and responds 200 to every request. Needs a Tokio runtime with time and I/O.
     ///
     /// # Errors
     ///
@@ -66,18 +66,18 @@ impl Catch {
         let began = OffsetDateTime::now_utc();
         let mut receiver = Receiver::start(settings).await?;
         let address = receiver.address();
-        let heap = Arc::new(Mutex::new(Heap::default()));
+        let log = Arc::new(Mutex::new(CaughtLog::default()));
         let come = receiver.count();
-        let (told, gathered) = watch::channel(0);
-        let filling = Arc::clone(&heap);
+        let (count, gathered) = watch::channel(0);
+        let filling = Arc::clone(&log);
         let gathering = tokio::spawn(async move {
             while let Some(arrival) = receiver.next().await {
                 lock(&filling).take(arrival);
-                // Nobody may be waiting.
-                told.send_modify(|count| *count += 1);
+                // There may be no waiting task.
+                count.send_modify(|count| *count += 1);
             }
         });
-        Ok(Catch { address, began, routes, endpoints: Mutex::default(), heap, come, gathered, gathering })
+        Ok(Catch { address, began, routes, endpoints: Mutex::default(), log, come, gathered, gathering })
     }
 
     /// Returns the address that it listens on.
@@ -90,12 +90,12 @@ impl Catch {
         self.began
     }
 
-    /// Says of an endpoint that it sends here.
+    /// Declares an endpoint that sends to this receiver.
     pub fn declare(&self, endpoint: Endpoint) {
         lock(&self.endpoints).push(endpoint);
     }
 
-    /// The endpoints that were declared.
+    /// Returns the declared endpoints.
     pub fn endpoints(&self) -> Vec<Endpoint> {
         lock(&self.endpoints).clone()
     }
@@ -105,37 +105,37 @@ impl Catch {
         self.routes.set(path, answers);
     }
 
-    /// Returns once `done` has said so of a request. It is asked of each in the order in which they came, those
-    /// that have come already included.
+    /// Returns once `done` is true for a request. It is called for each request in order of arrival, including those
+    /// in the log.
     pub async fn until(&self, mut done: impl FnMut(&Caught) -> bool) {
         let mut seen = 0;
         let is_done = |_: &usize| {
-            let heap = lock(&self.heap);
-            let more = heap.kept.iter().skip(seen);
+            let log = lock(&self.log);
+            let more = log.kept.iter().skip(seen);
             let found = more.map(|(caught, _)| caught).any(&mut done);
-            seen = heap.kept.len();
+            seen = log.kept.len();
             found
         };
         if self.gathered.clone().wait_for(is_done).await.is_err() {
-            // The task that gathers is gone: nothing will ever come.
+            // The background task has ended: no request will arrive.
             std::future::pending::<()>().await;
         }
     }
 
-    /// Everything that has been answered so far.
+    /// Returns all requests that got a response so far.
     pub async fn caught(&self) -> CaughtRequests {
         let come = self.come.load(Relaxed);
-        // Fails only if the task that gathers is gone, and then nothing more is gathered.
+        // Fails only if the background task has ended, and then nothing more is added.
         let _ = self.gathered.clone().wait_for(|gathered| *gathered >= come).await;
-        let heap = lock(&self.heap);
-        CaughtRequests { kept: heap.kept.clone(), lost: heap.lost, strays: heap.strays }
+        let log = lock(&self.log);
+        CaughtRequests { kept: log.kept.clone(), lost: log.lost, strays: log.strays }
     }
 }
 
-impl Heap {
+impl CaughtLog {
     fn take(&mut self, arrival: Arrival) {
         match arrival {
-            Arrival::Turned(_) => self.strays = self.strays.saturating_add(1),
+            Arrival::Rejected(_) => self.strays = self.strays.saturating_add(1),
             Arrival::Caught(caught, given) => {
                 let bytes = self.bytes.saturating_add(caught.body.0.len());
                 if self.kept.len() >= KEPT_MAX || bytes > KEPT_BYTES_MAX {
@@ -144,9 +144,11 @@ impl Heap {
                 }
                 self.bytes = bytes;
                 let status = match given {
-                    Given::Scripted(Reply::Status(status)) | Given::Forwarded(status) => Some(status),
-                    Given::Scripted(Reply::Timeout | Reply::Close) => Some(0),
-                    Given::NotForwarded(_) => Some(502),
+                    ReceiverAnswer::Scripted(Reply::Status(status)) | ReceiverAnswer::Forwarded(status) => {
+                        Some(status)
+                    }
+                    ReceiverAnswer::Scripted(Reply::Timeout | Reply::Close) => Some(0),
+                    ReceiverAnswer::NotForwarded(_) => Some(502),
                 };
                 self.kept.push((caught, status));
             }

@@ -1,4 +1,4 @@
-//! One request as it came: nothing parsed away, so that it can be judged again from a record.
+//! A recorded request with its raw bytes, so that it can be judged again from a file.
 
 use std::borrow::Cow;
 
@@ -9,17 +9,17 @@ use serde_json::Value;
 use time::macros::format_description;
 use time::{OffsetDateTime, PrimitiveDateTime};
 
-/// A request that was caught.
+/// A recorded request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caught {
     /// The time at which its last byte was read.
     #[serde(serialize_with = "write_time", deserialize_with = "read_time")]
     pub at: OffsetDateTime,
-    /// The method as it was written.
+    /// The method, verbatim.
     pub method: String,
-    /// Path and query as they were written.
+    /// Path and query, verbatim.
     pub path: String,
-    /// The headers in their order, in the letters in which they were written.
+    /// The headers in their order, names verbatim.
     pub headers: Vec<(String, Octets)>,
     /// The raw body.
     pub body: Octets,
@@ -41,14 +41,14 @@ impl Default for Names {
 }
 
 impl Names {
-    /// `X-Service-Signature`, for `Signature`.
+    /// Returns `X-Service-Signature` for `Signature`.
     pub fn header(&self, ending: &str) -> String {
         format!("{}-{ending}", self.header_prefix)
     }
 }
 
 impl Caught {
-    /// Every value of a header, in order.
+    /// Returns every value of a header, in order.
     pub fn values(&self, name: &str) -> Vec<&[u8]> {
         self.headers
             .iter()
@@ -57,12 +57,12 @@ impl Caught {
             .collect()
     }
 
-    /// The first value of a header, if it is text.
+    /// Returns the first value of a header, if it is text.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.values(name).first().and_then(|value| std::str::from_utf8(value).ok())
     }
 
-    /// The second in which it was caught, in Unix time.
+    /// Returns the time of arrival in Unix seconds.
     pub fn unix_secs(&self) -> i64 {
         self.at.unix_timestamp()
     }
@@ -83,7 +83,7 @@ impl Caught {
     }
 }
 
-/// The parts of a delivery that a line shows. Whatever the sender wrote: nothing is checked.
+/// The fields of a delivery that a report line shows, unchecked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DeliverySummary {
     /// The delivery id.
@@ -110,14 +110,14 @@ fn read_time<'de, D: Deserializer<'de>>(from: D) -> Result<OffsetDateTime, D::Er
         .map_err(|_| D::Error::custom(format!("`{text}` is no time such as 2026-01-05T09:00:00.000000Z")))
 }
 
-/// A moment as the service writes it.
+/// Formats a time as the service does.
 pub fn stamp(at: OffsetDateTime) -> String {
     // Years of more than four digits are the only ones that can't be written, and no clock shows them.
     at.to_offset(time::UtcOffset::UTC).format(TIME).unwrap_or_else(|_| at.unix_timestamp().to_string())
 }
 
 impl Caught {
-    /// `at` as the service writes moments.
+    /// The time of arrival, as the service formats times.
     pub fn stamp(&self) -> String {
         stamp(self.at)
     }

@@ -1,4 +1,4 @@
-//! The construction of a signature, as far as the known secrets reveal it. No judgement of whether it is right.
+//! The construction of a signature, as far as it can be derived with the known secrets, without a verdict.
 
 use hmac::digest::Update;
 use sha2::{Digest, Sha256};

@@ -2,26 +2,26 @@
 
 use super::{
     caught::{Caught, Names},
-    fit::{self, Fit},
     header::{Header, quote},
     keyring::Keyring,
     reason::{Reason, TOLERANCE_SECS},
+    signature_search::{self, SignatureMatch},
 };
 
 /// The diagnosis of a delivery's signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Diagnosis {
-    /// It is right.
+    /// It is valid.
     Verified {
-        /// The name of the secret that it was made with.
+        /// The name of the secret that verifies it.
         secret: String,
     },
-    /// It is not right.
+    /// It is invalid.
     NotVerified {
-        /// The reasons: at least one, in the order in which they are best fixed.
+        /// The reasons, at least one, in the order in which to fix them.
         reasons: Vec<Reason>,
     },
-    /// Its form and time are right, but no secret is known to verify it with.
+    /// Its format and time are valid, but no secret is known to verify it with.
     NotJudged,
 }
 
@@ -35,17 +35,16 @@ impl Diagnosis {
     }
 }
 
-/// Reads the header and finds out what its signature fits. Whatever is said of a signature, by a receiver or by a check,
-/// is said by this.
+/// Parses the header and searches for the secret and body that its signature matches. Receivers and checks both use it.
 pub(super) fn examined<'a>(
     caught: &'a Caught,
     keyring: &'a Keyring,
-) -> Result<(Header<'a>, Option<Fit<'a>>), Reason> {
+) -> Result<(Header<'a>, Option<SignatureMatch<'a>>), Reason> {
     let header = Header::read(header_text(caught, &keyring.names)?);
     let delivery = caught.text(&keyring.names.header("Delivery")).map(str::to_owned);
     let fit = match keyring.is_empty() {
         true => None,
-        false => fit::find(&header, delivery.as_deref(), &caught.body.0, keyring),
+        false => signature_search::find(&header, delivery.as_deref(), &caught.body.0, keyring),
     };
     Ok((header, fit))
 }
@@ -72,11 +71,11 @@ pub fn diagnose(caught: &Caught, keyring: &Keyring, now_unix: i64) -> Diagnosis 
                 return Diagnosis::Verified { secret: fit.secret.to_owned() };
             }
         }
-        // Nothing in the header could be read as a signature: that has been said.
+        // No signature could be parsed, which the reasons state already.
         None if header.claims.is_empty() => {}
         None => {
             reasons.extend(written);
-            // A time that nobody signed for is not worth a word.
+            // An unsigned time is not reported.
             let all = keyring.secrets.iter().chain(&keyring.other_mode);
             reasons.push(Reason::WrongSecret { tried: all.map(|(name, _)| name.clone()).collect() });
         }
@@ -84,7 +83,7 @@ pub fn diagnose(caught: &Caught, keyring: &Keyring, now_unix: i64) -> Diagnosis 
     Diagnosis::NotVerified { reasons }
 }
 
-/// The one value of the signature header.
+/// Returns the single value of the signature header.
 pub(super) fn header_text<'a>(caught: &'a Caught, names: &Names) -> Result<&'a str, Reason> {
     let name = names.header("Signature");
     match caught.values(&name).as_slice() {

@@ -6,21 +6,21 @@ use conformance_model::deliveries::Place;
 use conformance_model::secret::Secret;
 use conformance_model::words::Mode;
 
-/// An endpoint of the service that sends to us.
+/// An endpoint of the tested service that posts to this receiver.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     /// The end of its path, such as `/live`.
     pub path: String,
-    /// The mode in which it was added, if it is known.
+    /// Its mode, if known.
     pub mode: Option<Mode>,
-    /// The types that it wants, if they are known.
+    /// The event types that it is subscribed to, if known.
     pub events: Option<BTreeSet<String>>,
-    /// The secret of its deliveries, if it is known.
+    /// The secret of its deliveries, if known.
     pub secret: Option<Secret>,
 }
 
 impl Endpoint {
-    /// Returns the facts that may be shown.
+    /// Returns the facts without the secret.
     pub fn place(&self) -> Place {
         Place { path: self.path.clone(), mode: self.mode, events: self.events.clone() }
     }

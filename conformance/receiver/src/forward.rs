@@ -1,4 +1,4 @@
-//! Passes a delivery on to a handler on this side, and its answer back.
+//! Forwards a delivery to a handler, and returns the handler's response.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -17,11 +17,11 @@ use url::Url;
 use super::{caught::Caught, head_limit::LimitedHead};
 
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// As long as a sender waits for an answer.
+/// The time that a sender waits for a response.
 const ANSWER_TIME: Duration = Duration::from_secs(15);
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-/// The headers of the connection, which do not belong to the request.
+/// The hop-by-hop headers, which are not forwarded.
 const OF_THE_CONNECTION: [HeaderName; 10] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -32,7 +32,7 @@ const OF_THE_CONNECTION: [HeaderName; 10] = [
     header::TRANSFER_ENCODING,
     header::UPGRADE,
     header::EXPECT,
-    // Written anew from the body.
+    // Computed from the body.
     header::CONTENT_LENGTH,
 ];
 
@@ -48,7 +48,7 @@ pub struct ForwardTo {
 impl FromStr for ForwardTo {
     type Err = String;
 
-    /// Reads an `http://` address. Its path is posted to, whatever path a delivery came by.
+    /// Parses an `http://` address. All deliveries are posted to its path.
     fn from_str(text: &str) -> Result<ForwardTo, String> {
         let wrong = || {
             format!(
@@ -82,7 +82,7 @@ impl ForwardTo {
         here && self.port == address.port()
     }
 
-    /// Posts the request with its headers and its raw body. The error says why there is no answer.
+    /// Posts the request with its headers and raw body. The error is the reason why there is no response.
     pub(super) async fn post(&self, caught: &Caught) -> Result<Response<Full<Bytes>>, String> {
         match timeout(ANSWER_TIME, self.exchange(caught)).await {
             Ok(answer) => answer,
@@ -107,7 +107,7 @@ impl ForwardTo {
         for (name, value) in &caught.headers {
             let name = HeaderName::from_bytes(name.as_bytes());
             let value = HeaderValue::from_bytes(&value.0);
-            // What the server side let pass can be written again.
+            // Names and values that were parsed are valid.
             if let (Ok(name), Ok(value)) = (name, value) {
                 request.headers_mut().append(name, value);
             }

@@ -1,32 +1,32 @@
-//! Reads a signature header, right or wrong: what is wrong with its form, and what it claims all the same.
+//! The parser of signature headers: the faults of the format, and the signatures that can be read in spite of them.
 
 use super::{
     base64,
     reason::{Encoding, Reason, TimeUnit},
 };
 
-/// As much of a sender's text as a message quotes.
+/// The number of characters that a message quotes.
 const QUOTE_MAX: usize = 80;
 const DIGEST: usize = 32;
 
-/// A header, read as far as it can be.
+/// A parsed header, valid or not.
 #[derive(Debug, Default)]
 pub(super) struct Header<'a> {
     /// The faults of the header as a whole.
     pub(super) faults: Vec<Reason>,
-    /// `t` as it was written.
+    /// `t`, verbatim.
     pub(super) time: Option<&'a str>,
     /// `t` in seconds, whatever unit it was in.
     pub(super) unix_secs: Option<i64>,
     /// The candidate signatures.
     pub(super) claims: Vec<Claim>,
-    /// Something is called a signature, whether it can be read or not.
+    /// `true` if there is a `v1`, readable or not.
     pub(super) has_signature: bool,
-    /// White space stands between the parts.
+    /// `true` if there is white space between the parts.
     pub(super) spaced: bool,
 }
 
-/// A signature, and what is wrong with its writing.
+/// A signature, and the fault of its encoding.
 #[derive(Debug)]
 pub(super) struct Claim {
     pub(super) mac: [u8; DIGEST],
@@ -44,7 +44,7 @@ impl<'a> Header<'a> {
             match trimmed.split_once('=') {
                 Some(("t", value)) => times.push(value),
                 Some(("v1", value)) => signatures.push(value),
-                // Other schemes may stand beside `v1`.
+                // Other schemes beside `v1` are allowed.
                 Some((_, value)) => others.push(value),
                 None => {
                     stray.get_or_insert(trimmed);
@@ -59,7 +59,7 @@ impl<'a> Header<'a> {
         header.has_signature = signatures.iter().any(|it| !it.is_empty());
         if signatures.is_empty() {
             header.faults.push(Reason::SignatureMissing);
-            // Maybe a signature all the same: what it signs tells more.
+            // It may be a signature under another name; the search can diagnose it.
             header.claims.extend(others.into_iter().filter_map(|text| claim(text).ok()));
             return header;
         }
@@ -95,7 +95,7 @@ impl<'a> Header<'a> {
             return;
         };
         let (per_second, unit) = match number {
-            // Seconds do not come here before the year 5138.
+            // Seconds reach this number in the year 5138.
             ..100_000_000_000 => (1, None),
             100_000_000_000..100_000_000_000_000 => (1_000, Some(TimeUnit::Milliseconds)),
             100_000_000_000_000..100_000_000_000_000_000 => (1_000_000, Some(TimeUnit::Microseconds)),
@@ -126,7 +126,7 @@ fn claim(text: &str) -> Result<Claim, Reason> {
     }
 }
 
-/// The sender's text, short and without anything that moves a terminal's cursor.
+/// Returns the sender's text, truncated and with control characters escaped.
 pub(super) fn quote(text: &str) -> String {
     let mut quoted: String = text.chars().take(QUOTE_MAX).flat_map(char::escape_debug).collect();
     if text.chars().nth(QUOTE_MAX).is_some() {

@@ -4,14 +4,14 @@ use conformance_model::secret::Secret;
 
 use super::caught::Names;
 
-/// The secrets that deliveries may be signed with, each with the name it is spoken of.
+/// The secrets that deliveries may be signed with, each with its display name.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
     /// The names of the headers.
     pub names: Names,
-    /// The secrets of the endpoints that are received for.
+    /// The secrets of the receiver's endpoints.
     pub secrets: Vec<(String, Secret)>,
-    /// Secrets of the other mode's endpoints: a delivery signed with one of them went astray.
+    /// Secrets of the other mode's endpoints: a delivery signed with one of them was sent to the wrong endpoint.
     pub other_mode: Vec<(String, Secret)>,
 }
 

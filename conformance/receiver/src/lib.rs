@@ -1,8 +1,9 @@
-//! Catches webhook deliveries and says of each whether its signature is right, and if not, why.
+//! Receives webhook deliveries, verifies their signatures, and explains invalid ones.
 //!
-//! `Receiver` listens, catches and answers; it judges nothing. `diagnose` and `notes` are pure: they read
-//! what was caught, so a record judges the same later. The signature's code is written from the
-//! specification and shares none with the server's.
+//! [`Receiver`] listens, records and responds. [`diagnose`] and [`notes`] are pure functions of a recorded request
+//! ([`Caught`]), so a stored request gets the same diagnosis later. The signature code is written from the specification.
+//!
+//! Must not contain: code of the server, or a verdict in the part that listens.
 
 mod answers;
 mod base64;
@@ -11,8 +12,8 @@ mod caught;
 mod construction;
 mod diagnose;
 mod endpoint;
-mod fit;
 mod forward;
+mod head_capture;
 mod head_limit;
 mod header;
 mod keyring;
@@ -21,7 +22,7 @@ mod note;
 mod reason;
 mod rewriting;
 mod routes;
-mod tap;
+mod signature_search;
 #[cfg(test)]
 mod tests;
 mod withheld;
@@ -36,7 +37,7 @@ pub use endpoint::Endpoint;
 pub use forward::ForwardTo;
 pub use head_limit::LimitedHead;
 pub use keyring::Keyring;
-pub use listen::{Arrival, Bounds, Given, Methods, REDIRECTED, Receiver, Settings, Turned};
+pub use listen::{Arrival, Bounds, Methods, REDIRECTED, Receiver, ReceiverAnswer, RejectedRequest, Settings};
 pub use note::{Note, Tally, notes};
 pub use reason::{Encoding, Joined, Padding, Reason, TOLERANCE_SECS, TimeUnit};
 pub use rewriting::Rewriting;

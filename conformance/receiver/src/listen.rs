@@ -1,4 +1,4 @@
-//! The server that catches. Everything a sender can make it hold or wait for is bounded.
+//! The HTTP server of the receiver. All resources that a sender can use are bounded ([`Bounds`]).
 
 use std::{
     collections::VecDeque,
@@ -29,18 +29,18 @@ use super::{
     answers::{Answers, Reply},
     caught::Caught,
     forward::ForwardTo,
+    head_capture::{Head, HeadCapture},
     header::quote,
     routes::Routes,
-    tap::{Head, Tap},
 };
 
 /// The target of scripted redirects: a request for it shows that the sender follows redirects.
 pub const REDIRECTED: &str = "/chargeproof-redirected";
-/// Arrivals that wait for the one who reads them. Senders wait when it is full.
+/// The capacity of the queue of arrivals. Senders wait when it is full.
 const ARRIVALS_MAX: usize = 256;
-/// A connection is evicted only if its request has been incomplete for this long: a burst of senders needs a moment.
+/// A connection is evicted only if its request has been incomplete for this long: a burst of senders takes a moment.
 const REQUEST_TIME_MIN: Duration = Duration::from_millis(250);
-/// A body that is too large is read on this far, so that the sender reads its answer.
+/// The size up to which a body that is too large is still read, so that the sender reads the response.
 const DRAINED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The settings of a receiver.
@@ -48,13 +48,13 @@ const DRAINED_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub struct Settings {
     /// The address to listen on; port 0 takes a free one.
     pub address: SocketAddr,
-    /// The answers, when nothing is forwarded.
+    /// The responses without a handler.
     pub answers: Answers,
-    /// The answers for particular paths.
+    /// The responses for particular paths.
     pub routes: Routes,
     /// The methods that are recorded.
     pub methods: Methods,
-    /// The handler that answers in its place.
+    /// The handler that requests are forwarded to.
     pub forward_to: Option<ForwardTo>,
     /// The bounds on senders.
     pub bounds: Bounds,
@@ -76,9 +76,9 @@ impl Default for Settings {
 /// The methods that are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Methods {
-    /// POST; others are turned away.
+    /// POST; others are rejected.
     Post,
-    /// All, for whoever wants to see what a sender does wrong.
+    /// All, to diagnose faulty senders.
     Any,
 }
 
@@ -93,7 +93,7 @@ pub struct Bounds {
     pub connections: usize,
     /// The time that a head and a body may each take to arrive.
     pub read_time: Duration,
-    /// The time that the answer `timeout` keeps a sender waiting.
+    /// The time that the response `timeout` keeps a sender waiting.
     pub hold_time: Duration,
     /// The longest time that a connection may last.
     pub connection_time: Duration,
@@ -112,40 +112,42 @@ impl Default for Bounds {
     }
 }
 
-/// Something that reached the receiver.
+/// A request, or an incomplete one, that reached the receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// A request that was caught, and the answer to it.
-    Caught(Caught, Given),
-    /// Something that was not.
-    Turned(Turned),
+    /// A recorded request, and the response to it.
+    Caught(Caught, ReceiverAnswer),
+    /// A rejected request.
+    Rejected(RejectedRequest),
 }
 
-/// The answer that a caught request was given.
+/// The response to a recorded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Given {
-    /// The answer of the script.
+pub enum ReceiverAnswer {
+    /// The response of the script.
     Scripted(Reply),
     /// The status from the handler.
     Forwarded(u16),
-    /// 502, because the handler could not be asked.
+    /// 502, because the handler could not be reached.
     NotForwarded(String),
 }
 
-impl fmt::Display for Given {
+impl fmt::Display for ReceiverAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Given::Scripted(Reply::Status(status)) | Given::Forwarded(status) => write!(f, "{status}"),
-            Given::Scripted(Reply::Timeout) => f.write_str("timeout"),
-            Given::Scripted(Reply::Close) => f.write_str("close"),
-            Given::NotForwarded(why) => write!(f, "502 ({why})"),
+            ReceiverAnswer::Scripted(Reply::Status(status)) | ReceiverAnswer::Forwarded(status) => {
+                write!(f, "{status}")
+            }
+            ReceiverAnswer::Scripted(Reply::Timeout) => f.write_str("timeout"),
+            ReceiverAnswer::Scripted(Reply::Close) => f.write_str("close"),
+            ReceiverAnswer::NotForwarded(why) => write!(f, "502 ({why})"),
         }
     }
 }
 
 /// The reason why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Turned {
+pub enum RejectedRequest {
     /// Not a POST; answered with 405.
     Method {
         /// The method, shortened.
@@ -158,40 +160,40 @@ pub enum Turned {
         /// The bound.
         bytes_max: usize,
     },
-    /// The body did not come to its end.
+    /// The body is incomplete.
     BodyCut {
         /// The reason.
         why: String,
     },
-    /// A TLS handshake, which this receiver does not speak.
+    /// A TLS handshake, which this receiver does not support.
     Tls,
-    /// Something that is not HTTP, or no complete request.
+    /// Not HTTP, or an incomplete request.
     NotHttp {
         /// The reason.
         why: String,
     },
 }
 
-impl fmt::Display for Turned {
+impl fmt::Display for RejectedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Turned::Method { method, path } => write!(f, "{method} {path}: 405, deliveries are POSTs"),
-            Turned::BodyTooLarge { bytes_max } => write!(f, "a body of more than {bytes_max} bytes: 413"),
-            Turned::BodyCut { why } => write!(f, "a body that did not come to its end: {why}"),
-            Turned::Tls => f.write_str(
+            RejectedRequest::Method { method, path } => write!(f, "{method} {path}: 405, deliveries are POSTs"),
+            RejectedRequest::BodyTooLarge { bytes_max } => write!(f, "a body of more than {bytes_max} bytes: 413"),
+            RejectedRequest::BodyCut { why } => write!(f, "an incomplete body: {why}"),
+            RejectedRequest::Tls => f.write_str(
                 "a TLS handshake: this receiver speaks plain HTTP, so let a tunnel or proxy before it end TLS",
             ),
-            Turned::NotHttp { why } => write!(f, "no complete HTTP request: {why}"),
+            RejectedRequest::NotHttp { why } => write!(f, "no complete HTTP request: {why}"),
         }
     }
 }
 
-/// A server that catches deliveries. It stops when it is dropped.
+/// A server that records deliveries. It stops when it is dropped.
 #[derive(Debug)]
 pub struct Receiver {
     address: SocketAddr,
     arrivals: mpsc::Receiver<Arrival>,
-    /// Arrivals so far, those that nobody has taken yet included.
+    /// The number of arrivals, including those in the queue.
     count: Arc<AtomicUsize>,
     listening: JoinHandle<()>,
 }
@@ -207,7 +209,7 @@ impl Receiver {
         let address = listener.local_addr()?;
         let (arrivals, received) = mpsc::channel(ARRIVALS_MAX);
         let count = Arc::new(AtomicUsize::new(0));
-        let catcher = Arc::new(Catcher {
+        let handler = Arc::new(RequestHandler {
             answers: Mutex::new(settings.answers),
             routes: settings.routes,
             methods: settings.methods,
@@ -216,7 +218,7 @@ impl Receiver {
             arrivals,
             count: Arc::clone(&count),
         });
-        let listening = tokio::spawn(accept(listener, catcher));
+        let listening = tokio::spawn(accept(listener, handler));
         Ok(Receiver { address, arrivals: received, count, listening })
     }
 
@@ -225,17 +227,17 @@ impl Receiver {
         self.address
     }
 
-    /// The next arrival; none after `stop` once all have been taken.
+    /// Returns the next arrival; `None` after `stop` once the queue is empty.
     pub async fn next(&mut self) -> Option<Arrival> {
         self.arrivals.recv().await
     }
 
-    /// Returns the count of arrivals. A request is counted before it is answered.
+    /// Returns the count of arrivals. A request is counted before its response is sent.
     pub(super) fn count(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.count)
     }
 
-    /// Closes the door and every connection. What has arrived can still be taken.
+    /// Closes the listener and every connection. The queue of arrivals can still be read.
     pub fn stop(&mut self) {
         self.listening.abort();
         self.arrivals.close();
@@ -248,7 +250,7 @@ impl Drop for Receiver {
     }
 }
 
-struct Catcher {
+struct RequestHandler {
     answers: Mutex<Answers>,
     routes: Routes,
     methods: Methods,
@@ -259,16 +261,16 @@ struct Catcher {
 }
 
 /// Ends when its task is aborted, and every connection with it.
-async fn accept(listener: TcpListener, catcher: Arc<Catcher>) {
+async fn accept(listener: TcpListener, handler: Arc<RequestHandler>) {
     let mut connections = Connections::default();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors, mostly: some will come back.
+            // Usually out of descriptors, which is temporary.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        connections.make_room(catcher.bounds.connections).await;
-        connections.serve(Arc::clone(&catcher), stream);
+        connections.make_room(handler.bounds.connections).await;
+        connections.serve(Arc::clone(&handler), stream);
     }
 }
 
@@ -287,14 +289,15 @@ struct OpenConnection {
 }
 
 impl Connections {
-    /// Returns once fewer than `max` connections are open. Evicts the oldest one that waits for the rest of its request;
-    /// if there is none, waits for one to end.
+    /// Returns once fewer than `max` connections are open. Evicts the oldest one with an incomplete request; if there is
+    /// none, waits for one to end.
     async fn make_room(&mut self, max: usize) {
         while self.tasks.try_join_next().is_some() {}
         while self.tasks.len() >= max {
             self.open.retain(|it| !it.task.is_finished());
-            let incomplete = self.open.iter().find(|it| !it.is_received.load(Relaxed));
-            let evicted = incomplete.map(|it| (it.since + REQUEST_TIME_MIN, it.task.clone()));
+            let incomplete = self.open.iter().find(|connection| !connection.is_received.load(Relaxed));
+            let evicted =
+                incomplete.map(|connection| (connection.since + REQUEST_TIME_MIN, connection.task.clone()));
             let evict = async {
                 match evicted {
                     Some((due, task)) => {
@@ -313,50 +316,50 @@ impl Connections {
         }
     }
 
-    fn serve(&mut self, catcher: Arc<Catcher>, stream: TcpStream) {
+    fn serve(&mut self, handler: Arc<RequestHandler>, stream: TcpStream) {
         let is_received = Arc::new(AtomicBool::new(false));
         let received = Arc::clone(&is_received);
         let task = self.tasks.spawn(async move {
-            let _ = timeout(catcher.bounds.connection_time, connection(&catcher, stream, &received)).await;
+            let _ = timeout(handler.bounds.connection_time, connection(&handler, stream, &received)).await;
         });
         self.open.push_back(OpenConnection { task, since: Instant::now(), is_received });
     }
 }
 
-/// One connection, one request: so the bytes before the first empty line are that request's head.
-async fn connection(catcher: &Arc<Catcher>, stream: TcpStream, is_received: &Arc<AtomicBool>) {
+/// Serves one connection with one request, so the bytes before the first empty line are that request's head.
+async fn connection(handler: &Arc<RequestHandler>, stream: TcpStream, is_received: &Arc<AtomicBool>) {
     let _ = stream.set_nodelay(true);
-    let tap = Tap::new(stream, catcher.bounds.head_bytes);
-    let head = tap.head();
+    let capture = HeadCapture::new(stream, handler.bounds.head_bytes);
+    let head = capture.head();
     let understood = AtomicBool::new(false);
     let service = service_fn(|request| {
         understood.store(true, Relaxed);
-        let (catcher, head, is_received) = (Arc::clone(catcher), head.clone(), Arc::clone(is_received));
-        async move { catcher.on_request(&head, request, &is_received).await }
+        let (handler, head, is_received) = (Arc::clone(handler), head.clone(), Arc::clone(is_received));
+        async move { handler.on_request(&head, request, &is_received).await }
     });
     let served = http1::Builder::new()
         .keep_alive(false)
-        // A sender that sends all it has and then listens is a good sender.
+        // A sender may close its side after the request.
         .half_close(true)
         .timer(TokioTimer::new())
-        .header_read_timeout(catcher.bounds.read_time)
-        .max_header_size(catcher.bounds.head_bytes)
-        .serve_connection(TokioIo::new(tap), service)
+        .header_read_timeout(handler.bounds.read_time)
+        .max_header_size(handler.bounds.head_bytes)
+        .serve_connection(TokioIo::new(capture), service)
         .await;
     if let Err(error) = served
         && !understood.load(Relaxed)
         && !head.is_empty()
     {
-        let turned = match head.is_tls() {
-            true => Turned::Tls,
-            false => Turned::NotHttp { why: error.to_string() },
+        let rejected = match head.is_tls() {
+            true => RejectedRequest::Tls,
+            false => RejectedRequest::NotHttp { why: error.to_string() },
         };
-        catcher.tell(Arrival::Turned(turned)).await;
+        handler.report(Arrival::Rejected(rejected)).await;
     }
 }
 
-impl Catcher {
-    /// An error closes the connection without an answer.
+impl RequestHandler {
+    /// An error closes the connection without a response.
     async fn on_request(
         self: Arc<Self>,
         head: &Head,
@@ -365,51 +368,52 @@ impl Catcher {
     ) -> Result<Response<Full<Bytes>>, &'static str> {
         let (method, path) = head.request_line();
         if request.method() != Method::POST && self.methods == Methods::Post {
-            let turned = Turned::Method { method: quote(&method), path: quote(&path) };
-            self.tell(Arrival::Turned(turned)).await;
+            let rejected = RejectedRequest::Method { method: quote(&method), path: quote(&path) };
+            self.report(Arrival::Rejected(rejected)).await;
             let mut answer = answer(StatusCode::METHOD_NOT_ALLOWED);
             answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
             return Ok(answer);
         }
         let headers = head.headers();
         let read = timeout(self.bounds.read_time, read(request.into_body(), self.bounds.body_bytes));
-        let late = || Turned::BodyCut { why: format!("not within {} s", self.bounds.read_time.as_secs()) };
+        let late =
+            || RejectedRequest::BodyCut { why: format!("not within {} s", self.bounds.read_time.as_secs()) };
         let read = read.await;
         is_received.store(true, Relaxed);
         let body = match read.unwrap_or_else(|_| Err(late())) {
             Ok(body) => Octets(body),
-            Err(turned) => {
-                let status = match turned {
-                    Turned::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Err(rejected) => {
+                let status = match rejected {
+                    RejectedRequest::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
                     _ => StatusCode::REQUEST_TIMEOUT,
                 };
-                self.tell(Arrival::Turned(turned)).await;
+                self.report(Arrival::Rejected(rejected)).await;
                 return Ok(answer(status));
             }
         };
         let caught = Caught { at: OffsetDateTime::now_utc(), method, path, headers, body };
-        // A task of its own: what was caught is told even if the sender goes away meanwhile.
-        let catcher = Arc::clone(&self);
-        let answering = tokio::spawn(async move { catcher.on_caught(caught).await });
+        // A separate task: the request is recorded even if the sender disconnects meanwhile.
+        let handler = Arc::clone(&self);
+        let answering = tokio::spawn(async move { handler.on_caught(caught).await });
         match answering.await.expect("answering does not panic") {
             Some(answer) => Ok(answer),
-            None => Err("closed without an answer, as the script says"),
+            None => Err("closed without a response, as the script requires"),
         }
     }
 
     async fn on_caught(&self, caught: Caught) -> Option<Response<Full<Bytes>>> {
         if let Some(handler) = &self.forward_to {
             let (given, response) = match handler.post(&caught).await {
-                Ok(response) => (Given::Forwarded(response.status().as_u16()), response),
-                Err(why) => (Given::NotForwarded(why), answer(StatusCode::BAD_GATEWAY)),
+                Ok(response) => (ReceiverAnswer::Forwarded(response.status().as_u16()), response),
+                Err(why) => (ReceiverAnswer::NotForwarded(why), answer(StatusCode::BAD_GATEWAY)),
             };
-            self.tell(Arrival::Caught(caught, given)).await;
+            self.report(Arrival::Caught(caught, given)).await;
             return Some(response);
         }
         let routed = self.routes.take(&caught.path);
         let reply =
             routed.unwrap_or_else(|| self.answers.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.tell(Arrival::Caught(caught, Given::Scripted(reply))).await;
+        self.report(Arrival::Caught(caught, ReceiverAnswer::Scripted(reply))).await;
         match reply {
             Reply::Status(status) => Some(scripted(status)),
             Reply::Close => None,
@@ -420,18 +424,18 @@ impl Catcher {
         }
     }
 
-    async fn tell(&self, arrival: Arrival) {
+    async fn report(&self, arrival: Arrival) {
         self.count.fetch_add(1, Relaxed);
-        // Nobody listens any more: then nobody needs to know.
+        // The receiver was dropped.
         let _ = self.arrivals.send(arrival).await;
     }
 }
 
-async fn read(mut body: Incoming, bytes_max: usize) -> Result<Vec<u8>, Turned> {
+async fn read(mut body: Incoming, bytes_max: usize) -> Result<Vec<u8>, RejectedRequest> {
     let mut bytes = BytesMut::new();
     let mut total = 0;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Turned::BodyCut { why: error.to_string() })?;
+        let frame = frame.map_err(|error| RejectedRequest::BodyCut { why: error.to_string() })?;
         let Ok(data) = frame.into_data() else { continue };
         total += data.len();
         match total {
@@ -441,7 +445,7 @@ async fn read(mut body: Incoming, bytes_max: usize) -> Result<Vec<u8>, Turned> {
         }
     }
     match total > bytes_max {
-        true => Err(Turned::BodyTooLarge { bytes_max }),
+        true => Err(RejectedRequest::BodyTooLarge { bytes_max }),
         false => Ok(bytes.to_vec()),
     }
 }

@@ -16,7 +16,7 @@ use super::{
     listen::REDIRECTED,
 };
 
-/// Something in the envelope that is not as the specification has it, or that a reader may want to know.
+/// An observation about the envelope: a deviation from the specification, or information for the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     /// The body is not a JSON object.
@@ -173,7 +173,7 @@ fn of_body(caught: &Caught, names: &Names, body: &Value, notes: &mut Vec<Note>) 
         notes.push(Note::TestDelivery);
     }
     for name in ["id", "event_id", "event", "mode", "created_at"] {
-        // A test delivery tells of no event.
+        // A test delivery has no event.
         let may_lack = is_test && name == "event_id";
         if !body[name].is_string() && !may_lack {
             notes.push(Note::MemberMissing { name });

@@ -151,7 +151,7 @@ pub enum Joined {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
     /// The one that the receiver was given.
-    Given,
+    Receiver,
     /// The one that the sender uses.
     Sender,
 }
@@ -217,7 +217,7 @@ impl Reason {
             Reason::SecretPrefixDropped => "use the secret's whole text as the key, with `whsec_`",
             Reason::SecretPrefixAdded => "give the receiver the secret's whole text, with `whsec_`",
             Reason::SecretDecoded { .. } => "use the secret's text as the key, as it stands; decode nothing",
-            Reason::SecretPadded { whose: Padding::Given } => {
+            Reason::SecretPadded { whose: Padding::Receiver } => {
                 "take the white space from the environment variable"
             }
             Reason::SecretPadded { whose: Padding::Sender } => {
@@ -228,7 +228,7 @@ impl Reason {
                 "copy the endpoint's secret again: each endpoint and each mode has its own, and it may have been rotated"
             }
             Reason::Stale { .. } => {
-                "sign every attempt anew with its own time, and compare the clocks of both machines"
+                "sign every attempt with its own time, and compare the clocks of both machines"
             }
             Reason::Future { .. } => "set the sender's clock, or the receiver's",
         }
@@ -280,7 +280,7 @@ impl fmt::Display for Reason {
             Reason::SecretDecoded { from } => {
                 write!(f, "it was signed with the secret decoded from {from}, not with its text")
             }
-            Reason::SecretPadded { whose: Padding::Given } => {
+            Reason::SecretPadded { whose: Padding::Receiver } => {
                 f.write_str("the receiver's secret has white space at an end, and the sender's has not")
             }
             Reason::SecretPadded { whose: Padding::Sender } => {

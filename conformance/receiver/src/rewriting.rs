@@ -1,4 +1,4 @@
-//! The other writings of a body: what comes out when a program parses JSON and writes it again.
+//! Re-serializations of a body: the output of programs that parse JSON and write it again.
 //!
 //! Members keep their order here, which a parsed `serde_json::Value` does not promise.
 
@@ -10,12 +10,12 @@ use serde::{
 };
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 
-/// A writing of the body other than the one that came.
+/// A re-serialization of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewriting {
-    /// No body at all, as where a stream was already read.
+    /// An empty body, as of a stream that was read before.
     Empty,
-    /// White space at both ends taken off.
+    /// White space at both ends removed.
     Trimmed,
     /// A line break at the end.
     NewlineAdded,
@@ -25,7 +25,7 @@ pub enum Rewriting {
     Compact,
     /// A blank after each comma and colon, as Python writes.
     Spaced,
-    /// The same, with every other than ASCII letter as `\u….`
+    /// The same, with every non-ASCII character as `\u…`.
     SpacedAscii,
     /// Indented by two.
     Indented2,
@@ -115,18 +115,18 @@ impl fmt::Display for Rewriting {
     }
 }
 
-/// A body and, if it is JSON, what it says.
-pub(super) struct Original<'a> {
+/// A body and, if it is JSON, its parsed value.
+pub(super) struct ParsedBody<'a> {
     body: &'a [u8],
     node: Option<Node>,
     sorted: Option<Node>,
 }
 
-impl<'a> Original<'a> {
-    pub(super) fn new(body: &'a [u8]) -> Original<'a> {
+impl<'a> ParsedBody<'a> {
+    pub(super) fn new(body: &'a [u8]) -> ParsedBody<'a> {
         let node: Option<Node> = serde_json::from_slice(body).ok();
         let sorted = node.clone().map(Node::sorted);
-        Original { body, node, sorted }
+        ParsedBody { body, node, sorted }
     }
 
     /// The body in another writing. None if it is no JSON, or if nothing changes.
@@ -217,13 +217,13 @@ impl Serialize for Node {
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Node, D::Error> {
-        from.deserialize_any(AnyNode)
+        from.deserialize_any(NodeVisitor)
     }
 }
 
-struct AnyNode;
+struct NodeVisitor;
 
-impl<'de> Visitor<'de> for AnyNode {
+impl<'de> Visitor<'de> for NodeVisitor {
     type Value = Node;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -330,7 +330,7 @@ mod tests {
 
     #[track_caller]
     fn check(how: Rewriting, expected: &str) {
-        let text = Original::new(BODY.as_bytes()).rewritten(how).map(String::from_utf8);
+        let text = ParsedBody::new(BODY.as_bytes()).rewritten(how).map(String::from_utf8);
         assert_eq!(text, Some(Ok(expected.to_owned())));
     }
 
@@ -363,8 +363,8 @@ mod tests {
     #[test]
     fn a_writing_that_changes_nothing_is_none() {
         let compact = br#"{"a":1}"#;
-        assert_eq!(Original::new(compact).rewritten(Rewriting::Compact), None);
-        assert_eq!(Original::new(b"no JSON").rewritten(Rewriting::Compact), None);
-        assert_eq!(Original::new(b"").rewritten(Rewriting::Empty), None);
+        assert_eq!(ParsedBody::new(compact).rewritten(Rewriting::Compact), None);
+        assert_eq!(ParsedBody::new(b"no JSON").rewritten(Rewriting::Compact), None);
+        assert_eq!(ParsedBody::new(b"").rewritten(Rewriting::Empty), None);
     }
 }

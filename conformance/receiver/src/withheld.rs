@@ -1,4 +1,4 @@
-//! Keeps the known secrets out of what is shown and stored.
+//! The redaction of known secrets in output and files.
 
 use conformance_model::octets::Octets;
 use conformance_model::secret::{Redactor, Secret};
@@ -6,15 +6,15 @@ use conformance_model::secret::{Redactor, Secret};
 use super::caught::Caught;
 
 const BLANK: &str = "<secret>";
-/// Every secret begins with it.
+/// The prefix of every secret.
 const PREFIX: &str = "whsec_";
 
-/// Blanks what a request quotes of a secret, whatever it is encoded in.
+/// Redacts secrets in a request, in any encoding.
 #[derive(Clone)]
 pub struct Withheld(Redactor);
 
 impl Withheld {
-    /// Withholds these.
+    /// Creates a redaction of these secrets.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Withheld {
         let tail = |secret: &'a Secret| {
             let whole = secret.expose().trim();
@@ -23,12 +23,12 @@ impl Withheld {
         Withheld(Redactor::whole(secrets.into_iter().map(tail), BLANK))
     }
 
-    /// The text without secrets.
+    /// Returns the text without secrets.
     pub fn clean(&self, text: &str) -> String {
         self.0.clean(text)
     }
 
-    /// The request without secrets. One that quotes a secret can't be judged again: its bytes are others.
+    /// Returns the request without secrets. A request that contained a secret cannot be judged again: its bytes changed.
     pub fn clean_request(&self, caught: &Caught) -> Caught {
         Caught {
             at: caught.at,

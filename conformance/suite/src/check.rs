@@ -1,4 +1,4 @@
-//! A check from plan to rows, and what it means for the exit code.
+//! A check from plan to rows and exit code.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Two runs beside each other: where the verdicts differ, and what each service chose where the specification leaves
+//! The comparison of two runs: different verdicts, and the choices of each service where the specification leaves
 //! a choice.
 
 use std::collections::{BTreeMap, BTreeSet};

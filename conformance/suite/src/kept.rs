@@ -1,4 +1,4 @@
-//! A run kept in a file: what was asked and answered, and what was asked for.
+//! The file of a run: requests, responses, and the selection of statements.
 //!
 //! Everything that a report shows follows from it, so a kept run is reported in the same words.
 

@@ -1,7 +1,7 @@
 //! Judges any implementation of the payment service over HTTP.
 //!
-//! A run is a recording; a verdict is a pure function of the recording. The probes ask and write down, the
-//! judge reads, `report` tells. Nothing here knows a server of this workspace: all it has is a base address,
+//! A run is a recording; a verdict is a pure function of the recording. The probes send requests and record, the
+//! judge reads the recording, `report` formats the verdicts. Nothing here depends on a server of this workspace: all it has is a base address,
 //! some keys and the specification.
 
 mod check;

@@ -41,19 +41,19 @@ pub struct Settings {
     pub website_url: Option<String>,
     /// The address to which customers write for help.
     pub support_email: Option<String>,
-    /// Whom customers may call.
+    /// The telephone number for customers.
     pub support_phone: Option<String>,
     /// `#rrggbb`.
     pub brand_color: String,
-    /// The business behind the account, if the owner told of one.
+    /// The business behind the account, if the owner described one.
     pub business: Option<Business>,
     /// The currency where none is given.
     pub default_currency: Currency,
-    /// So many percent may be missing from a payment.
+    /// The percentage that may be missing from a payment.
     pub underpayment_tolerance: Percent,
-    /// More than so many percent above is overpaid.
+    /// The percentage above which a payment is overpaid.
     pub overpayment_threshold: Percent,
-    /// E-mail addresses of the people of the account: the only ones that test invoices are sent to.
+    /// E-mail addresses of the account's members: the only recipients of test invoices.
     pub members: Vec<String>,
 }
 
@@ -131,14 +131,14 @@ impl Account {
         &self.books[mode as usize]
     }
 
-    /// Finds everything again, in books of which only the objects were kept.
+    /// Rebuilds the indexes of books that were restored from their objects.
     pub(crate) fn index(&mut self) {
         self.books.iter_mut().for_each(Book::index);
     }
 
     /// The version of what the account shows in one mode: it changes with its settings and wallets.
     pub fn version(&self, mode: Mode) -> u64 {
-        // Both only rise, so their sum tells every change.
+        // Both only rise, so their sum changes with each of them.
         self.changes + self.book(mode).payouts().changes()
     }
 

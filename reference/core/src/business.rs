@@ -1,4 +1,4 @@
-//! The business behind an account, as its owner describes it. The service keeps it and judges nothing of it.
+//! The business behind an account, as its owner describes it. The service stores it without checks.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub struct Business {
     pub product_description: Option<String>,
     /// The expected monthly turnover, in the owner's words.
     pub monthly_volume: Option<String>,
-    /// Whom the service may call.
+    /// The telephone number for the service.
     pub phone: Option<String>,
 }
 

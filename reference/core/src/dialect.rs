@@ -1,4 +1,4 @@
-//! The names a deployed service puts in place of `svc` and `Service`.
+//! The names that a deployed service uses instead of `svc` and `Service`.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Everything that can be wrong with a call, and the one table that says how it is answered.
+//! The errors of a call, and the table of their HTTP statuses.
 
 use std::{borrow::Cow, fmt};
 
@@ -26,9 +26,9 @@ pub enum ApiError {
     Invalid(FieldErrors),
     /// Too many requests with one key, or too many e-mails (`limits.rate`).
     TooMany {
-        /// The sentence for people.
+        /// The message, a sentence.
         message: Cow<'static, str>,
-        /// After so many seconds the next one is accepted; at least 1.
+        /// The number of seconds after which the next request is accepted; at least 1.
         retry_after_secs: u64,
     },
     /// No exchange rate is available for the pair.
@@ -59,13 +59,13 @@ impl ApiError {
         ApiError::Invalid(errors)
     }
 
-    /// A state that does not allow what was asked.
+    /// A state that does not allow the request.
     pub fn conflict(message: impl Into<Cow<'static, str>>) -> ApiError {
         ApiError::Conflict(message.into())
     }
 }
 
-/// The sentence for people.
+/// Returns the message, a sentence.
 impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! The thirteen event types, and the log that is only ever added to.
+//! The thirteen event types, and the append-only event log.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -97,6 +97,28 @@ pub enum Details {
     Reason(Cow<'static, str>),
 }
 
+impl Details {
+    /// Returns the names and values of the details, in the order in which they are shown.
+    pub fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
+        fn text<'t>(name: &'static str, text: &'t str) -> Option<(&'static str, Cow<'t, str>)> {
+            Some((name, Cow::Borrowed(text)))
+        }
+        let amount = |amount: &Coin| Some(("amount", Cow::Owned(amount.to_string())));
+        let fields = match self {
+            Details::None => [None, None, None],
+            Details::Transfer { txid, amount: of } => [text("txid", txid), amount(of), None],
+            Details::Received { amount: of, txid } => [amount(of), text("txid", txid), None],
+            Details::Refund { amount: of, txid, reason } => [
+                amount(of),
+                txid.as_deref().and_then(|txid| text("txid", txid)),
+                reason.as_deref().and_then(|reason| text("reason", reason)),
+            ],
+            Details::Reason(reason) => [text("reason", reason), None, None],
+        };
+        fields.into_iter().flatten()
+    }
+}
+
 /// One thing that happened.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
@@ -137,7 +159,7 @@ impl EventLog {
         no
     }
 
-    /// Finds everything again, where only the events were kept.
+    /// Rebuilds the indexes of a log that was restored from its events.
     pub(crate) fn index_all(&mut self) {
         (0..self.events.len()).map(EventNo::from_index).for_each(|no| self.index(no));
     }
@@ -206,7 +228,7 @@ struct Timeline {
 }
 
 impl Timeline {
-    /// Up to so many events are looked through one by one.
+    /// The number of events up to which a filter scans them.
     const SHORT: usize = 32;
 
     fn push(&mut self, no: u32, kind: EventType) {

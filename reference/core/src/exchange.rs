@@ -1,4 +1,4 @@
-//! Exchange rates: what one coin costs now. Rates come in from outside; a pair may have none.
+//! Exchange rates: the current price of one coin. Rates are inputs; a pair may have none.
 
 use std::collections::BTreeMap;
 

@@ -119,12 +119,12 @@ impl Invoice {
         self.status
     }
 
-    /// Open, and the due day is over.
+    /// Open, and past the due day.
     pub fn is_overdue(&self, now: Timestamp) -> bool {
         self.status == InvoiceStatus::Open && self.terms.due_at.is_some_and(|day| now >= day.end())
     }
 
-    /// It can still be paid, sent or voided; otherwise says why not.
+    /// Checks that it can still be paid, sent or voided.
     pub(crate) fn must_be_open(&self) -> Result<(), ApiError> {
         match self.status {
             InvoiceStatus::Open => Ok(()),

@@ -1,4 +1,4 @@
-//! API keys: shown once, kept as digests (`auth.key`).
+//! API keys: shown once, stored as digests (`auth.key`).
 
 use std::collections::BTreeMap;
 
@@ -16,29 +16,29 @@ use crate::{
 };
 
 const SECRET_LEN: usize = 40;
-/// Characters of a key that may say which service it belongs to. The other 28 are drawn: nobody guesses them.
+/// The largest length of the tag in a key that selects its service. The other 28 characters or more are random.
 pub const KEY_TAG_MAX: usize = 12;
 const SECRET_ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// The account and mode that a key stands for.
+/// The account and mode that a key belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Principal {
     /// The account that the key belongs to.
     pub account: AccountNo,
     /// The key's mode: the only book it can reach.
     pub mode: Mode,
-    /// The key itself, for its limit and its place in lists.
+    /// The key itself, for its rate limit and its page anchors.
     pub key: KeyNo,
 }
 
 /// One key, without its text.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ApiKey {
-    /// Its name in the dashboard.
+    /// Its id in the dashboard.
     pub id: Code,
     /// The account and mode.
     pub principal: Principal,
-    /// The last four characters, to tell keys apart.
+    /// The last four characters, to distinguish keys.
     pub hint: String,
     /// The time of creation.
     pub created_at: Timestamp,
@@ -69,12 +69,12 @@ impl std::fmt::Debug for KeyText {
 #[derive(Default, Serialize, Deserialize)]
 pub struct KeyRing {
     keys: Vec<ApiKey>,
-    // Digests are compared, never texts: what the time of it may tell is a digest, and nobody can make a key of one.
+    // Digests are compared, not texts: timing can only reveal a digest, from which no key can be computed.
     by_digest: BTreeMap<[u8; 32], KeyNo>,
 }
 
 impl KeyRing {
-    /// Makes the `nth` key of an account and mode.
+    /// Creates the `nth` key of an account and mode.
     ///
     /// # Panics
     ///
@@ -102,7 +102,7 @@ impl KeyRing {
         (no, KeyText(text))
     }
 
-    /// The key with this text, unless it was revoked.
+    /// Returns the key with this text, unless it was revoked.
     pub fn find(&self, text: &[u8]) -> Option<KeyNo> {
         let no = *self.by_digest.get(&digest(text))?;
         self.get(no).revoked_at.is_none().then_some(no)

@@ -14,15 +14,14 @@ const WINDOW: Span = Span::secs(60);
 ///
 /// A request is refused when as many were accepted in the 60 seconds before it. Refused ones do not
 /// count, so a client that only waits gets through (`open.limits.window`). A clock that has come to its end
-/// ends every window: nobody can wait there.
+/// ends every window: no client can wait there.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RateWindow {
     accepted: VecDeque<Timestamp>,
 }
 
 impl RateWindow {
-    /// Accepts a request and says how many more would be accepted now, or says in how many seconds
-    /// one would be.
+    /// Counts a request if the limit allows it. Returns the remaining quota.
     ///
     /// # Errors
     ///

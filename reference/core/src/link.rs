@@ -14,20 +14,20 @@ use crate::{
 /// The price of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pricing {
-    /// Always this amount.
+    /// A fixed amount.
     Fixed(Fiat),
-    /// The customer chooses.
+    /// An amount that the customer chooses.
     Open {
-        /// Amounts to pick from.
+        /// Suggested amounts.
         suggested: Vec<Fiat>,
-        /// Not less than this.
+        /// The smallest amount.
         min: Option<Fiat>,
-        /// Not more than this.
+        /// The largest amount.
         max: Option<Fiat>,
     },
 }
 
-/// A question that the checkout asks.
+/// A question on the checkout page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// Its text.
@@ -36,12 +36,12 @@ pub struct Question {
     pub required: bool,
 }
 
-/// All that the merchant may set on a link.
+/// The settings of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkTerms {
     /// The title of the goods.
     pub title: String,
-    /// More about it.
+    /// A description of the goods.
     pub description: Option<String>,
     /// Fixed or open.
     pub pricing: Pricing,
@@ -53,17 +53,17 @@ pub struct LinkTerms {
     pub success_url: Option<String>,
     /// The URL that customers are sent to when they give up.
     pub cancel_url: Option<String>,
-    /// The checkout asks for a name.
+    /// `true` if the checkout page asks for a name.
     pub collect_name: bool,
-    /// The checkout needs an e-mail address.
+    /// `true` if the checkout page requires an e-mail address.
     pub require_email: bool,
-    /// More questions.
+    /// Further questions on the checkout page.
     pub custom_fields: Vec<Question>,
-    /// Shown when paid.
+    /// The message after payment.
     pub success_message: Option<String>,
-    /// No charge is opened after this.
+    /// The time after which no charge is opened.
     pub expires_at: Option<Timestamp>,
-    /// No charge is opened after so many were paid.
+    /// The number of paid charges after which no charge is opened.
     pub max_payments: Option<u32>,
 }
 
@@ -74,7 +74,7 @@ pub struct Link {
     pub code: Code,
     /// The terms set by the merchant.
     pub terms: LinkTerms,
-    /// Archived links open no charges.
+    /// `true` if the link is archived and opens no charges.
     pub archived: bool,
     /// The number of times that its page was opened.
     pub views: u64,
@@ -88,12 +88,12 @@ pub struct Link {
 }
 
 impl Link {
-    /// A charge may be opened from it now.
+    /// Returns `true` if a charge may be opened from it now.
     pub fn accepts_payments(&self, now: Timestamp) -> bool {
         !self.archived && self.terms.expires_at.is_none_or(|end| now < end) && !self.is_used_up()
     }
 
-    /// It was paid as often as it may be.
+    /// Returns `true` if the number of paid charges has reached its limit.
     pub(crate) fn is_used_up(&self) -> bool {
         let paid = self.charges.count(Some(ChargeStatus::Paid as usize));
         self.terms.max_payments.is_some_and(|max| paid >= max as usize)

@@ -1,4 +1,4 @@
-//! The outbox of e-mails. Nothing is sent: the dashboard shows what would have been.
+//! The outbox of e-mails. None is sent: the dashboard shows them.
 
 use std::collections::VecDeque;
 
@@ -36,7 +36,7 @@ impl MailKind {
 /// One e-mail.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Mail {
-    /// To whom.
+    /// The recipient.
     pub to: String,
     /// The purpose.
     pub kind: MailKind,
@@ -78,12 +78,12 @@ impl Mails {
         self.sent.push_back(mail);
     }
 
-    /// The last so many of those that are kept, oldest first.
+    /// Returns the newest stored e-mails up to this number, oldest first.
     pub fn newest(&self, count: usize) -> impl Iterator<Item = &Mail> {
         self.sent.range(self.sent.len().saturating_sub(count)..)
     }
 
-    /// All that are kept, oldest first.
+    /// Returns all stored e-mails, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Mail> {
         self.sent.iter()
     }

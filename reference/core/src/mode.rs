@@ -1,4 +1,4 @@
-//! The two worlds that share no object: live and test.
+//! The two modes of an account, which share no object: live and test.
 
 use std::fmt;
 

@@ -155,7 +155,7 @@ impl fmt::Display for Fiat {
     }
 }
 
-/// A decimal as its digits and how many of them stand behind the point.
+/// The digits of a decimal, and the number of them after the point.
 mod exact {
     use rust_decimal::Decimal;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};

@@ -1,6 +1,38 @@
-//! The outbox: every delivery from fan-out to its last attempt.
+//! The outbox: every delivery of one book, from fan-out to its last attempt.
 //!
-//! Owns retry times. Opens no socket and reads no clock: `now` comes in, posts go out through
+//! When the book records an event, it opens one delivery for each enabled endpoint that subscribes to the event's
+//! type. The [`Payload`] is frozen at that moment: all attempts of a delivery post the same object under the same
+//! id, and only the signature and its time differ. A receiver can therefore deduplicate by id, whatever happens to
+//! the object meanwhile.
+//!
+//! A delivery is in one of five states ([`DeliveryState`]). `Waiting` has the time at which the next attempt is
+//! due; a set ordered by that time makes the next one cheap to find. `take_due` hands one out and moves it to
+//! `InFlight`, in which it stays until the host reports the result, exactly once. A response of 2xx leads to
+//! `Delivered`. Everything else (another status, a redirect, no connection, no response in time, a private address)
+//! is a failed attempt and leads to `Waiting` again, later by the next of `RETRY_DELAYS`, or after `ATTEMPTS_MAX`
+//! attempts to `Failed`. An endpoint with 15 failed deliveries in a row, without a success between them, is
+//! disabled, and what waits for it becomes `Canceled`. The schedule is ours: the specification leaves it open
+//! (`open.delivery.retry`).
+//!
+//! A resend is one extra attempt outside the schedule. It does not count towards `ATTEMPTS_MAX`, and if it fails,
+//! the delivery returns to the state that it had before. A restart of the service does not know how a post in
+//! flight ended, so the delivery is due again under its id and the lost attempt is not counted: a receiver may see
+//! it twice, but never misses it.
+//!
+//! Deliveries that ended stay in the log for 30 days. The log is in order of creation and ids rise with creation,
+//! so a look-up by id is a binary search, and old entries are removed from its front only.
+//!
+//! Example: an endpoint answers 500 twice and then 200.
+//!
+//! ```text
+//! 09:00:00  open             Waiting(09:00:00)
+//! 09:00:00  take_due         InFlight
+//! 09:00:02  result 500       Waiting(09:01:02)   1 minute after the end of the attempt
+//! 09:01:02  take_due, 500    Waiting(09:06:02)   5 minutes
+//! 09:06:02  take_due, 200    Delivered           the endpoint's count of failures is 0 again
+//! ```
+//!
+//! Must not contain: a socket, a clock, JSON or the signature's code. `now` comes in, and posts go out through
 //! `Service::poll_delivery`.
 
 use std::{
@@ -33,9 +65,9 @@ const RETRY_DELAYS: [Span; 8] = [
     Span::hours(8),
     Span::hours(10),
 ];
-/// Attempts of a delivery before it has failed.
+/// The number of attempts after which a delivery has failed.
 pub const ATTEMPTS_MAX: u32 = 14;
-/// The time for which a delivery stays in the log after its last attempt.
+/// The time that a delivery stays in the log after its last attempt.
 const LOG_KEPT: Span = Span::days(30);
 
 /// The result of a post.
@@ -52,7 +84,7 @@ pub enum AttemptResult {
 }
 
 impl AttemptResult {
-    /// The delivery arrived.
+    /// Returns `true` if the receiver accepted the delivery.
     pub const fn is_success(&self) -> bool {
         matches!(self, AttemptResult::Answered(200..=299))
     }
@@ -69,7 +101,7 @@ pub struct HttpTrace {
     pub response_headers: Vec<(String, String)>,
     /// The beginning of the answer's body.
     pub response_body: String,
-    /// Something the owner should know: a local address that the rule would have refused.
+    /// A note for the owner, such as a forward to a local address that the rule would have refused.
     pub note: Option<String>,
     /// The duration in real time, independent of the service clock.
     pub took_ms: Option<u64>,
@@ -80,7 +112,7 @@ pub struct HttpTrace {
 pub enum SentHeaders {
     /// Names and values as they went over the wire.
     Kept(Vec<(String, String)>),
-    /// All that they follow from besides the delivery: they are written when somebody looks.
+    /// The inputs from which they are computed when the log is read.
     Of {
         /// The URL of the post.
         #[serde(with = "crate::shared")]
@@ -96,7 +128,7 @@ impl Default for SentHeaders {
     }
 }
 
-/// The result of a post, with its request and response if the host kept them.
+/// The result of a post, with its request and response if the host recorded them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AttemptReport {
     /// The result.
@@ -120,7 +152,7 @@ pub struct Attempt {
     pub ended_at: Timestamp,
     /// The result.
     pub result: AttemptResult,
-    /// The request and response, if they were kept.
+    /// The request and response, if they were recorded.
     pub trace: Option<Box<HttpTrace>>,
 }
 
@@ -131,7 +163,7 @@ pub enum DeliveryState {
     Waiting(Timestamp),
     /// Being posted since then.
     InFlight(Timestamp),
-    /// A receiver took it.
+    /// A receiver accepted it.
     Delivered,
     /// It used up its attempts.
     Failed,
@@ -140,10 +172,10 @@ pub enum DeliveryState {
 }
 
 impl DeliveryState {
-    /// The words in answers.
+    /// The words in answers, in the order of the variants.
     pub const WORDS: [&str; 5] = ["waiting", "in_flight", "delivered", "failed", "canceled"];
 
-    /// Its word.
+    /// The word in answers.
     pub const fn as_str(self) -> &'static str {
         DeliveryState::WORDS[match self {
             DeliveryState::Waiting(_) => 0,
@@ -189,7 +221,7 @@ pub struct Payload {
 /// One delivery.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Delivery {
-    /// Its name: the header and `id` of the body, over all retries and resends.
+    /// The delivery id in the header and the body, the same for all retries and resends.
     pub id: Uuid,
     /// The receiving endpoint.
     pub endpoint: EndpointNo,
@@ -199,12 +231,11 @@ pub struct Delivery {
     pub state: DeliveryState,
     /// The attempts so far.
     pub attempts: Vec<Attempt>,
-    /// Attempts of the schedule; a resend is none.
+    /// Attempts of the schedule, without resends.
     tries: u32,
 }
 
-/// The state of a delivery that is no longer posted because its endpoint is off: canceled, unless it was over before it
-/// was sent again.
+/// The state of a delivery whose endpoint was disabled: canceled, unless it had ended before a resend.
 fn state_without_endpoint(before_resend: Option<DeliveryState>) -> DeliveryState {
     match before_resend {
         Some(over @ (DeliveryState::Delivered | DeliveryState::Failed)) => over,
@@ -219,7 +250,7 @@ pub struct Outbox {
     log: VecDeque<Delivery>,
     dropped: u32,
     due: BTreeSet<(Timestamp, DeliveryNo)>,
-    /// Resends that wait or are in flight, and the state to return to if the attempt fails.
+    /// Resends that wait or are in flight, with the state to restore if the attempt fails.
     resends: BTreeMap<DeliveryNo, DeliveryState>,
 }
 
@@ -241,7 +272,7 @@ impl Outbox {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Takes the first delivery that is due. It is in flight until its outcome comes.
+    /// Takes the first delivery that is due. It is in flight until its result is reported.
     pub(crate) fn take_due(&mut self, now: Timestamp) -> Option<DeliveryNo> {
         let &(at, no) = self.due.first()?;
         if at > now {
@@ -255,7 +286,7 @@ impl Outbox {
         Some(no)
     }
 
-    /// An attempt has ended. Returns the endpoint if that was one failure too many and switched it off.
+    /// Records the result of an attempt. Returns the endpoint if this failure disabled it.
     pub(crate) fn on_attempt_result(
         &mut self,
         now: Timestamp,
@@ -269,7 +300,7 @@ impl Outbox {
             panic!("a delivery in flight lands exactly once: {} is {:?}", delivery.id, delivery.state)
         };
         let success = result.is_success();
-        // Most deliveries arrive at once: room for more would be the largest part of what is kept of them.
+        // Most deliveries succeed at the first attempt: capacity for more would be the largest part of their memory.
         if delivery.attempts.is_empty() {
             delivery.attempts.reserve_exact(1);
         }
@@ -286,7 +317,7 @@ impl Outbox {
         if let Some(before) = resend {
             delivery.state = before;
             if let DeliveryState::Waiting(at) = before {
-                // An attempt that came due meanwhile was waiting for this one to end.
+                // An attempt that became due meanwhile waits for this one to end.
                 let next = at.max(now);
                 delivery.state = DeliveryState::Waiting(next);
                 self.due.insert((next, no));
@@ -311,7 +342,7 @@ impl Outbox {
         Some(number)
     }
 
-    /// Cancels everything that waits for this endpoint.
+    /// Cancels all waiting deliveries to this endpoint.
     pub(crate) fn cancel_waiting(&mut self, endpoint: EndpointNo) {
         let (log, dropped, resends) = (&mut self.log, self.dropped, &mut self.resends);
         self.due.retain(|(_, no)| {
@@ -324,8 +355,8 @@ impl Outbox {
         });
     }
 
-    /// Posts a delivery again, once: if that fails, its state and its schedule are as they were. Returns `false` while it
-    /// is in flight.
+    /// Schedules one extra attempt. If it fails, state and schedule are restored. Returns `false` if the delivery is in
+    /// flight.
     pub(crate) fn resend(&mut self, now: Timestamp, no: DeliveryNo) -> bool {
         let before = self.entry(no).state;
         match before {
@@ -335,22 +366,22 @@ impl Outbox {
             }
             _ => {}
         }
-        // A resend that still waits goes out once.
+        // A second resend does not add another attempt.
         self.resends.entry(no).or_insert(before);
         self.entry(no).state = DeliveryState::Waiting(now);
         self.due.insert((now, no));
         true
     }
 
-    /// After a restart nobody knows how a post in flight ended: it is due again, under its id, unless
-    /// its endpoint was switched off meanwhile.
+    /// Requeues deliveries in flight after a restart, under their ids, because the results of their posts are unknown;
+    /// cancels those whose endpoint was disabled meanwhile.
     pub(crate) fn requeue_in_flight(&mut self, now: Timestamp, endpoints: &[Endpoint]) {
         for (place, delivery) in self.log.iter_mut().enumerate() {
             if !matches!(delivery.state, DeliveryState::InFlight(_)) {
                 continue;
             }
             let no = DeliveryNo(self.dropped + DeliveryNo::from_index(place).0);
-            // The attempt that was cut off does not count.
+            // The interrupted attempt does not count.
             delivery.tries -= u32::from(!self.resends.contains_key(&no));
             if endpoints[delivery.endpoint.index()].status == EndpointStatus::Enabled {
                 delivery.state = DeliveryState::Waiting(now);
@@ -361,12 +392,12 @@ impl Outbox {
         }
     }
 
-    /// A delivery of the log.
+    /// Returns a delivery of the log.
     pub fn get(&self, no: DeliveryNo) -> &Delivery {
         &self.log[(no.0 - self.dropped) as usize]
     }
 
-    /// The delivery with this id.
+    /// Returns the delivery with this id.
     pub fn find(&self, id: Uuid) -> Option<DeliveryNo> {
         // Ids rise with creation, so the log is its own index.
         let place = self.log.binary_search_by_key(&id, |delivery| delivery.id).ok()?;
@@ -378,8 +409,8 @@ impl Outbox {
         self.log.iter()
     }
 
-    /// Newest first: all, or those that were opened before the delivery with this id. Nothing if the log
-    /// holds no such delivery.
+    /// Returns deliveries, newest first: all, or those opened before the delivery with this id. `None` if the log
+    /// does not contain that delivery.
     pub fn before(&self, id: Option<Uuid>) -> Option<impl Iterator<Item = &Delivery>> {
         let end = match id {
             None => self.log.len(),
@@ -388,7 +419,7 @@ impl Outbox {
         Some(self.log.range(..end).rev())
     }
 
-    /// Newest first: those that were opened at this moment.
+    /// Returns the deliveries opened at this time, newest first.
     pub fn opened_at(&self, at: Timestamp) -> impl Iterator<Item = &Delivery> {
         // Time never falls, so the log is in order of it.
         let start = self.log.partition_point(|delivery| delivery.payload.created_at < at);

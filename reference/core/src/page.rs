@@ -1,4 +1,34 @@
-//! Pages of a list: newest first, and steady while new records come in (`paging.stable`).
+//! Pages of a list, newest first, and stable while records are added (`paging.stable`).
+//!
+//! A list such as `GET /v1/charges` shows the newest record first. If page 2 were cut from the list as it is when
+//! page 2 is read, a charge that was opened after page 1 would push the last record of page 1 onto page 2, and the
+//! client would read it twice. So a reading of a list has an *anchor*: the newest record when its page 1 was read.
+//! Every later page of that reading is cut from the records up to the anchor. Its total, its last page and its
+//! links are those of the moment of page 1.
+//!
+//! Records of a kind are numbered from 0 in order of creation, so an anchor is one number and needs no copy of the
+//! list. A [`Listing`] answers two questions about the numbers that match a filter: `rank` is the count of members
+//! up to an anchor, and `select` is the member in a given place. Both are index operations, so that page 1,000 of a
+//! million records costs as much as page 1. [`Page::cut`] needs nothing else.
+//!
+//! A client states the anchor in two ways. The links of a page (`next`, `prev`, …) contain it as the public id of
+//! the record, so following them is stable without any state in the service. A client that increments `page`
+//! instead sends no anchor; for it, [`PageMemory`] remembers for each key, list, filter and page size the anchor of
+//! the last page 1, for 10 minutes after the last read. Reading page 1 again begins a new reading. The memory holds
+//! at most 512 lists for a key and evicts lists of a single page first, then the least recently read; it is lost at
+//! a restart. Without an anchor, a page is cut from the list as it is now.
+//!
+//! ```
+//! use reference_core::page::{Listing, Page, PageRequest};
+//!
+//! let page_1 = Page::cut(&Listing::all(60), PageRequest { page: 1, per_page: 25 }, Listing::all(60).newest());
+//! assert_eq!((page_1.members[0], page_1.members[24]), (59, 35));
+//! // Ten records were added. Page 2 of the same reading continues where page 1 ended.
+//! let page_2 = Page::cut(&Listing::all(70), PageRequest { page: 2, per_page: 25 }, page_1.anchor);
+//! assert_eq!((page_2.members[0], page_2.total), (34, 60));
+//! ```
+//!
+//! Must not contain: query parameters, URLs or JSON (`reference-wire` has them), or a scan of the records.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -11,9 +41,9 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// Records on a page when nothing else is asked for (`paging.default_size`).
+/// The default number of records on a page (`paging.default_size`).
 pub const PER_PAGE_DEFAULT: u32 = 25;
-/// Records on a page at most (`paging.size_bounds`).
+/// The largest number of records on a page (`paging.size_bounds`).
 pub const PER_PAGE_MAX: u32 = 100;
 
 /// The members of a list, as numbers that rise with creation, without a copy of it.
@@ -35,17 +65,17 @@ impl<'a> Listing<'a> {
         Listing::All(len)
     }
 
-    /// A list that is kept elsewhere.
+    /// A borrowed list.
     pub fn sorted(members: &'a [u32]) -> Listing<'a> {
         Listing::Sorted(Cow::Borrowed(members))
     }
 
-    /// A short list made for this call.
+    /// An owned list.
     pub fn picked(members: Vec<u32>) -> Listing<'a> {
         Listing::Sorted(Cow::Owned(members))
     }
 
-    /// A list of nothing.
+    /// An empty list.
     pub fn empty() -> Listing<'a> {
         Listing::picked(Vec::new())
     }
@@ -153,26 +183,26 @@ impl Page {
 /// anchor.
 ///
 /// Bounded: the least recently read list is evicted first, lists that fit on one page before all others, and every
-/// list 10 minutes after its last read. Not kept over a restart.
+/// list 10 minutes after its last read. A restart clears it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PageMemory<List: Ord> {
-    lists: BTreeMap<List, Remembered>,
-    /// The lists in the order in which they are forgotten.
-    order: BTreeMap<Turn, List>,
-    /// The number of reads. It orders reads even if the clock stands still.
+    lists: BTreeMap<List, RememberedList>,
+    /// The lists in the order of eviction.
+    order: BTreeMap<EvictionOrder, List>,
+    /// The number of reads. It orders reads even if the clock is frozen.
     reads: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Remembered {
+struct RememberedList {
     read_at: Timestamp,
-    turn: Turn,
+    turn: EvictionOrder,
     anchor: Option<u32>,
 }
 
 /// The order of eviction: lists of one page first, then by the number of the read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Turn {
+struct EvictionOrder {
     has_pages: bool,
     read_no: u64,
 }
@@ -187,11 +217,11 @@ impl<List: Ord + Clone> PageMemory<List> {
     const KEPT: Span = Span::mins(10);
     const LISTS_MAX: usize = 512;
 
-    /// A list of so many pages was read, and this was the newest record when its page 1 was.
+    /// Stores the anchor of a list: the newest record when its page 1 was read.
     pub(crate) fn remember(&mut self, now: Timestamp, list: List, pages: u64, anchor: Option<u32>) {
         self.reads += 1;
-        let turn = Turn { has_pages: pages > 1, read_no: self.reads };
-        let remembered = Remembered { read_at: now, turn, anchor };
+        let turn = EvictionOrder { has_pages: pages > 1, read_no: self.reads };
+        let remembered = RememberedList { read_at: now, turn, anchor };
         self.order.insert(turn, list.clone());
         if let Some(earlier) = self.lists.insert(list, remembered) {
             self.order.remove(&earlier.turn);
@@ -279,10 +309,10 @@ mod tests {
     }
 
     #[test]
-    fn the_list_that_was_read_least_recently_is_forgotten_first() {
+    fn the_least_recently_read_list_is_evicted_first() {
         let most = u32::try_from(PageMemory::<u32>::LISTS_MAX).expect("some hundred");
         let mut memory = PageMemory::default();
-        // The clock stands still.
+        // The clock is frozen.
         let now = Timestamp(0);
         for list in 0..most {
             memory.remember(now, list, 2, Some(list));
@@ -292,7 +322,7 @@ mod tests {
         assert_eq!(memory.recall(now, &0), Some(Some(7)), "read again");
         assert_eq!(memory.recall(now, &1), None, "the least recently read");
         memory.remember(now, most + 1, 1, None);
-        assert_eq!(memory.recall(now, &(most + 1)), None, "a list of one page takes nobody's place");
+        assert_eq!(memory.recall(now, &(most + 1)), None, "a list of one page evicts no other");
         assert_eq!(memory.recall(now, &2), Some(Some(2)));
         assert_eq!((memory.lists.len(), memory.order.len()), (512, 512));
     }

@@ -1,7 +1,5 @@
-//! The service: the only place that changes anything.
-//!
-//! Every input first lets everything happen in the books that it reaches and that was due by then, so an expiry comes
-//! before a sighting of the same microsecond. Inputs never carry a `now` that falls.
+//! [`Service`]: the inputs and outputs of the state machine. The crate documentation explains its rules of time.
+//! Must not contain: rules about charges, invoices or deliveries; they are methods of `Book`.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +34,7 @@ pub struct ServiceConfig {
     pub dialect: Dialect,
     /// The base address of hosted pages, without a slash at the end.
     pub public_url: String,
-    /// Requests per minute and key; nothing for no limit.
+    /// Requests per minute and key; `None` for no limit.
     pub rate_limit: Option<u32>,
     /// Wallets of new accounts that many services share; from the seed if there is none.
     #[serde(skip)]
@@ -57,7 +55,7 @@ pub struct Service {
     now: Timestamp,
 }
 
-/// A key that was let in.
+/// An admitted request.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Admission {
     /// The caller.
@@ -66,7 +64,7 @@ pub struct Admission {
     pub quota: Option<Quota>,
 }
 
-/// A key's place in its limit.
+/// The use of a key's rate limit.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Quota {
     /// Requests per minute.
@@ -88,7 +86,7 @@ impl Service {
         }
     }
 
-    /// Becomes whole again, where only what can't be found out was kept; with what the host has of its own.
+    /// Rebuilds the indexes of a restored service, and sets the configuration that belongs to the host.
     pub fn resume(&mut self, public_url: String, wallet_cache: Option<WalletCache>) {
         self.config = ServiceConfig { public_url, wallet_cache, ..self.config.clone() };
         self.accounts.iter_mut().for_each(Account::index);
@@ -242,8 +240,8 @@ impl Service {
         }
     }
 
-    /// The account owner looks at a book in the dashboard: the calls of the API that only read, without a
-    /// key. No place in a list is remembered, so a later page is steady by its anchor only.
+    /// Answers a reading call of the account owner in the dashboard, without a key. No anchor is remembered, so later
+    /// pages are stable by their explicit anchor only.
     ///
     /// # Errors
     ///
@@ -290,7 +288,7 @@ impl Service {
         }
     }
 
-    /// A customer opens or uses a hosted page. Its code says which book it belongs to.
+    /// A customer opens or uses a hosted page. Its code selects the book.
     ///
     /// # Errors
     ///
@@ -339,7 +337,9 @@ impl Service {
     /// several payments to one charge.
     pub fn on_sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
         self.on_tick(now);
-        sightings.iter().for_each(|it| self.heights.raise(it.mode, it.asset, it.height));
+        sightings
+            .iter()
+            .for_each(|sighting| self.heights.raise(sighting.mode, sighting.asset, sighting.height));
         for account in AccountNo::first(self.accounts.len()) {
             for mode in Mode::ALL {
                 let (book, context) = self.open_book(now, account, mode);
@@ -358,7 +358,7 @@ impl Service {
         &self.heights
     }
 
-    /// A webhook post came back.
+    /// Records the result of a webhook post.
     pub fn on_attempt_result(
         &mut self,
         now: Timestamp,
@@ -371,20 +371,20 @@ impl Service {
         self.open_book(now, account, mode).0.on_attempt_result(now, delivery, report.into());
     }
 
-    /// The market moved, or fell silent about a pair.
+    /// Sets the rate of a pair; `None` if there is none.
     pub fn on_rate(&mut self, now: Timestamp, asset: Asset, currency: Currency, rate: Option<Rate>) {
         // What was due by then does not depend on rates.
         self.begin(now);
         self.exchange.set(asset, currency, rate);
     }
 
-    /// A timer is due.
+    /// Lets everything happen that is due by `now`.
     pub fn on_tick(&mut self, now: Timestamp) {
         self.on_tick_in_part(now, u32::MAX);
     }
 
-    /// A timer is due, and a host wants to serve others before all of it is done: stops after so much work, of which every
-    /// lock that ends and every endpoint that is told of it is one. Says how much it was. While
+    /// As [`on_tick`](Service::on_tick), in parts, so that a host can serve requests in between: stops after `work_max`
+    /// units, one for every lock that ends and every endpoint that is notified. Returns the work done. While
     /// [`next_tick`](Service::next_tick) is not later than `now` there is more to do.
     pub fn on_tick_in_part(&mut self, now: Timestamp, work_max: u32) -> u32 {
         self.begin(now);
@@ -557,7 +557,7 @@ impl Service {
         Ok(CommandResult::Nothing)
     }
 
-    /// Another book uses, or used, this wallet: its addresses would be shared, or tell of the other mode.
+    /// Returns `true` if another book uses, or used, this wallet: its addresses would be shared, or reveal the other mode.
     fn is_wallet_elsewhere(&self, account: AccountNo, mode: Mode, wallet: &Wallet) -> bool {
         self.books().any(|(a, m, book)| (a, m) != (account, mode) && book.knows_wallet(wallet))
     }

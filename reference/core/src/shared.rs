@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 /// The representation of a value in a stored state.
 #[derive(Serialize, Deserialize)]
-enum Place<T> {
+enum SharedSlot<T> {
     /// The value has one owner.
     Alone(T),
     /// It is held again later, under the next number.
@@ -97,10 +97,10 @@ fn write<T: Serialize + ?Sized, S: Serializer>(
         written.as_ref().filter(|_| holders > 1).map(|written| written.get(&address).copied())
     });
     match number {
-        None => Place::Alone(value).serialize(serializer),
-        Some(Some(number)) => Place::<&T>::Again(number).serialize(serializer),
+        None => SharedSlot::Alone(value).serialize(serializer),
+        Some(Some(number)) => SharedSlot::<&T>::Again(number).serialize(serializer),
         Some(None) => {
-            let done = Place::First(value).serialize(serializer)?;
+            let done = SharedSlot::First(value).serialize(serializer)?;
             WRITTEN.with_borrow_mut(|written| {
                 let written = written.as_mut().expect("a state is written by one call");
                 let number = u32::try_from(written.len()).expect("fewer than 2^32 values");
@@ -115,14 +115,14 @@ fn read<'de, T: Deserialize<'de>, A: Clone + 'static, D: Deserializer<'de>>(
     deserializer: D,
     hold: impl FnOnce(T) -> A,
 ) -> Result<A, D::Error> {
-    match Place::<T>::deserialize(deserializer)? {
-        Place::Alone(value) => Ok(hold(value)),
-        Place::First(value) => {
+    match SharedSlot::<T>::deserialize(deserializer)? {
+        SharedSlot::Alone(value) => Ok(hold(value)),
+        SharedSlot::First(value) => {
             let held = hold(value);
             READ.with_borrow_mut(|read| read.push(Box::new(held.clone())));
             Ok(held)
         }
-        Place::Again(number) => READ.with_borrow(|read| {
+        SharedSlot::Again(number) => READ.with_borrow(|read| {
             let held = read.get(number as usize).and_then(|held| held.downcast_ref::<A>());
             held.cloned().ok_or_else(|| D::Error::custom("a value that was not written before"))
         }),

@@ -21,7 +21,7 @@ pub struct Sighting {
     pub amount: Coin,
     /// The depth, or the reason for the transfer's absence.
     pub depth: Depth,
-    /// The height of the chain when the watcher looked.
+    /// The height of the chain at the time of the report.
     pub height: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The signature of deliveries and its verification (`open.delivery.signature`).
 //!
 //! `v1` is the lower-case hexadecimal HMAC-SHA256 of `<t>.<raw body>`, keyed with the secret's whole text. Each
-//! attempt is signed anew with its own time, by the host that posts it.
+//! attempt is signed with its own time, by the host that posts it.
 
 use std::fmt;
 
@@ -12,17 +12,17 @@ use subtle::ConstantTimeEq;
 /// The largest difference between a delivery's time and the receiver's clock, in seconds.
 pub const TOLERANCE_SECS: u64 = 300;
 
-/// A secret that was read in once, for many signatures.
+/// A signing secret with its prepared HMAC state.
 #[derive(Clone)]
 pub struct Signer(Hmac<Sha256>);
 
 impl Signer {
-    /// Reads a secret in.
+    /// Prepares a secret.
     pub fn new(secret: &str) -> Signer {
         Signer(Hmac::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length"))
     }
 
-    /// The value of the signature header: `t=<unix seconds>,v1=<hex>`.
+    /// Returns the value of the signature header: `t=<unix seconds>,v1=<hex>`.
     pub fn sign(&self, unix_secs: u64, body: &[u8]) -> String {
         let time = unix_secs.to_string();
         format!("t={time},v1={}", hex::encode(self.mac(time.as_bytes(), body)))
@@ -42,9 +42,9 @@ impl Signer {
 pub enum SignatureError {
     /// The header is not `t=<unix seconds>,v1=<64 hexadecimal digits>`.
     Form,
-    /// The time is too far from the receiver's clock: an old delivery may be played back.
+    /// The time is too far from the receiver's clock: a captured delivery may be replayed.
     Stale {
-        /// Seconds between the two.
+        /// The difference in seconds.
         off_by_secs: u64,
     },
     /// No `v1` of the header fits this body and secret.
@@ -74,7 +74,7 @@ impl std::error::Error for SignatureError {}
 
 /// Verifies that `header` signs this raw `body` with `secret`, at about `now_unix_secs`.
 ///
-/// Several `v1` parts may stand in the header; one that fits is enough. Compares in constant time.
+/// The header may contain several `v1` parts; one match is enough. Compares in constant time.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! Order statistics over objects that are only ever added, each in one of a few classes that may change.
 //!
-//! Lists and filters ask two things: how many members there are up to an anchor (rank), and which
-//! member stands at a place (select). Both cost the same at a thousand and at ten million members:
+//! Lists and filters need two operations: the number of members up to an anchor (rank), and the
+//! member at a position (select). Both cost the same at a thousand and at ten million members:
 //! a bit per member and class, and Fenwick trees over the words.
 
 /// Members numbered by rising `u32`, each in one of `CLASSES` classes.

@@ -2,7 +2,7 @@
 
 use std::sync::{
     LazyLock,
-    atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
 };
 
 use tokio::{sync::Notify, time::Instant};
@@ -22,10 +22,12 @@ pub(crate) struct Activity {
     moved_at: AtomicU64,
     /// Since when the server has been waiting for the rest of a handshake, a head or a body, in milliseconds.
     awaited_since: AtomicU64,
-    leave: Notify,
-    /// Notified when the connection is to be closed, whatever it does.
-    cut: Notify,
-    /// The turns when it was last asked to close.
+    /// Notified when the connection is asked to close, by eviction or at once: a connection polls it at every wake, so one is
+    /// enough for both.
+    close: Notify,
+    /// The connection is to close at once, whatever it does.
+    is_cut: AtomicBool,
+    /// The turns when it was last asked to close by eviction.
     asked: AtomicU32,
 }
 
@@ -44,8 +46,8 @@ impl Activity {
             turns: AtomicU32::new(0),
             moved_at: AtomicU64::new(now),
             awaited_since: AtomicU64::new(now),
-            leave: Notify::new(),
-            cut: Notify::new(),
+            close: Notify::new(),
+            is_cut: AtomicBool::new(false),
             asked: AtomicU32::new(0),
         }
     }
@@ -88,27 +90,25 @@ impl Activity {
         is_idle.then(|| Idleness { rank: 1, since: self.moved_at.load(Relaxed) })
     }
 
-    /// Asks it to close in favour of another one.
-    pub(crate) fn ask_to_leave(&self) {
+    /// Asks it to close in favour of another one, unless a request comes meanwhile.
+    pub(crate) fn evict(&self) {
         self.asked.store(self.turns(), Relaxed);
-        self.leave.notify_one();
+        self.close.notify_one();
     }
 
-    /// It is closed, even in the middle of an answer.
+    /// Asks it to close at once, even in the middle of an answer.
     pub(crate) fn cut_off(&self) {
-        self.cut.notify_one();
+        self.is_cut.store(true, Relaxed);
+        self.close.notify_one();
     }
 
-    /// Ends when the connection is to be closed.
-    pub(crate) async fn told_to_go(&self) {
-        self.cut.notified().await;
-    }
-
-    /// Ends when it is to close in favour of another one. A request that came meanwhile is answered.
-    pub(crate) async fn evicted(&self) {
+    /// Ends when the connection is to close.
+    pub(crate) async fn closing(&self) {
         loop {
-            self.leave.notified().await;
-            if self.turns() == self.asked.load(Relaxed) && self.idleness(Instant::now()).is_some() {
+            self.close.notified().await;
+            let is_quiet =
+                || self.turns() == self.asked.load(Relaxed) && self.idleness(Instant::now()).is_some();
+            if self.is_cut.load(Relaxed) || is_quiet() {
                 return;
             }
         }

@@ -135,6 +135,11 @@ impl Addresses {
         Addresses { url: format!("{}{path}", self.url), world: path, ..self.clone() }
     }
 
+    /// Returns the id of the world; `None` for the first one of the server.
+    pub(crate) fn world_id(&self) -> Option<&str> {
+        self.world.strip_prefix("/w/")
+    }
+
     /// The address to give to people.
     pub(crate) fn url(&self) -> &str {
         &self.url

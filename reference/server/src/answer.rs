@@ -19,6 +19,9 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::host::Broken;
 
+/// The media type of scenario files.
+pub(crate) const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
+
 /// The response of a connection.
 pub(crate) type Answer = http::Response<Content>;
 

@@ -73,7 +73,7 @@ impl Clock {
         }
     }
 
-    /// What the time of day is now, if it was set back since it was `wall_then` and the clock follows it.
+    /// Returns the time of day, if it was set back since it was `wall_then` and the clock follows it.
     pub(crate) fn set_back(kind: ClockKind, wall_then: u64) -> Option<Timestamp> {
         let now = time_of_day();
         (kind == ClockKind::Wall && Timestamp(wall_then) > now.plus(SET_BACK_MIN)).then_some(now)

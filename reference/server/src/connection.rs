@@ -57,9 +57,8 @@ pub(crate) async fn serve<S>(
         biased;
         // What can go wrong here is the client's: it went away, or spoke no HTTP and has been told so.
         _ = &mut connection => {}
-        // Others need the room that its answer takes.
-        () = activity.told_to_go() => {}
-        () = activity.evicted() => {}
+        // Others need its place, or the room that its answer takes.
+        () = activity.closing() => {}
     }
 }
 

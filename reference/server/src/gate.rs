@@ -1,4 +1,4 @@
-//! Who may use `/sandbox`: this machine, or who knows the token, and never a page of somebody else.
+//! Access to `/sandbox`: loopback, or a caller with the token, and never a page of another origin.
 //!
 //! A browser on this machine is on loopback too, whatever page it shows. So `Host` must be a name of ours
 //! (a foreign name may have been made to point here), `Origin`, if there is one, must be ours, a body must be JSON (which

@@ -24,7 +24,7 @@ use reference_core::{error::ApiError, id::AccountNo, outbox::AttemptReport, time
 use reference_wire::{Request, Response};
 use simulator::{
     api::WorldEventKind,
-    sandbox::{Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress},
+    sandbox::{Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress, Sandbox},
 };
 use tokio::sync::{Notify, mpsc::UnboundedSender, watch};
 
@@ -266,6 +266,23 @@ impl Host {
         let response = self.answer(Some(admitted.account()), request, ask).await?;
         self.acts.note(self.shown(), request, &response);
         Ok(response)
+    }
+
+    /// Reads the world at the present time. `None` if it can't be read: the disk failed, or it has no sandbox.
+    pub(crate) async fn read<T>(&self, view: impl Fn(&Sandbox) -> T) -> Result<Option<T>, Broken> {
+        for is_first in [true, false] {
+            let stepped = self.step(Effect::Reads, |world, now| {
+                world.advance_to(now);
+                world.sandbox().map(&view)
+            })?;
+            match stepped {
+                Ok((seen, ticket)) if self.is_settled(ticket).await => return Ok(seen),
+                // What was read may be lost. It is read again in the world that the disk has.
+                _ if is_first => Box::pin(self.until_readable()).await,
+                _ => {}
+            }
+        }
+        Ok(None)
     }
 
     async fn answer(

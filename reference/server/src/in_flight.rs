@@ -28,11 +28,16 @@ const CLOSING: Duration = Duration::from_millis(500);
 /// Room for the answers that are on their way.
 pub(crate) struct InFlight {
     most: usize,
-    held: Arc<Mutex<HeldAnswers>>,
-    /// Rings when an answer gives its room back.
-    freed: Arc<Notify>,
+    room: Arc<Room>,
     /// One answer at a time waits, because it takes memory meanwhile.
     turn: Semaphore,
+}
+
+#[derive(Default)]
+struct Room {
+    held: Mutex<HeldAnswers>,
+    /// Notified when an answer gives its room back to one that waits.
+    freed: Notify,
 }
 
 /// The answers on their way, in the order in which they began.
@@ -40,7 +45,9 @@ pub(crate) struct InFlight {
 struct HeldAnswers {
     answers: BTreeMap<u64, HeldAnswer>,
     begun: u64,
-    /// Bytes that the answer that waits will take.
+    /// The sum of their bytes.
+    taken: usize,
+    /// Bytes that the answer that waits will take; 0 if none waits.
     promised: usize,
 }
 
@@ -55,8 +62,7 @@ struct HeldAnswer {
 struct HeldBytes {
     bytes: Bytes,
     number: u64,
-    held: Arc<Mutex<HeldAnswers>>,
-    freed: Arc<Notify>,
+    room: Arc<Room>,
 }
 
 impl AsRef<[u8]> for HeldBytes {
@@ -67,15 +73,20 @@ impl AsRef<[u8]> for HeldBytes {
 
 impl Drop for HeldBytes {
     fn drop(&mut self) {
-        lock(&self.held).answers.remove(&self.number);
-        self.freed.notify_waiters();
+        let mut held = self.room.held();
+        held.remove(self.number);
+        let is_awaited = held.promised > 0;
+        drop(held);
+        if is_awaited {
+            self.room.freed.notify_waiters();
+        }
     }
 }
 
 impl InFlight {
     /// Room for so many bytes.
     pub(crate) fn new(bytes: usize) -> InFlight {
-        InFlight { most: bytes, held: Arc::default(), freed: Arc::default(), turn: Semaphore::new(1) }
+        InFlight { most: bytes, room: Arc::default(), turn: Semaphore::new(1) }
     }
 
     /// The same bytes, counted until the last of them is gone; `None` if there is no room for them. Bytes that would
@@ -89,43 +100,36 @@ impl InFlight {
             Some(number) => number,
             None => Box::pin(self.displace(needed, activity)).await?,
         };
-        let (held, freed) = (Arc::clone(&self.held), Arc::clone(&self.freed));
-        Some(Bytes::from_owner(HeldBytes { bytes, number, held, freed }))
+        Some(Bytes::from_owner(HeldBytes { bytes, number, room: Arc::clone(&self.room) }))
     }
 
     /// The number of a place for so many bytes, if there is room that nobody was promised.
     fn take(&self, needed: usize, activity: &Arc<Activity>) -> Option<u64> {
-        let mut held = lock(&self.held);
-        if held.taken() + held.promised + needed > self.most {
+        let mut held = self.room.held();
+        if held.taken + held.promised + needed > self.most {
             return None;
         }
-        let number = held.begun;
-        held.begun += 1;
-        held.answers.insert(
-            number,
-            HeldAnswer { bytes: needed, since: Instant::now(), activity: Arc::clone(activity) },
-        );
-        Some(number)
+        Some(held.insert(needed, activity))
     }
 
     /// Closes slow connections and takes their place.
     async fn displace(&self, needed: usize, activity: &Arc<Activity>) -> Option<u64> {
         let _turn = self.turn.try_acquire().ok()?;
         let promise = {
-            let mut held = lock(&self.held);
-            let missing = (held.taken() + needed).saturating_sub(self.most);
+            let mut held = self.room.held();
+            let missing = (held.taken + needed).saturating_sub(self.most);
             if !held.make_room(missing) {
                 return None;
             }
             held.promised = needed;
-            Promise(&self.held)
+            Promise(&self.room)
         };
         let room = async {
             loop {
                 // Listening begins before the look, so that no end falls between the two.
-                let mut freed = pin!(self.freed.notified());
+                let mut freed = pin!(self.room.freed.notified());
                 freed.as_mut().enable();
-                if lock(&self.held).taken() + needed <= self.most {
+                if self.room.held().taken + needed <= self.most {
                     return;
                 }
                 freed.await;
@@ -138,17 +142,29 @@ impl InFlight {
 }
 
 /// Room that others do not get until this is dropped.
-struct Promise<'a>(&'a Mutex<HeldAnswers>);
+struct Promise<'a>(&'a Room);
 
 impl Drop for Promise<'_> {
     fn drop(&mut self) {
-        lock(self.0).promised = 0;
+        self.0.held().promised = 0;
     }
 }
 
 impl HeldAnswers {
-    fn taken(&self) -> usize {
-        self.answers.values().map(|place| place.bytes).sum()
+    /// Adds an answer, and returns its number.
+    fn insert(&mut self, bytes: usize, activity: &Arc<Activity>) -> u64 {
+        let number = self.begun;
+        self.begun += 1;
+        self.taken += bytes;
+        let since = Instant::now();
+        self.answers.insert(number, HeldAnswer { bytes, since, activity: Arc::clone(activity) });
+        number
+    }
+
+    fn remove(&mut self, number: u64) {
+        if let Some(gone) = self.answers.remove(&number) {
+            self.taken -= gone.bytes;
+        }
     }
 
     /// Closes connections that are slow, the slowest first, if so many bytes become free by it. Says whether they do.
@@ -169,9 +185,11 @@ impl HeldAnswers {
     }
 }
 
-fn lock(held: &Mutex<HeldAnswers>) -> MutexGuard<'_, HeldAnswers> {
-    // Nothing that can panic happens under the lock.
-    held.lock().unwrap_or_else(PoisonError::into_inner)
+impl Room {
+    fn held(&self) -> MutexGuard<'_, HeldAnswers> {
+        // Nothing that can panic happens under the lock.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
@@ -216,7 +234,7 @@ mod tests {
             let activity = Arc::new(Activity::new());
             let answer = room.hold(bytes(PLACE), &activity).await.expect("there is room");
             four.push(tokio::spawn(async move {
-                activity.told_to_go().await;
+                activity.closing().await;
                 drop(answer);
             }));
             tokio::time::advance(Duration::from_secs(1)).await;

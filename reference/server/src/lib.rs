@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! server ── listen ── connection ── router ─┬── pages ──┐
-//!           seats     hyper, time   routes  ├── mcp ────┼── backend ── host ── World: respond, advance_to, …
+//!           slots     hyper, time   routes  ├── mcp ────┼── backend ── host ── World: respond, advance_to, …
 //!                     limits          │     └── gate    │              │
 //!                                     │                 │              ├── clock   reads the system's clock
 //!                                   worlds              │              └── sender  posts deliveries
@@ -23,6 +23,7 @@ mod answer;
 mod backend;
 mod body;
 mod clock;
+mod compression;
 mod config;
 mod connection;
 mod descriptors;

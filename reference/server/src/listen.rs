@@ -56,7 +56,7 @@ pub(crate) async fn accept(
                 None => Some(TlsOrPlain::Plain(stream)),
                 Some(acceptor) => tokio::select! {
                     opened = tls::open(acceptor, stream, router.backend.bounds.head_time) => opened,
-                    () = activity.evicted() => None,
+                    () = activity.closing() => None,
                 },
             };
             match opened {
@@ -103,7 +103,7 @@ impl ConnectionSlots {
             let now = Instant::now();
             let idle = self.taken.iter().filter_map(|activity| Some((activity.idleness(now)?, activity)));
             if let Some((_, first)) = idle.min_by_key(|(idleness, _)| *idleness) {
-                first.ask_to_leave();
+                first.evict();
             }
             if let Ok(slot) = timeout(PATIENCE, Arc::clone(&self.free).acquire_owned()).await {
                 break slot.expect("the semaphore is never closed");

@@ -180,7 +180,7 @@ impl Local {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` with the answer of the sandbox, JSON with a `message`, if that is not 200; another kind if the
+    /// `InvalidInput` with the answer of the sandbox, JSON with a `message`, if its status is not 2xx; another kind if the
     /// server met a bug of its own.
     pub fn sandbox(&self, call: &str, body: &str) -> io::Result<String> {
         ask_sandbox(&self.runtime, self.worlds.first(), call, body)
@@ -280,7 +280,10 @@ fn ask_sandbox(runtime: &Handle, backend: &Arc<Backend>, call: &str, body: &str)
     });
     let response = told.recv().map_err(|_| broken())?.map_err(|_| broken())?;
     let text = String::from_utf8(response.body.into()).map_err(io::Error::other)?;
-    if response.status == 200 { Ok(text) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, text)) }
+    match response.status {
+        200..=299 => Ok(text),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, text)),
+    }
 }
 
 fn broken() -> io::Error {

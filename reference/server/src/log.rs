@@ -1,5 +1,5 @@
-//! What goes on: one entry for each request and for each thing that happens in the world. The last requests to the API
-//! are kept for the dashboard.
+//! The log: one entry for each request and for each event of the world. The last requests to the API are stored for
+//! the dashboard.
 //!
 //! Keys and the sandbox token are cut out before a target or a message is kept or passed on; headers and bodies are shown
 //! through [`RequestLog::redacted`].
@@ -14,8 +14,8 @@ use std::{
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, Method, StatusCode,
-    header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RETRY_AFTER, USER_AGENT},
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
+    header::{ACCEPT, ALLOW, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RETRY_AFTER, USER_AGENT},
     request::Parts,
 };
 use reference_core::{dialect::Dialect, mode::Mode, time::Timestamp};
@@ -34,8 +34,12 @@ const HEADERS_ROOM: usize = 256;
 /// Characters that are shown of a key, at its end.
 const KEY_TAIL: usize = 4;
 /// Headers without a constant of their own that are kept.
-const OTHER_HEADERS: [&str; 4] =
-    ["idempotency-key", "idempotent-replayed", "x-ratelimit-limit", "x-ratelimit-remaining"];
+static OTHER_HEADERS: [HeaderName; 4] = [
+    HeaderName::from_static("idempotency-key"),
+    HeaderName::from_static("idempotent-replayed"),
+    HeaderName::from_static("x-ratelimit-limit"),
+    HeaderName::from_static("x-ratelimit-remaining"),
+];
 
 /// Something that went on.
 #[derive(Clone, Debug)]
@@ -99,9 +103,9 @@ impl RequestRecord {
 
 /// Returns `true` if a header is kept, of requests and responses.
 fn is_kept(name: &HeaderName) -> bool {
-    // Most are known by a number. The others cost a comparison of texts each.
+    // Most are known by a number, and so are those that are not kept: texts are compared with texts only.
     matches!(*name, ACCEPT | ALLOW | CONTENT_LENGTH | CONTENT_TYPE | LOCATION | RETRY_AFTER | USER_AGENT)
-        || OTHER_HEADERS.contains(&name.as_str())
+        || OTHER_HEADERS.contains(name)
 }
 
 impl Half {
@@ -204,6 +208,8 @@ struct Kept {
 /// A request that was answered.
 pub(crate) struct Exchange<'a> {
     pub(crate) head: &'a Parts,
+    /// The first `Authorization` header.
+    pub(crate) authorization: Option<&'a HeaderValue>,
     /// As the service knows it: without the public prefix.
     pub(crate) path: &'a str,
     pub(crate) body: &'a Bytes,
@@ -237,33 +243,43 @@ impl RequestLog {
         if !is_wanted {
             return;
         }
-        let mut record = if is_api { self.make_room() } else { Arc::default() };
-        self.fill(Arc::make_mut(&mut record), exchange, is_api);
+        let (n, mut record) = if is_api { self.make_room() } else { (0, Arc::default()) };
+        let filled = Arc::make_mut(&mut record);
+        filled.n = n;
+        self.fill(filled, exchange, is_api);
         if is_api {
-            let mut kept = self.kept();
-            kept.count += 1;
-            Arc::make_mut(&mut record).n = kept.count;
-            kept.bytes += record.held_bytes();
-            kept.last.push_back(Arc::clone(&record));
-            self.memory.set(kept.bytes);
+            self.insert(Arc::clone(&record));
         }
         if let Some(sink) = &self.sink {
             sink.tell(LogEntry::Request(record));
         }
     }
 
-    /// Lets go of the oldest where as many are kept as may be. The next takes its place and what was allocated for it, or a copy
-    /// if somebody looks at it just then.
-    fn make_room(&self) -> Arc<RequestRecord> {
+    /// Counts a request, and removes the oldest where as many are kept as may be. The next takes its place and what was allocated
+    /// for it, or a copy if a reader has it just then.
+    fn make_room(&self) -> (u64, Arc<RequestRecord>) {
         let (mut kept, mut gone) = (self.kept(), None);
+        kept.count += 1;
         while kept.last.len() >= self.most
             && let Some(oldest) = kept.last.pop_front()
         {
             kept.bytes -= oldest.held_bytes();
             gone = Some(oldest);
         }
+        let n = kept.count;
         drop(kept);
-        gone.unwrap_or_default()
+        (n, gone.unwrap_or_default())
+    }
+
+    /// Keeps a record in the order of the numbers: a request with a later one may have been faster.
+    fn insert(&self, record: Arc<RequestRecord>) {
+        let bytes = record.held_bytes();
+        let mut kept = self.kept();
+        let place =
+            kept.last.iter().rposition(|earlier| earlier.n < record.n).map_or(0, |earlier| earlier + 1);
+        kept.last.insert(place, record);
+        kept.bytes += bytes;
+        self.memory.set(kept.bytes);
     }
 
     /// Takes the place of an earlier record, all but its number.
@@ -288,12 +304,13 @@ impl RequestLog {
         target.shrink_to(TEXT_BYTES_KEPT);
 
         let earlier = key.take();
-        *mode = self.key_in(&exchange.head.headers).map(|(start, tail)| {
-            let text = key.insert(earlier.unwrap_or_default());
-            text.clear();
-            text.extend([&start.text, "…", tail]);
-            start.mode
-        });
+        *mode =
+            exchange.authorization.and_then(|shown| self.key_in(shown.as_bytes())).map(|(start, tail)| {
+                let text = key.insert(earlier.unwrap_or_default());
+                text.clear();
+                text.extend([&start.text, "…", tail]);
+                start.mode
+            });
 
         *message = None;
         if *status >= 400
@@ -308,14 +325,16 @@ impl RequestLog {
         answer.keep(exchange.headers, shown(exchange.said));
     }
 
-    /// Returns the start of a request's key, and the part of its end that may be shown.
-    fn key_in<'h>(&self, headers: &'h HeaderMap) -> Option<(&KeyStart, &'h str)> {
-        let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
-        let secret = value.get(..7).filter(|it| it.eq_ignore_ascii_case("bearer ")).map(|_| &value[7..])?;
-        let start = self.key_starts.iter().find(|start| secret.starts_with(&start.text))?;
+    /// Returns the start of the key in an `Authorization` header, and the part of its end that may be shown.
+    fn key_in<'h>(&self, authorization: &'h [u8]) -> Option<(&KeyStart, &'h str)> {
+        let (scheme, secret) = authorization.split_at_checked("Bearer ".len())?;
+        let is_bearer = scheme.eq_ignore_ascii_case(b"Bearer ");
+        let start =
+            self.key_starts.iter().find(|start| is_bearer && secret.starts_with(start.text.as_bytes()))?;
         let rest = &secret[start.text.len()..];
         let tail = rest.len().checked_sub(KEY_TAIL).filter(|from| *from >= 2 * KEY_TAIL);
-        Some((start, tail.and_then(|from| rest.get(from..)).unwrap_or_default()))
+        let tail = tail.and_then(|from| std::str::from_utf8(&rest[from..]).ok());
+        Some((start, tail.unwrap_or_default()))
     }
 
     /// The text without keys and the sandbox token.
@@ -369,6 +388,7 @@ mod tests {
         log.note(&Exchange {
             path: head.uri.path(),
             head: &head,
+            authorization: head.headers.get("authorization"),
             body: &Bytes::copy_from_slice(body.as_bytes()),
             status: StatusCode::from_u16(answer.0).expect("a status"),
             headers: &HeaderMap::new(),
@@ -439,6 +459,17 @@ mod tests {
             assert_eq!((Arc::as_ptr(&used), used.n), (place, 2));
             assert_eq!(format!("{:?}", RequestRecord { n: 1, ..(*used).clone() }), format!("{fresh:?}"));
         }
+    }
+
+    #[test]
+    fn requests_are_kept_in_the_order_of_their_numbers() {
+        let log = log();
+        let [(first, _), (second, _), (third, _)] = [log.make_room(), log.make_room(), log.make_room()];
+        for n in [second, third, first] {
+            log.insert(Arc::new(RequestRecord { n, ..RequestRecord::default() }));
+        }
+        let numbers: Vec<_> = log.newest().iter().map(|record| record.n).collect();
+        assert_eq!(numbers, [3, 2, 1]);
     }
 
     #[test]

@@ -1,181 +1,247 @@
-//! The server's metrics in the text format of Prometheus, always in the same order.
+//! The server's metrics in the OpenMetrics text format, which Prometheus reads.
+//!
+//! [`Metrics`] counts requests, connections and delivery attempts since the start; [`Metrics::page`] adds the figures of the
+//! moment. A page lists its metrics always in the same order.
 
-use std::{
-    fmt::Write,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-};
+use std::{fmt, time::Duration};
 
 use http::StatusCode;
-use reference_core::time::Timestamp;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric, text},
+    metrics::{
+        MetricType,
+        counter::{ConstCounter, Counter},
+        gauge::ConstGauge,
+        histogram::Histogram,
+    },
+    registry::{Registry, Unit},
+};
+use reference_core::{outbox::AttemptResult, time::Timestamp};
 
-use crate::worlds::Census;
+/// Upper bounds of the buckets of request latencies, in seconds.
+const REQUEST_BUCKETS: [f64; 9] = [0.000_1, 0.000_25, 0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0];
+/// Upper bounds of the buckets of delivery attempts, in seconds. An attempt ends after 15 s.
+const ATTEMPT_BUCKETS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 15.0];
 
-/// Counts since the start. They order nothing, so relaxed is enough.
-#[derive(Debug, Default)]
+/// Counters since the start, shared by all worlds of a server.
+#[derive(Debug)]
 pub(crate) struct Metrics {
-    /// Answers by the first digit of their status, from 1 to 5.
-    answers: [AtomicU64; 5],
-    opened: AtomicU64,
-    closed: AtomicU64,
+    requests: Labelled<5>,
+    request_seconds: Histogram,
+    opened: Counter,
+    closed: Counter,
+    attempts: Labelled<7>,
+    attempt_seconds: Histogram,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics {
+            requests: Labelled {
+                name: "http_requests",
+                help: "Requests answered, by class of status.",
+                label: "class",
+                counters: ["1xx", "2xx", "3xx", "4xx", "5xx"].map(|class| (class, Counter::default())),
+            },
+            request_seconds: Histogram::new(REQUEST_BUCKETS),
+            opened: Counter::default(),
+            closed: Counter::default(),
+            attempts: Labelled {
+                name: "delivery_attempts",
+                help: "Webhook delivery attempts that left the server, by result.",
+                label: "result",
+                counters: ["2xx", "3xx", "4xx", "5xx", "unreachable", "timed_out", "refused"]
+                    .map(|result| (result, Counter::default())),
+            },
+            attempt_seconds: Histogram::new(ATTEMPT_BUCKETS),
+        }
+    }
 }
 
 impl Metrics {
-    pub(crate) fn on_answer(&self, status: StatusCode) {
-        if let Some(count) = self.answers.get(usize::from(status.as_u16() / 100).wrapping_sub(1)) {
-            count.fetch_add(1, Relaxed);
-        }
+    /// Counts a response and the time that it took to make.
+    pub(crate) fn on_answer(&self, status: StatusCode, took: Duration) {
+        self.requests.count(class(status.as_u16()));
+        self.request_seconds.observe(took.as_secs_f64());
     }
 
+    /// Counts an accepted connection.
     pub(crate) fn on_open(&self) {
-        self.opened.fetch_add(1, Relaxed);
+        self.opened.inc();
     }
 
+    /// Counts a closed connection.
     pub(crate) fn on_close(&self) {
-        self.closed.fetch_add(1, Relaxed);
+        self.closed.inc();
     }
 
-    /// The whole page. `times`: what the service clock shows and when something is due; `None` if the world
-    /// is broken. `census`: how many worlds there are.
-    pub(crate) fn page(&self, times: Option<(Timestamp, Option<Timestamp>)>, census: Census) -> String {
-        let mut page = String::with_capacity(2_048);
-        page.push_str("# HELP chargeproof_http_requests_total Requests answered, by class of status.\n");
-        page.push_str("# TYPE chargeproof_http_requests_total counter\n");
-        for (class, count) in (1..).zip(&self.answers) {
-            let count = count.load(Relaxed);
-            // Writing to a string cannot fail.
-            let _ = writeln!(page, "chargeproof_http_requests_total{{class=\"{class}xx\"}} {count}");
-        }
+    /// Counts a delivery attempt and the time that it took.
+    pub(crate) fn on_attempt(&self, result: &AttemptResult, took: Duration) {
+        self.attempts.count(match result {
+            AttemptResult::Answered(status) => class(*status),
+            AttemptResult::Unreachable(_) => "unreachable",
+            AttemptResult::TimedOut => "timed_out",
+            AttemptResult::Refused(_) => "refused",
+        });
+        self.attempt_seconds.observe(took.as_secs_f64());
+    }
+
+    /// Returns the whole page.
+    ///
+    /// `times`: the service clock and the time of the next automatic change; `None` if the world stopped on a bug.
+    ///
+    /// # Errors
+    ///
+    /// None in practice: writing to a string does not fail.
+    pub(crate) fn page(
+        &self,
+        times: Option<(Timestamp, Option<Timestamp>)>,
+        census: Census,
+    ) -> Result<String, fmt::Error> {
         // In this order: a connection closes after it opened, so the difference never falls below 0.
-        let closed = self.closed.load(Relaxed);
-        let opened = self.opened.load(Relaxed);
-        let (now, due) = times.map_or((None, None), |(now, due)| (Some(now), due));
-        let figures = [
-            ("http_connections_total", "counter", "Connections accepted.", Some(opened.to_string())),
-            (
-                "http_connections",
-                "gauge",
-                "Connections open.",
-                Some(opened.saturating_sub(closed).to_string()),
-            ),
-            (
-                "healthy",
-                "gauge",
-                "1, or 0 once the world has met a bug.",
-                Some(u8::from(times.is_some()).to_string()),
-            ),
-            ("worlds", "gauge", "Worlds that are open.", Some(census.open.to_string())),
-            (
-                "worlds_memory_bytes",
-                "gauge",
-                "Memory that all worlds hold, estimated.",
-                Some(census.held_bytes.to_string()),
-            ),
-            (
-                "worlds_memory_max_bytes",
-                "gauge",
-                "Memory that all worlds may hold.",
-                Some(census.held_bytes_max.to_string()),
-            ),
-            (
-                "worlds_opening",
-                "gauge",
-                "Kept worlds that are yet to be opened.",
-                Some(census.opening.to_string()),
-            ),
-            ("worlds_opened_total", "counter", "Worlds opened on request.", Some(census.opened.to_string())),
-            (
-                "resident_memory_bytes",
-                "gauge",
-                "Memory that the server holds, all worlds together.",
-                resident_bytes().map(|bytes| bytes.to_string()),
-            ),
-            ("service_time_seconds", "gauge", "What the service clock shows.", now.map(seconds)),
-            ("service_next_due_seconds", "gauge", "When something happens by itself.", due.map(seconds)),
+        let closed = self.closed.get();
+        let opened = self.opened.get();
+        let mut page = Registry::with_prefix("chargeproof");
+        let gauges = [
+            ("http_connections", "Connections open", None, Some(opened.saturating_sub(closed))),
+            ("healthy", "1, or 0 after the world stopped on a bug", None, Some(u64::from(times.is_some()))),
+            ("worlds", "Open worlds", None, Some(census.open as u64)),
+            ("worlds_memory", "Estimated memory of all worlds", Some(Unit::Bytes), Some(census.held_bytes)),
+            ("worlds_memory_max", "Bound of that memory", Some(Unit::Bytes), Some(census.held_bytes_max)),
+            ("worlds_opening", "Stored worlds that are not open yet", None, Some(census.opening as u64)),
+            ("resident_memory", "Resident memory of the server process", Some(Unit::Bytes), resident_bytes()),
         ];
-        for (name, kind, help, value) in figures {
+        for (name, help, unit, value) in gauges {
             let Some(value) = value else { continue };
-            let _ = writeln!(page, "# HELP chargeproof_{name} {help}");
-            let _ = writeln!(page, "# TYPE chargeproof_{name} {kind}");
-            let _ = writeln!(page, "chargeproof_{name} {value}");
+            let gauge = ConstGauge::new(value);
+            match unit {
+                Some(unit) => page.register_with_unit(name, help, unit, gauge),
+                None => page.register(name, help, gauge),
+            }
         }
-        page
+        let (now, due) = times.map_or((None, None), |(now, due)| (Some(now), due));
+        let moments = [
+            ("service_time", "The time that the service clock shows", now),
+            ("service_next_due", "The time of the next automatic change", due),
+        ];
+        for (name, help, moment) in moments {
+            if let Some(moment) = moment {
+                page.register_with_unit(name, help, Unit::Seconds, ConstGauge::new(seconds(moment)));
+            }
+        }
+        page.register("http_connections_accepted", "Connections accepted", ConstCounter::new(opened));
+        page.register("worlds_opened", "Worlds opened on request", ConstCounter::new(census.opened));
+        let durations = [
+            ("http_request_duration", "Time to make a response", &self.request_seconds),
+            ("delivery_attempt_duration", "Time of a webhook delivery attempt", &self.attempt_seconds),
+        ];
+        for (name, help, histogram) in durations {
+            page.register_with_unit(name, help, Unit::Seconds, histogram.clone());
+        }
+        page.register_collector(Box::new(self.requests.clone()));
+        page.register_collector(Box::new(self.attempts.clone()));
+        let mut text = String::with_capacity(4_096);
+        text::encode(&mut text, &page)?;
+        Ok(text)
     }
 }
 
-/// `None` where the operating system does not say it in a file.
+/// The figures of all worlds together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Census {
+    /// Those that are open, the first included.
+    pub(crate) open: usize,
+    /// Those that were opened on request so far.
+    pub(crate) opened: u64,
+    /// Those that were kept and are not open yet.
+    pub(crate) opening: usize,
+    /// Bytes of memory that all of them hold, estimated.
+    pub(crate) held_bytes: u64,
+    pub(crate) held_bytes_max: u64,
+}
+
+/// Counters of one name, distinguished by one label, in a fixed order.
+#[derive(Clone, Debug)]
+struct Labelled<const N: usize> {
+    name: &'static str,
+    help: &'static str,
+    label: &'static str,
+    counters: [(&'static str, Counter); N],
+}
+
+impl<const N: usize> Labelled<N> {
+    /// Counts one of this label. Labels that are not listed are not counted.
+    fn count(&self, label: &str) {
+        if let Some((_, counter)) = self.counters.iter().find(|(listed, _)| *listed == label) {
+            counter.inc();
+        }
+    }
+}
+
+impl<const N: usize> Collector for Labelled<N> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut family = encoder.encode_descriptor(self.name, self.help, None, MetricType::Counter)?;
+        for (value, counter) in &self.counters {
+            counter.encode(family.encode_family(&[(self.label, *value)])?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the class of a status, such as `4xx`.
+const fn class(status: u16) -> &'static str {
+    match status / 100 {
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        5 => "5xx",
+        _ => "",
+    }
+}
+
+/// Returns the resident memory of the process in bytes; `None` where the operating system has no file that states it.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1_024)
 }
 
-fn seconds(moment: Timestamp) -> String {
-    format!("{}.{:06}", moment.unix_secs(), moment.0 % 1_000_000)
+fn seconds(moment: Timestamp) -> f64 {
+    Duration::from_micros(moment.0).as_secs_f64()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(metrics: &Metrics, times: Option<(Timestamp, Option<Timestamp>)>, expected: &[&str]) {
-        let page =
-            metrics.page(times, Census { open: 3, opened: 5, opening: 2, held_bytes: 7, held_bytes_max: 11 });
-        // What the machine holds differs from run to run.
-        let is_fixed = |line: &&str| !line.starts_with('#') && !line.contains("resident_memory");
-        let figures: Vec<_> = page.lines().filter(is_fixed).collect();
-        assert_eq!(figures, expected);
-    }
-
     #[test]
-    fn the_page_counts_answers_by_class_and_open_connections() {
+    fn a_page_counts_requests_connections_and_attempts() {
         let metrics = Metrics::default();
         for status in [200, 201, 404, 500, 999] {
-            metrics.on_answer(StatusCode::from_u16(status).expect("a status"));
+            metrics.on_answer(StatusCode::from_u16(status).expect("a status"), Duration::from_millis(2));
+        }
+        for result in [AttemptResult::Answered(204), AttemptResult::Answered(410), AttemptResult::TimedOut] {
+            metrics.on_attempt(&result, Duration::from_secs(3));
         }
         metrics.on_open();
         metrics.on_open();
         metrics.on_close();
-        check(
-            &metrics,
-            Some((Timestamp(1_500_000), Some(Timestamp(2_000_001)))),
-            &[
-                "chargeproof_http_requests_total{class=\"1xx\"} 0",
-                "chargeproof_http_requests_total{class=\"2xx\"} 2",
-                "chargeproof_http_requests_total{class=\"3xx\"} 0",
-                "chargeproof_http_requests_total{class=\"4xx\"} 1",
-                "chargeproof_http_requests_total{class=\"5xx\"} 1",
-                "chargeproof_http_connections_total 2",
-                "chargeproof_http_connections 1",
-                "chargeproof_healthy 1",
-                "chargeproof_worlds 3",
-                "chargeproof_worlds_memory_bytes 7",
-                "chargeproof_worlds_memory_max_bytes 11",
-                "chargeproof_worlds_opening 2",
-                "chargeproof_worlds_opened_total 5",
-                "chargeproof_service_time_seconds 1.500000",
-                "chargeproof_service_next_due_seconds 2.000001",
-            ],
+        let census = Census { open: 3, opened: 5, opening: 2, held_bytes: 7, held_bytes_max: 11 };
+        let times = Some((Timestamp(1_500_000), Some(Timestamp(2_000_001))));
+        let page = metrics.page(times, census).expect("a page");
+        // The memory of the process differs from run to run.
+        let is_fixed = |line: &&str| !line.starts_with("chargeproof_resident_memory");
+        insta::assert_snapshot!(
+            page.lines().filter(is_fixed).map(|line| format!("{line}\n")).collect::<String>()
         );
     }
 
     #[test]
     fn a_broken_world_has_no_time() {
-        let page = Metrics::default().page(None, Census::default());
+        let page = Metrics::default().page(None, Census::default()).expect("a page");
         assert!(page.contains("\nchargeproof_healthy 0\n"), "{page}");
         assert!(!page.contains("service_time"), "{page}");
-    }
-
-    #[test]
-    fn every_figure_says_what_it_is_first() {
-        let page = Metrics::default().page(Some((Timestamp(0), Some(Timestamp(0)))), Census::default());
-        let mut described = "";
-        for line in page.lines() {
-            if let Some(rest) = line.strip_prefix("# TYPE ") {
-                described = rest.split(' ').next().unwrap_or_default();
-            } else if !line.starts_with('#') {
-                assert!(line.starts_with(described) && !described.is_empty(), "{line}");
-            }
-        }
     }
 }

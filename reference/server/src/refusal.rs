@@ -58,6 +58,8 @@ pub(crate) enum Refusal {
     UnknownWorld,
     /// The sandbox was called with a key that no world has.
     KeyOfNoWorld,
+    /// The world can't be read: its disk failed.
+    Unreadable,
     /// The world met a bug of its own.
     Broken,
 }
@@ -77,7 +79,9 @@ impl Refusal {
             | Refusal::FormOrigin
             | Refusal::ForwardFromHere
             | Refusal::KeyOfNoWorld => StatusCode::FORBIDDEN,
-            Refusal::TooManyStreams | Refusal::TooMuchInFlight => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::TooManyStreams | Refusal::TooMuchInFlight | Refusal::Unreadable => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Refusal::SandboxNotJson | Refusal::NotAForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Refusal::WorldNeedsFrozenClock => StatusCode::CONFLICT,
             Refusal::Broken => StatusCode::INTERNAL_SERVER_ERROR,
@@ -166,6 +170,10 @@ impl fmt::Display for Refusal {
             Refusal::KeyOfNoWorld => {
                 "A key says which world the sandbox call is for, and no open world has this one. Call without a key for the \
                  server's own world, or open another: POST /sandbox/worlds."
+            }
+            Refusal::Unreadable => {
+                "The directory of this world can't be written to now, so it can't be read either. Make room or mend the disk, \
+                 and try again."
             }
             Refusal::Broken => {
                 "The server met a bug of its own and answers nothing more. What failed is in its output; restart it."

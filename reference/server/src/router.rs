@@ -2,18 +2,21 @@
 //!
 //! Everything that every connection shares is here. Changes nothing itself.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version,
-    header::{AUTHORIZATION, CONTENT_TYPE, HOST},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST},
     request::Parts,
 };
 use hyper::body::Incoming;
 use reference_core::dialect::Dialect;
 use reference_wire::{Response, fields::Fields};
-use simulator::sandbox::{self, Admitted};
+use simulator::{
+    api::ScenarioAnswer,
+    sandbox::{self, Admitted},
+};
 use tokio::time::Instant;
 
 #[cfg(feature = "mcp")]
@@ -23,7 +26,7 @@ use crate::{
     answer::{self, Answer, Content},
     backend::Backend,
     body::RequestBody,
-    forwards,
+    compression, forwards,
     gate::{self, Ends},
     log::Exchange,
     metrics::Metrics,
@@ -40,14 +43,17 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","docs":"/docs","mcp":"/mcp","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
 #[cfg(not(feature = "mcp"))]
 const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","docs":"/docs","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
-const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+/// The media type of metrics for clients that do not ask for OpenMetrics; they read it as comments and values.
+const METRICS_TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
 /// The state that all connections share.
 pub(crate) struct Router {
     /// The first world, and with it what all of them share.
     pub(crate) backend: Arc<Backend>,
     worlds: Arc<Worlds>,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: Arc<Metrics>,
     document: Document,
     docs: Docs,
     #[cfg(feature = "mcp")]
@@ -84,7 +90,7 @@ impl Area {
             ("", None) => Some(Area::Index),
             ("healthz", None) => Some(Area::Health),
             ("metrics", None) => Some(Area::Metrics),
-            ("docs", None) => Some(Area::Docs),
+            ("docs", _) => Some(Area::Docs),
             ("openapi.json", None) => Some(Area::Document),
             #[cfg(feature = "mcp")]
             ("mcp", None) => Some(Area::Mcp),
@@ -95,7 +101,11 @@ impl Area {
 
 impl Router {
     /// Fails if the operating system gives no randomness.
-    pub(crate) fn new(worlds: Arc<Worlds>, dialect: &Dialect) -> Result<Router, getrandom::Error> {
+    pub(crate) fn new(
+        worlds: Arc<Worlds>,
+        dialect: &Dialect,
+        metrics: Arc<Metrics>,
+    ) -> Result<Router, getrandom::Error> {
         let backend = Arc::clone(worlds.first());
         Ok(Router {
             #[cfg(feature = "mcp")]
@@ -103,7 +113,7 @@ impl Router {
             pages: Arc::new(Pages::new(&backend.bounds, dialect, Arc::clone(&worlds))?),
             backend,
             worlds,
-            metrics: Metrics::default(),
+            metrics,
             document: Document::new(dialect),
             docs: Docs::default(),
         })
@@ -128,23 +138,38 @@ impl Router {
         let place = self.worlds.place(whole_path, said.authorization.once());
         let (backend, path) =
             place.as_ref().map_or((&self.backend, whole_path), |place| (place.backend(), place.path));
-        let decided = match &place {
-            Ok(_) => self.decide((backend, path), (ends, activity), (&head, &said), &body, &mut sent).await,
+        let asked = match &place {
+            Ok(_) => called(&head, said.host).map(|authority| Asked {
+                backend,
+                head: &head,
+                said: &said,
+                path,
+                authority,
+            }),
             Err(refusal) => Err(*refusal),
+        };
+        let decided = match asked {
+            Err(refusal) => Err(refusal),
+            Ok(asked) if body.is_empty() && matches!(Area::of(path), Some(Area::Api)) => {
+                asked.ask_world(None, &Bytes::new()).await
+            }
+            // In a box, because every request without a body to the API would carry what the others need.
+            Ok(asked) => Box::pin(self.decide(&asked, (ends, activity), &body, &mut sent)).await,
         };
         body.drain();
         let mut answer = decided.unwrap_or_else(Refusal::answer);
         let told = match answer.body() {
-            Content::Whole(told) => told.clone(),
-            Content::Stream { .. } => Bytes::new(),
+            Content::Whole(told) => told,
+            Content::Stream { .. } => &Bytes::new(),
         };
         backend.requests.note(&Exchange {
             head: &head,
+            authorization: said.authorization.first(),
             path,
             body: &sent,
             status: answer.status(),
             headers: answer.headers(),
-            said: &told,
+            said: told,
             at: backend.host.shown(),
             took: begun.elapsed(),
         });
@@ -156,33 +181,27 @@ impl Router {
                 None => answer = Refusal::TooMuchInFlight.answer(),
             }
         }
-        self.metrics.on_answer(answer.status());
+        self.metrics.on_answer(answer.status(), begun.elapsed());
         answer
     }
 
     /// `sent`: becomes the body of a request to the API.
     async fn decide(
         &self,
-        (backend, path): (&Arc<Backend>, &str),
+        asked: &Asked<'_>,
         (ends, activity): (Ends, &Arc<Activity>),
-        (head, said): (&Parts, &Said<'_>),
         body: &RequestBody<'_>,
         sent: &mut Bytes,
     ) -> Result<Answer, Refusal> {
-        let authority = called(head, said.host)?;
+        let Asked { backend, head, path, authority, .. } = *asked;
         let call = Call { pages: &self.pages, backend, ends, activity, head, path, authority, body };
-        let asked = Asked { backend, head, said, path, authority };
         let Some(area) = Area::of(path) else {
-            return if home::wants_page(head) { home::lost(&call) } else { Err(Refusal::NotFound) };
+            return home::lost(&call);
         };
         match area {
-            // In boxes, because every request to the API would carry what they need.
-            Area::Api if !body.is_empty() => {
-                return Box::pin(asked.ask_api(body, sent)).await;
-            }
-            Area::Hosted => return Box::pin(pages::hosted::answer(&call)).await,
-            Area::Dashboard => return Box::pin(pages::dashboard::answer(&call)).await,
-            Area::Api => {}
+            Area::Hosted => return pages::hosted::answer(&call).await,
+            Area::Dashboard => return pages::dashboard::answer(&call).await,
+            Area::Api => return asked.ask_api(body, sent).await,
             Area::Sandbox => {
                 gate::admit(ends, head, authority, &backend.addresses, &backend.token)?;
                 gate::admit_site(head)?;
@@ -198,15 +217,19 @@ impl Router {
             }
             #[cfg(feature = "mcp")]
             Area::Mcp => {
-                let authorization = said.authorization.once().map(HeaderValue::as_bytes);
-                return Box::pin(self.mcp.answer(backend, ends, head, authorization, authority, body)).await;
+                let authorization = asked.said.authorization.once().map(HeaderValue::as_bytes);
+                return self.mcp.answer(backend, ends, head, authorization, authority, body).await;
             }
             Area::Asset | Area::Index | Area::Health | Area::Metrics | Area::Document | Area::Docs => {
                 return match area {
                     _ if !matches!(head.method, Method::GET | Method::HEAD) => Err(Refusal::ReadOnly),
-                    Area::Docs => pages::docs::docs(&call, &self.docs, &self.document),
+                    Area::Docs => pages::docs::docs(&call, &self.docs, &self.document)
+                        .map(|answer| compression::compress(answer, &head.headers)),
+                    Area::Document | Area::Asset => {
+                        self.page(&area, asked).map(|answer| compression::compress(answer, &head.headers))
+                    }
                     Area::Index if home::wants_page(head) => home::home(&call),
-                    _ => self.page(&area, &asked),
+                    _ => self.page(&area, asked),
                 };
             }
         }
@@ -225,7 +248,7 @@ impl Router {
                 return Box::pin(api::answer(&self.worlds, head, path, authority, &body)).await;
             }
         }
-        asked.ask_world(None, &body).await
+        Ok(as_yaml(head, path, asked.ask_world(None, &body).await?))
     }
 
     fn page(&self, area: &Area, asked: &Asked<'_>) -> Result<Answer, Refusal> {
@@ -237,7 +260,11 @@ impl Router {
             }
             Area::Metrics => {
                 let page = self.metrics.page(backend.host.times().ok(), self.worlds.census());
-                answer::own(StatusCode::OK, PROMETHEUS, page)
+                let page = page.map_err(|fmt::Error| Refusal::Broken)?;
+                let accepts = asked.head.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+                let is_open_metrics =
+                    accepts.is_some_and(|value| value.contains("application/openmetrics-text"));
+                answer::own(StatusCode::OK, if is_open_metrics { OPEN_METRICS } else { METRICS_TEXT }, page)
             }
             Area::Health if backend.host.is_broken() => {
                 answer::json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"broken"}"#)
@@ -245,6 +272,20 @@ impl Router {
             Area::Health => answer::json(StatusCode::OK, r#"{"status":"ok"}"#),
             _ => answer::json(StatusCode::OK, INDEX),
         })
+    }
+}
+
+/// Returns the answer to a request for the world's scenario as a YAML file if the client accepts YAML.
+fn as_yaml(head: &Parts, path: &str, answer: Answer) -> Answer {
+    let accepts = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("application/yaml"));
+    if path != snapshots::SCENARIO || !head.headers.get_all(ACCEPT).iter().any(accepts) {
+        return answer;
+    }
+    let Content::Whole(body) = answer.body() else { return answer };
+    match serde_json::from_slice::<ScenarioAnswer>(body) {
+        Ok(ScenarioAnswer { scenario, .. }) => answer::own(StatusCode::OK, answer::YAML, scenario),
+        // A refusal.
+        Err(_) => answer,
     }
 }
 

@@ -21,6 +21,7 @@ use crate::{
     in_flight::InFlight,
     journal::{self, Started},
     listen,
+    metrics::Metrics,
     router::Router,
     sender::{AttemptOwners, Dispatcher, LocalHandler, SenderBounds, WebhookSender},
     tls::TlsIdentity,
@@ -116,10 +117,8 @@ impl Server {
             None => Token::draw().map_err(no_randomness)?,
         };
 
-        let sender = match config.sender.reach {
-            Reach::Simulated => None,
-            Reach::Network => Some(Arc::new(WebhookSender::new(&config.sender, &config.dialect)?)),
-        };
+        let metrics = Arc::new(Metrics::default());
+        let sender = webhook_sender(&config, &metrics)?;
         let (dispatches, to_post) = mpsc::unbounded_channel();
         let mut bounds = config.bounds;
         let SenderBounds { posts, lookups, .. } = config.sender.bounds;
@@ -148,7 +147,7 @@ impl Server {
         let worlds = Arc::new(worlds);
         // A kept world has the seed that it began with.
         let seed = worlds.first().host.seed().unwrap_or(seed);
-        let router = Router::new(Arc::clone(&worlds), &dialect).map_err(no_randomness)?;
+        let router = Router::new(Arc::clone(&worlds), &dialect, metrics).map_err(no_randomness)?;
 
         let mut timer = JoinSet::new();
         let first = Arc::clone(worlds.first());
@@ -280,6 +279,17 @@ struct CutOnDrop<T>(JoinHandle<T>);
 impl<T> Drop for CutOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+/// Returns the sender of webhooks; `None` if they stay in the simulated network.
+fn webhook_sender(config: &Config, metrics: &Arc<Metrics>) -> io::Result<Option<Arc<WebhookSender>>> {
+    match config.sender.reach {
+        Reach::Simulated => Ok(None),
+        Reach::Network => {
+            let sender = WebhookSender::new(&config.sender, &config.dialect, Arc::clone(metrics))?;
+            Ok(Some(Arc::new(sender)))
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
 
 const PATH: &str = "/sandbox/snapshots";
 const RESTORE: &str = "/sandbox/restore";
-const SCENARIO: &str = "/sandbox/scenario";
+pub(crate) const SCENARIO: &str = "/sandbox/scenario";
 /// Worlds that are made again at a time, others wait: each takes as much memory as it will hold.
 static REPLAYS: Semaphore = Semaphore::const_new(4);
 

@@ -43,6 +43,11 @@ pub trait World: Send {
     /// Lets everything happen that is due up to `now`.
     fn advance_to(&mut self, now: Timestamp);
 
+    /// Returns the sandbox, for typed reads; `None` for a world without one.
+    fn sandbox(&self) -> Option<&Sandbox> {
+        None
+    }
+
     /// Answers a request to `/v1` or `/sandbox`. Its own time may be later afterwards than `now`. A call that
     /// moves the clock may have to wait for landings.
     fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress;
@@ -135,6 +140,10 @@ impl World for Sandbox {
 
     fn advance_to(&mut self, now: Timestamp) {
         Sandbox::advance_to(self, now);
+    }
+
+    fn sandbox(&self) -> Option<&Sandbox> {
+        Some(self)
     }
 
     fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {

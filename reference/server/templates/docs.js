@@ -1,5 +1,6 @@
-// Sends the calls that the page describes, to this server only.
+// Filters the list of calls, and sends the calls that the page describes, to this server only.
 //
+//   input[data-filter]                       hides the entries of its menu that do not have its text
 //   form[data-try][data-method][data-path]   a call; [data-in] are its parameters, textarea its body
 //   [data-try-result]                        inside the form: what came back
 //   button[data-make-key]                    makes a test key and puts it into #try-key
@@ -7,6 +8,32 @@
 
 (() => {
   const key = document.getElementById("try-key");
+
+  // A link to an entry that is closed opens it.
+  const open = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (target?.matches("details")) target.open = true;
+  };
+  addEventListener("hashchange", open);
+  open();
+
+  addEventListener("input", (event) => {
+    if (!event.target.matches("[data-filter]")) return;
+    const wanted = event.target.value.trim().toLowerCase().split(/\s+/);
+    let found = 0;
+    for (const list of event.target.closest("nav").querySelectorAll("ul")) {
+      let left = 0;
+      for (const entry of list.children) {
+        const text = `${entry.textContent} ${entry.dataset.about ?? ""}`.toLowerCase();
+        entry.hidden = !wanted.every((word) => text.includes(word));
+        left += entry.hidden ? 0 : 1;
+      }
+      list.hidden = left === 0;
+      list.previousElementSibling.hidden = left === 0;
+      found += left;
+    }
+    document.getElementById("filter-none").hidden = found > 0;
+  });
 
   const pretty = (text) => {
     try {

@@ -1,4 +1,4 @@
-//! Request bodies and query strings, read into what the service understands.
+//! Parsing of request bodies and query strings into calls.
 
 use std::{borrow::Cow, collections::BTreeSet};
 

@@ -1,4 +1,4 @@
-//! From method and path to what is asked for.
+//! Routing: from method and path to a route.
 
 use std::borrow::Cow;
 

@@ -511,29 +511,7 @@ pub struct DetailsView<'a>(pub &'a Details);
 
 impl Serialize for DetailsView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        match self.0 {
-            Details::None => {}
-            Details::Transfer { txid, amount } => {
-                map.serialize_entry("txid", txid)?;
-                map.serialize_entry("amount", &amount.to_string())?;
-            }
-            Details::Received { amount, txid } => {
-                map.serialize_entry("amount", &amount.to_string())?;
-                map.serialize_entry("txid", txid)?;
-            }
-            Details::Refund { amount, txid, reason } => {
-                map.serialize_entry("amount", &amount.to_string())?;
-                if let Some(txid) = txid {
-                    map.serialize_entry("txid", txid)?;
-                }
-                if let Some(reason) = reason {
-                    map.serialize_entry("reason", reason)?;
-                }
-            }
-            Details::Reason(reason) => map.serialize_entry("reason", reason)?,
-        }
-        map.end()
+        serializer.collect_map(self.0.fields())
     }
 }
 

@@ -1,4 +1,4 @@
-//! The active branch as it grows, and what the watcher notices of it.
+//! The growth of the active branch, and the sightings of it.
 
 use std::collections::BTreeSet;
 

@@ -45,7 +45,7 @@ impl Congestion {
     }
 }
 
-/// Whom a block has room for.
+/// The transactions that a block has room for, by fee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     Nobody,
@@ -101,7 +101,7 @@ impl Mempool {
         }
     }
 
-    /// Whom a block of this height would hold, by number.
+    /// Returns the transactions that a block of this height would hold, by number.
     pub(super) fn admitted(&self, height: u64, room: Room) -> BTreeSet<usize> {
         Queue::ALL
             .into_iter()

@@ -1,15 +1,38 @@
-//! One simulated chain: mempool, blocks, and what can go wrong on it.
+//! One simulated blockchain: mempool, blocks, reorganisations, double spends, and the watcher's reports about them.
 //!
-//! Owns what was sent, in which block it is, and what a watcher would have noticed when. Knows no
-//! charge and no account, reads no clock and holds no luck of its own: `now` comes in, and every draw
-//! is keyed by mode, coin and purpose.
+//! A [`Chain`] is the chain of one coin in one mode. Coins that share a network have chains of their own: a
+//! reorganisation of ETH leaves USDT alone. The chain knows addresses and amounts, but no charge and no account.
+//! Its only output is a list of [`Sighting`]s with their times, which is what a chain watcher in front of the
+//! service would report.
 //!
-//! There is one chain per mode and [`Asset`], even where coins share a network: a reorganisation of
-//! ETH leaves USDT alone.
+//! There is no loop that ticks. The times of blocks are a formula of the seed (`schedule`): the time of block *n*
+//! and the number of blocks at a time each take one draw, so a jump over ten idle years costs as much as one over a
+//! block. Every method takes `now` and first calls `catch_up`, which makes the blocks that were due until then.
+//! Only blocks that matter are made: those that have room for a waiting transaction, and those that add a
+//! confirmation to a transaction which the watcher still counts. One long jump therefore has the same result as
+//! many short ones. A `now` before the latest one counts as the latest.
 //!
-//! Nothing ticks. An act at `now` first lets everything happen that was due until then, so the order
-//! of calls is the order of events, and one long jump gives what many short steps give. A `now`
-//! earlier than the latest one counts as the latest.
+//! A transaction waits in the mempool from `broadcast` on. Its fee decides the first block that takes it: the next
+//! one for normal and high fees, a few blocks later for a low fee, none for a stuck one. [`Congestion`] makes some
+//! blocks empty and others full, so that only high fees get in. The watcher reports a transfer when it is broadcast
+//! (unless the payment is *unseen*), and with every block until it has the confirmations that the coin requires;
+//! then the chain stops following it. A reorganisation of depth *d* replaces the last *d* blocks by *d* + 1 blocks.
+//! Transactions that the new branch does not hold return to the mempool, are reported with 0 confirmations and are
+//! followed again. A double spend and a replacement remove a waiting transaction for good, and it is reported as
+//! [`Gone`](reference_core::sighting::Gone).
+//!
+//! Example: a payment in BTC (2 confirmations required) and a reorganisation of depth 1.
+//!
+//! ```text
+//! 10:00  broadcast          mempool       sighting: 0 confirmations
+//! 10:07  block 812,004      in a block    sighting: 1 confirmation
+//! 10:09  reorganise(1)      mempool       sighting: 0 confirmations
+//! 10:19  block 812,006      in a block    sighting: 1 confirmation
+//! 10:31  block 812,007      2 deep        sighting: 2 confirmations, no longer followed
+//! ```
+//!
+//! All draws are keyed by mode, coin and purpose, so using one chain changes no other. Must not contain: a clock, a
+//! stream of random numbers that two purposes share, charges, accounts, or a rule about what a payment is worth.
 
 mod branch;
 mod error;

@@ -1,4 +1,4 @@
-//! The state of a world as the API shows it: read page by page, as any client would.
+//! The state of a world as the API shows it, read page by page as by a client.
 
 use std::collections::BTreeMap;
 

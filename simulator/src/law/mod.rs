@@ -91,7 +91,7 @@ pub struct Breach {
 
 impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "law {} ({}) {}", self.law.number(), self.law.as_str(), self.shape)?;
+        write!(f, "invariant {} ({}) {}", self.law.number(), self.law.as_str(), self.shape)?;
         if !self.what.is_empty() {
             write!(f, ": {}", self.what)?;
         }

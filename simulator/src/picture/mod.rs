@@ -174,7 +174,7 @@ fn broken<'a>(breaches: impl Iterator<Item = &'a Breach>) -> Vec<Broken> {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let mut kinds: Vec<Broken> = Vec::new();
     for breach in breaches.filter(|breach| seen.insert(breach.to_string())) {
-        let law = format!("law {} ({})", breach.law.number(), breach.law.as_str());
+        let law = format!("invariant {} ({})", breach.law.number(), breach.law.as_str());
         match kinds.iter().position(|it| it.law == law && it.shape == breach.shape) {
             Some(known) => kinds[known].times += 1,
             None if kinds.len() < KINDS_MAX => kinds.push(Broken {

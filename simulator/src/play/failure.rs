@@ -1,4 +1,4 @@
-//! A run that did not go as the scenario says: the line, what was expected, and what was there.
+//! The error of a run: the line of the scenario, the expected and the actual result.
 
 use std::fmt;
 

@@ -1,7 +1,38 @@
-//! The player: a script in, a transcript out.
+//! The player: runs a script on a world and writes the transcript.
 //!
-//! Owns the pace of a run and the names of its transcript. Talks to the world through a [`Stage`] only, so a run in
-//! this process and a run against a server are the same run.
+//! A [`Script`] is a list of steps: acts of a merchant, a customer, a chain or an operator (`open`, `pay`, `reorg`,
+//! …), the passing of time (`wait`, `until`), and expectations (`expect`). [`play`] performs them in order. An act
+//! becomes calls to the world: requests to `/v1` with an API key where a client would send one, and requests to
+//! `/sandbox` for the rest. Between two acts the clock advances by the script's pace, unless a `wait` or an `until`
+//! takes its place.
+//!
+//! The world is behind the trait [`Stage`], which has one required method: send a request and return the response.
+//! [`LocalStage`] calls a sandbox in this process. A stage that sends the same requests over HTTP runs the same
+//! script against a server, and because the player has no other way to the world, the two transcripts are the same.
+//!
+//! After each act the player reads the events of the world since the last one and writes a line for each: the time,
+//! a verb, the objects, the outcome. Identifiers are replaced by the names of the script (`c1`, `e1`), so that a
+//! transcript reads like the script and does not change with the drawn ids. The last line is the digest of the
+//! lines before it. A scenario's golden file is its transcript. An expectation that holds writes no line.
+//!
+//! ```text
+//! script     - open: { charge: c1, asset: BTC, amount: 50.00 EUR }
+//!            - pay: { charge: c1, amount: 0.0004 }
+//!            - expect: { c1: { status: pending } }
+//!
+//! transcript  2.000s  open       c1 BTC 50.00 EUR                    -> 201 pending, due 0.001 BTC
+//!             2.000s  event      e1 charge.created c1
+//!             2.040s  POST shop  d1 e1 charge.created c1      try 1  -> 200
+//!             3.000s  pay        c1 0.0004                           -> t1
+//!             3.000s  transfer   t1 0.0004 BTC to c1: seen, 0 of 2
+//! ```
+//!
+//! The result is [`Played`] or a [`PlayError`], whose [`Cause`] separates three cases: the world did something else
+//! than the script expects, the script asks for something impossible, and the world could not be reached.
+//! [`rehearse`] is for random worlds: it plays without a transcript, notes refused steps instead of stopping, and
+//! returns the world for the invariants to judge.
+//!
+//! Must not contain: a rule of the service, a socket, a clock, or access to the world's insides beyond a [`Stage`].
 
 mod account;
 mod alias;

@@ -1,4 +1,4 @@
-//! `until`: moments that the scenario names by what happens then.
+//! `until`: times that the scenario defines by an event.
 
 use reference_core::{
     event::EventType,

@@ -1,4 +1,4 @@
-//! The player against a world of answers that are made up: what it asks for, and when.
+//! Tests of the player against scripted responses.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

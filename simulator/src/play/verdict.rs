@@ -1,4 +1,4 @@
-//! `expect`: what must hold now.
+//! `expect`: expectations about the present state.
 
 use reference_core::event::EventType;
 use serde_json::Value;

@@ -48,7 +48,9 @@ use self::{
 pub use self::{
     observe::{EndedAttempt, WorldLog},
     recall::{AdmittedRecord, PendingRecord},
-    route::{ANY, PendingAdvance, Progress, ROUTES, Route, RouteMethod, RouteReach, judge_head},
+    route::{
+        ANY, DeliveryFilter, PendingAdvance, Progress, ROUTES, Route, RouteMethod, RouteReach, judge_head,
+    },
 };
 use crate::{
     chain::{Chain, Congestion},
@@ -544,7 +546,8 @@ impl Sandbox {
         *self = new;
     }
 
-    fn service(&self) -> &Service {
+    /// Returns the service.
+    pub fn service(&self) -> &Service {
         self.world.service()
     }
 

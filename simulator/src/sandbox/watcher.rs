@@ -1,4 +1,4 @@
-//! The watchers: what a chain shows, and what the service hears of it.
+//! The watchers between the chains and the service, and their faults.
 //!
 //! A watcher that does its work hands everything on at once. The others make its notices late, lost, doubled or
 //! reversed, until it does its work again: then it looks at every transaction anew where that is needed, so that in

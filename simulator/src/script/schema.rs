@@ -1,4 +1,4 @@
-//! The JSON Schema of the format, for editors and for other people's tools.
+//! The JSON Schema of the format, for editors and other tools.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};

@@ -141,6 +141,10 @@ impl de::Error for Refusal {
     }
 
     fn unknown_field(key: &str, known: &'static [&'static str]) -> Refusal {
+        if key == "scenario" && known.contains(&"steps") {
+            let hint = "is the JSON answer of /sandbox/scenario; request it with `Accept: application/yaml` and play that file";
+            return refused("this is no scenario file", hint.to_owned());
+        }
         refused("no such key", did_you_mean(key, known.iter().copied()).unwrap_or_else(|| listed(known)))
     }
 

@@ -1,7 +1,32 @@
-//! A sweep: many random worlds, each played, judged by all laws, and counted.
+//! A sweep: many random worlds, each drawn from a seed, played, judged by all invariants and counted.
 //!
-//! Owns one world at a time and no threads: a host runs as many as it likes, for every seed is its own world. Reads
-//! no clock, so that how fast it was is for the host to say.
+//! [`Runner::try_seed`] does it for one seed, in five stages. `workload` draws a script of merchants, customers,
+//! payments and faults. The player plays it in a sandbox that records every request, sighting and delivery. Then
+//! the world is healed (chains, watchers and network work again) and four more days pass, within which every
+//! delivery must have ended. The invariants of [`crate::law`] compare the record, and what the API shows at the
+//! end, with an executable model of the specification. The result is a [`Verdict`]: findings, counts, and the cells
+//! of the coverage [`Matrix`] that this world reached.
+//!
+//! Some properties need a second world. For one seed in 16 a [`Twin`] is played: the same script with a change that
+//! must not matter, such as restarts, other names, a later start, or only one of the two modes. The two records
+//! must agree. Another seed in 16 is played twice unchanged and the fingerprints ([`Trace`]) must be equal: a
+//! difference means that the program or the machine is not deterministic, which is reported apart from violations.
+//!
+//! Cost decides the rest. One world in five is large; the others have a few charges, run three to four times as
+//! fast and find most faults. Every small world and one large world in eight is read in full depth: every event,
+//! every filter. Wallets come from one seed for all worlds, so their addresses are derived once.
+//!
+//! A seed is all that is needed to reproduce a finding:
+//!
+//! ```text
+//! seed 4711 ── draw ── script ── play ── record ── heal, 4 days ── judge ── Verdict
+//!                                           └──── model ─────────────┘
+//! a finding, "a charge is paid with less than it needs"  →  shrink  →  a scenario of a few steps
+//! ```
+//!
+//! A sweep is a pure function of its seeds. Hosts run seeds on as many threads and machines as they have and add up
+//! the verdicts in any order. Must not contain: a thread, a clock (the host measures the speed), a file, or an
+//! invariant.
 
 mod matrix;
 mod trace;

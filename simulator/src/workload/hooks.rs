@@ -1,4 +1,4 @@
-//! Webhook endpoints, their merchants, and what goes wrong between them and the service.
+//! Webhook endpoints, their merchants, and faults of the network between them and the service.
 
 use reference_core::{event::EventType, mode::Mode};
 

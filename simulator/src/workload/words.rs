@@ -1,4 +1,4 @@
-//! Steps, said in code: what a file would say at no particular place.
+//! Constructors for steps without source positions.
 
 use reference_core::{
     asset::{Asset, Currency},

@@ -1,4 +1,4 @@
-//! A book as its owner reads it: what a key of it would read, late money, and the delivery log.
+//! A book in the dashboard: the objects of the API, late payments, and the delivery log.
 
 use crate::world;
 use reference_wire::Response;

@@ -1,4 +1,4 @@
-//! What the hosted pages are told: the word for where a charge stands, what may be chosen, why not.
+//! The content of the hosted pages: the state of a charge, the choices, the reason why there are none.
 
 use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
 use reference_wire::Request;

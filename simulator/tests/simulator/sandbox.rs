@@ -1,4 +1,4 @@
-//! `/sandbox` as a stranger meets it: what is refused, what is shown, and that no body upsets it.
+//! `/sandbox` from outside: refusals, responses, and robustness against any body.
 
 use crate::world;
 use proptest::prelude::*;

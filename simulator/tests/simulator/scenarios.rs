@@ -68,7 +68,7 @@ fn run(path: &Path, text: &str) -> Result<Played, String> {
     play(&script, None, &mut LocalStage::new()).map_err(|error| error.to_string())
 }
 
-/// How every scenario went, in order.
+/// The result of every scenario, in order.
 static PLAYED: LazyLock<Vec<Result<Played, String>>> =
     LazyLock::new(|| scenarios().iter().map(|(path, text)| run(path, text)).collect());
 

@@ -1,4 +1,4 @@
-//! A world whose state was written and read goes on as if nothing had happened.
+//! A world that is restored from its written state continues identically.
 
 use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
 use reference_wire::{Request, Response};

@@ -1,4 +1,4 @@
-//! Random worlds: they keep every law, they are always the same, and what breaks one becomes small.
+//! Random worlds: all invariants hold, runs are deterministic, and failures are shrunk.
 
 use std::{fs, path::Path};
 

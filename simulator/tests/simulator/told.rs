@@ -1,4 +1,4 @@
-//! What was done in a world, told as a scenario: played, it comes to the same.
+//! Scenarios written from a world's inputs: played, they have the same result.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

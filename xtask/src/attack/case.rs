@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::context::{CaseContext, Miss};
 
-/// How much wider the bounds of moments are for a program without optimisation. The table says so.
+/// The factor on time bounds for a program without optimisation. The table states it.
 const DEBUG_FACTOR: u64 = 10;
 
 /// One row of the table.

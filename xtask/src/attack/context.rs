@@ -10,11 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::names::Names;
-use super::talk::Line;
-use crate::served::Served;
+use crate::served;
+use testkit::{Connection, Running, signal, wait_until};
 
-/// Between two looks at a process.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// So much of what a program prints is kept.
 const SAID_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
@@ -67,13 +65,8 @@ impl CaseContext {
 
     /// The program with these arguments, in the run's directory and with none of the operator's settings.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
-        for (name, _) in std::env::vars_os() {
-            if name.to_str().is_some_and(|name| name.starts_with("CHARGEPROOF_")) {
-                command.env_remove(name);
-            }
-        }
-        command.env("NO_COLOR", "1").args(arguments).current_dir(&self.directory).stdin(Stdio::null());
+        let mut command = testkit::program(&self.program, &self.directory);
+        command.args(arguments).stdin(Stdio::null());
         command
     }
 
@@ -85,20 +78,20 @@ impl CaseContext {
 
 /// A served reference, and whom to ask.
 pub(crate) struct Host {
-    served: Served,
+    served: Running,
     pub(crate) address: String,
     pub(crate) live: String,
     pub(crate) test: String,
     pub(crate) token: String,
-    line: Option<Line>,
+    line: Option<Connection>,
 }
 
 impl Host {
     pub(crate) fn start(command: Command, options: &[&str]) -> Result<Host, Miss> {
-        let served = Served::start_as(command, options)?;
-        let ready = &served.ready;
-        let (address, live, test) = (ready.address.clone(), ready.live_key.clone(), ready.test_key.clone());
-        let token = ready.sandbox_token.clone();
+        let served = served::start_as(command, options)?;
+        let word = |name| served.word(name).to_owned();
+        let (address, live, test) = (word("address"), word("live_key"), word("test_key"));
+        let token = word("sandbox_token");
         Ok(Host { served, address, live, test, token, line: None })
     }
 
@@ -114,12 +107,12 @@ impl Host {
         if let Some(line) = &mut self.line
             && let Ok(answer) = line.ask(method, path, key, &body)
         {
-            return Ok(answer.good().map_err(|why| format!("{method} {path}: {why}"))?);
+            return Ok(answer.success().map_err(|why| format!("{method} {path}: {why}"))?);
         }
-        let mut line = Line::open(&self.address)?;
+        let mut line = Connection::open(&self.address)?;
         let answer = line.ask(method, path, key, &body)?;
         self.line = Some(line);
-        Ok(answer.good().map_err(|why| format!("{method} {path}: {why}"))?)
+        Ok(answer.success().map_err(|why| format!("{method} {path}: {why}"))?)
     }
 
     pub(crate) fn post(&mut self, path: &str, body: &Value) -> Result<Value, Miss> {
@@ -127,19 +120,13 @@ impl Host {
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.served.pid()
+        self.served.child.id()
     }
 
     /// Returns the time that it takes to end; `None` if it does not end in time.
     pub(crate) fn wait(&mut self, patience: Duration) -> Option<Duration> {
         let began = Instant::now();
-        while began.elapsed() < patience {
-            if !self.served.is_alive() {
-                return Some(began.elapsed());
-            }
-            thread::sleep(LOOK_EVERY);
-        }
-        None
+        self.served.wait(patience).map(|_| began.elapsed())
     }
 
     /// Bytes of memory that it has now.
@@ -230,18 +217,15 @@ impl Started {
     pub(crate) fn end(mut self, patience: Duration) -> Ran {
         let began = Instant::now();
         let mut peak = 0;
-        let code = loop {
+        let ended = wait_until(patience, || {
             peak = status(self.child.id(), "VmHWM").unwrap_or(0).max(peak);
-            match self.child.try_wait() {
-                Ok(Some(status)) => break status.code(),
-                Ok(None) if began.elapsed() < patience => thread::sleep(LOOK_EVERY),
-                _ => {
-                    let _ = self.child.kill();
-                    let _ = self.child.wait();
-                    break None;
-                }
-            }
-        };
+            self.child.try_wait().ok().flatten()
+        });
+        if ended.is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        let code = ended.and_then(|status| status.code());
         let said = self.said.into_iter().map(|said| said.join().unwrap_or_default()).collect();
         Ran { code, said, peak, took: began.elapsed() }
     }
@@ -256,16 +240,6 @@ fn keep(stream: impl Read + Send + 'static) -> thread::JoinHandle<String> {
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
         String::from_utf8_lossy(&bytes).into_owned()
     })
-}
-
-/// Ends a process softly or at once: `TERM`, `INT`.
-pub(crate) fn signal(pid: u32, name: &str) -> Result<(), String> {
-    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
-    match sent {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("kill -{name} {pid} ended with {status}")),
-        Err(error) => Err(format!("cannot start kill: {error}")),
-    }
 }
 
 /// A fresh directory inside another.

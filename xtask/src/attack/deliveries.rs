@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::actors::{ReceiverBehavior, Shop, interim_flood};
+use super::actors::interim_flood;
 use super::case::{AttackCase, Bound, Measured, Unit};
 use super::context::{CaseContext, Host, Miss};
 use super::names::SLOW;
-use super::talk::Line;
+use testkit::{Connection, Receiver};
 
 /// A figure that is not there by then is this large.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -104,12 +104,12 @@ fn account(host: &mut Host, id: &str) -> Result<(), Miss> {
 }
 
 /// Returns the time until a new account's first delivery arrives.
-fn first_attempt(host: &mut Host, shop: &Shop, url: &str, path: &str) -> Result<u64, Miss> {
+fn first_attempt(host: &mut Host, shop: &Receiver, url: &str, path: &str) -> Result<u64, Miss> {
     account(host, "neighbour")?;
     let test = endpoint(host, "neighbour", "live", &format!("{url}{path}"))?;
     let began = Instant::now();
     host.post(&test, &Value::Null)?;
-    let came = shop.post_to(path, PATIENCE);
+    let came = shop.arrival(path, PATIENCE);
     Ok(millis(came.map_or(PATIENCE, |at| at.saturating_duration_since(began))))
 }
 
@@ -118,7 +118,7 @@ fn millis(span: Duration) -> u64 {
 }
 
 fn queue(context: &CaseContext) -> Measured {
-    let (slow, quick) = (Shop::open(ReceiverBehavior::Silent)?, Shop::open(ReceiverBehavior::Quick)?);
+    let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);
     let forwards = [slow.forward("slow.example"), quick.forward("quick.example")];
     let mut host = context.serve(&["--forward", &forwards[0], "--forward", &forwards[1]])?;
     let taken = (0..ENDPOINTS_MAX + 10)
@@ -165,7 +165,7 @@ fn send_all(host: &mut Host, paths: &[String]) -> Result<Vec<String>, Miss> {
 }
 
 fn hosts(context: &CaseContext, count: usize) -> Measured {
-    let (slow, quick) = (Shop::open(ReceiverBehavior::Silent)?, Shop::open(ReceiverBehavior::Quick)?);
+    let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);
     let mut options = vec!["--forward".to_owned(), quick.forward("quick.example")];
     for n in 0..count {
         options.extend(["--forward".to_owned(), slow.forward(&format!("slow{n}.example"))]);
@@ -180,7 +180,7 @@ fn hosts(context: &CaseContext, count: usize) -> Measured {
 /// So many accounts have so many endpoints each in both modes, on hosts that never answer.
 fn accounts(context: &CaseContext, count: usize, per_mode: usize) -> Measured {
     const HOSTS: usize = 32;
-    let (slow, quick) = (Shop::open(ReceiverBehavior::Silent)?, Shop::open(ReceiverBehavior::Quick)?);
+    let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);
     let mut options = vec!["--forward".to_owned(), quick.forward("quick.example")];
     for n in 0..HOSTS {
         options.extend(["--forward".to_owned(), slow.forward(&format!("slow{n}.example"))]);
@@ -237,7 +237,7 @@ pub(super) fn ended(host: &mut Host, delivery: &str) -> Result<String, Miss> {
 }
 
 fn one_host(context: &CaseContext) -> Measured {
-    let slow = Shop::open(ReceiverBehavior::Silent)?;
+    let slow = Receiver::silent()?;
     let forward = slow.forward("slow.example");
     let mut host = context.serve(&["--forward", &forward])?;
     let paths = endpoints(&mut host, (0..ENDPOINTS_MAX).map(|n| format!("https://slow.example/{n}")))?;
@@ -258,7 +258,7 @@ fn lookups(context: &CaseContext) -> Measured {
     // They save more of them, each over a connection of its own, and do not wait.
     let mut saving = Vec::new();
     for n in 0..16 {
-        let mut line = Line::open(&host.address)?;
+        let mut line = Connection::open(&host.address)?;
         let body = json!({ "account": "acme", "url": slow(1_000 + n) }).to_string();
         line.begin("POST", "/sandbox/endpoints", None, &body)?;
         saving.push(line);
@@ -274,7 +274,7 @@ fn lookups(context: &CaseContext) -> Measured {
     threads = threads.max(host.threads()?);
     let mut said = Vec::new();
     for mut line in saving {
-        said.push(line.answer()?.json()["errors"]["url"][0].as_str().unwrap_or_default().to_owned());
+        said.push(line.message()?.json()["errors"]["url"][0].as_str().unwrap_or_default().to_owned());
     }
     // The first have had their time by now.
     let first = host.ask("GET", &format!("/sandbox/deliveries/{}", sent[0]), None, &Value::Null)?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::case::{AttackCase, Bound, Measured, Unit};
 use super::context::{CaseContext, Host, Miss};
-use super::talk::Line;
+use testkit::Connection;
 
 const MEBIBYTE: u64 = 1024 * 1024;
 /// A client that gets a refusal asks again after so long.
@@ -57,15 +57,15 @@ fn with_a_large_page(context: &CaseContext) -> Result<(Host, usize), Miss> {
     for _ in 0..context.many(100, 25) {
         host.ask("POST", "/v1/invoices", Some(&live), &invoice)?;
     }
-    let size = Line::open(&host.address)?.ask("GET", LARGE, Some(&live), "")?.body.len();
+    let size = Connection::open(&host.address)?.ask("GET", LARGE, Some(&live), "")?.body.len();
     Ok((host, size))
 }
 
 /// So many clients that have asked for the large page.
-fn askers(host: &Host, count: usize) -> Result<Vec<Line>, Miss> {
+fn askers(host: &Host, count: usize) -> Result<Vec<Connection>, Miss> {
     let mut lines = Vec::new();
     for _ in 0..count {
-        let mut line = Line::open(&host.address)?;
+        let mut line = Connection::open(&host.address)?;
         line.begin("GET", LARGE, Some(&host.live), "")?;
         lines.push(line);
     }
@@ -89,7 +89,7 @@ fn readers(context: &CaseContext) -> Measured {
 
 /// Asks for a small answer over a connection of its own.
 fn small(host: &Host) -> Result<(), Miss> {
-    let answer = Line::open(&host.address)?.ask("GET", "/v1/account", Some(&host.live), "")?;
+    let answer = Connection::open(&host.address)?.ask("GET", "/v1/account", Some(&host.live), "")?;
     match answer.status {
         200 => Ok(()),
         status => Err(Miss::Broken(format!("a small answer is {status}"))),
@@ -108,7 +108,7 @@ fn tricklers(context: &CaseContext) -> Measured {
                 // Whoever is closed asks anew: so they never give up.
                 for line in &mut lines {
                     if !line.sip() {
-                        let Ok(mut again) = Line::open(&host.address) else { continue };
+                        let Ok(mut again) = Connection::open(&host.address) else { continue };
                         let _ = again.begin("GET", LARGE, Some(&host.live), "");
                         *line = again;
                     }
@@ -128,7 +128,7 @@ fn tricklers(context: &CaseContext) -> Measured {
 fn page(host: &Host) -> Result<u64, Miss> {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(30) {
-        let answer = Line::open(&host.address)?.ask("GET", LARGE, Some(&host.live), "");
+        let answer = Connection::open(&host.address)?.ask("GET", LARGE, Some(&host.live), "");
         if answer.is_ok_and(|answer| answer.status == 200) {
             break;
         }
@@ -152,11 +152,11 @@ fn advance(context: &CaseContext) -> Measured {
     let other = neighbour["keys"]["live"].as_str().ok_or("an account has no key")?;
     let idle = host.memory()?;
     host.forget_peak()?;
-    let mut far = Line::open(&host.address)?;
+    let mut far = Connection::open(&host.address)?;
     let (over, longest) = (AtomicBool::new(false), AtomicU64::new(0));
     let size = thread::scope(|scope| {
         let watching = scope.spawn(|| -> Result<(), Miss> {
-            let mut line = Line::open(&host.address)?;
+            let mut line = Connection::open(&host.address)?;
             let paths = ["/healthz", "/v1/account", "/v1/charges?per_page=1"];
             for path in paths.iter().cycle() {
                 let began = Instant::now();
@@ -173,7 +173,7 @@ fn advance(context: &CaseContext) -> Measured {
         watching.join().map_err(|_| "the watching client panicked")??;
         let answer = answer?;
         let size = answer.body.len();
-        answer.good()?;
+        answer.success()?;
         Ok::<_, Miss>(size)
     })?;
     let overview = host.ask("GET", "/sandbox", None, &Value::Null)?;

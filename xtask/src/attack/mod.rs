@@ -1,19 +1,18 @@
-//! `cargo xtask attack`: does to a served reference, and to the program, what somebody unfair would do, and measures it.
+//! `cargo xtask attack`: attacks a served reference and the program, and measures the effect.
 //!
-//! A case is a row of the tables in `deliveries`, `doors`, `memory`, `seats` and `program`: what is done, what is measured,
-//! and how large that may be. `context` starts servers and programs, `talk` is a client, `actors` are receivers and hostile
-//! targets, `names` a DNS server. Everything is on loopback; nothing is installed, and nothing goes further.
+//! A case is a row of the tables in `access`, `deliveries`, `memory`, `program` and `slots`: what is done, what is measured,
+//! and how large that may be. `context` starts servers and programs, `actors` is a hostile
+//! server, `names` a DNS server. Everything is on loopback; nothing is installed, and nothing goes further.
 
+mod access;
 mod actors;
 mod case;
 mod context;
 mod deliveries;
-mod doors;
 mod memory;
 mod names;
 mod program;
-mod seats;
-mod talk;
+mod slots;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,6 @@ use serde_json::json;
 
 use self::case::{AttackCase, CaseVerdict, Outcome};
 use self::context::{CaseContext, Miss};
-pub(crate) use self::talk::Line;
 use crate::packages::cargo;
 
 pub(crate) const HELP: &str = "\
@@ -106,7 +104,7 @@ fn case_name(option: &str, name: Option<&&str>) -> Result<String, String> {
 
 /// Every case, in the order in which they run.
 fn cases() -> impl Iterator<Item = &'static AttackCase> {
-    [deliveries::CASES, doors::CASES, memory::CASES, seats::CASES, program::CASES].into_iter().flatten()
+    [deliveries::CASES, access::CASES, memory::CASES, slots::CASES, program::CASES].into_iter().flatten()
 }
 
 /// Runs the cases. Whether every figure is within its bound.

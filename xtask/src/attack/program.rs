@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::actors::{interim_flood, target};
+use testkit::target;
+
+use super::actors::interim_flood;
 use super::case::{AttackCase, Bound, Measured, Unit};
 use super::context::{CaseContext, Miss, Ran, Started, fresh};
 use super::names;
@@ -130,7 +132,7 @@ fn echo(context: &CaseContext) -> Measured {
     let directory = fresh(&context.directory, "echo")?;
     let url = target(418, |key| {
         let text = format!("echo {}", forms(key).join(" "));
-        serde_json::json!({ "message": text }).to_string().into_bytes()
+        serde_json::json!({ "message": text }).to_string()
     })?;
     let url = url.as_str();
     let mut told = String::new();
@@ -292,7 +294,7 @@ fn outputs(context: &CaseContext) -> Measured {
         command.args(["-c", "exec \"$0\" check --list > /dev/full"]).arg(&context.program);
         look(&Started::start(command)?.end(PATIENCE), &["check", "--list"], true);
     }
-    let nobody = target(418, |_| b"{}".to_vec())?;
+    let nobody = target(418, |_| "{}".to_owned())?;
     for place in &places {
         let at = |name: &str| format!("{place}/{name}");
         let report = format!("html={}", at("run.html"));
@@ -331,7 +333,7 @@ fn outputs(context: &CaseContext) -> Measured {
 
 fn sizes(context: &CaseContext) -> Measured {
     let directory = fresh(&context.directory, "sizes")?;
-    let huge = format!("{{\"data\":[\"{}\"]}}", "x".repeat(4_000_000)).into_bytes();
+    let huge = format!("{{\"data\":[\"{}\"]}}", "x".repeat(4_000_000));
     let url = target(200, move |_| huge.clone())?;
     let checked = run(context, &directory, &["check", &url, "--quick"])?;
     if checked.peak == 0 {

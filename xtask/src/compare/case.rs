@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::Programs;
-use super::ask::{ask, granted};
-use super::process::{Cores, Running};
+use super::process::{Cores, Running, ask, granted};
 
 /// Charges in the world, each with its `charge.created`.
 const CHARGES: usize = 400;
@@ -65,12 +64,12 @@ impl World {
             let body = format!(
                 r#"{{"asset":"BTC","amount":"49.90","currency":"EUR","description":"order {nth}","metadata":{{"order":{nth}}}}}"#
             );
-            granted(address, ("POST", "/v1/charges"), &key, Some(&body))?;
+            granted(address, ("POST", "/v1/charges"), &key, &body)?;
         }
-        let newest = granted(address, ("GET", "/v1/events?per_page=1"), &key, None)?;
+        let newest = granted(address, ("GET", "/v1/events?per_page=1"), &key, "")?;
         let event = newest["data"][0]["id"].as_str().unwrap_or_default().to_owned();
         let account = work.join("looked-at.json");
-        let answer = ask(address, ("GET", "/v1/account"), &key, None)?;
+        let answer = ask(address, ("GET", "/v1/account"), &key, "")?;
         fs::write(&account, &answer.body)
             .map_err(|err| format!("cannot write `{}`: {err}", account.display()))?;
         Ok(World { address, key, event, account })
@@ -83,11 +82,8 @@ impl World {
         };
         let body =
             asset.map(|asset| format!(r#"{{"amount":"49.90","asset":"{asset}","description":"load"}}"#));
-        let answer = ask(self.address, (method, &path), &self.key, body.as_deref())?;
-        if answer.status >= 300 {
-            let text = String::from_utf8_lossy(&answer.body).into_owned();
-            return Err(format!("{}: refused with {}: {text}", case.name, answer.status));
-        }
+        let answer = ask(self.address, (method, &path), &self.key, &body.unwrap_or_default())?;
+        answer.success().map_err(|why| format!("{}: refused with {why}", case.name))?;
         let file = work.join(format!("{}.json", case.name));
         fs::write(&file, &answer.body).map_err(|err| format!("cannot write `{}`: {err}", file.display()))?;
         Ok(Prepared { method, path, status: answer.status, file, bytes: answer.body.len(), asset })

@@ -1,7 +1,6 @@
 //! `cargo xtask compare`: the reference server beside a bare hyper server that answers the same bytes, in one run,
 //! in turns. Ratios taken in one run hold; absolute figures move from hour to hour.
 
-pub(crate) mod ask;
 mod case;
 mod figures;
 mod kept;
@@ -16,6 +15,7 @@ use std::time::Instant;
 
 use case::{CASES, Case, World};
 use figures::{Figures, Sample};
+pub(crate) use process::granted;
 use process::{Cores, Running};
 
 /// The options of the command line.
@@ -150,7 +150,7 @@ fn measure(programs: &Programs, work: &Path, cores: Cores, options: &Options) ->
         for (row, (bare, prepared)) in rows.iter_mut().zip(&servers) {
             eprintln!("{}: round {} of {}, {}", cores.name(), round + 1, options.rounds, row.case.name);
             let sample = |server: &Running| Sample::take(programs, server, prepared, cores, options.seconds);
-            // Whoever comes first may find a cooler or a busier machine: turns change that.
+            // The first one may run on a cooler or a busier machine: taking turns evens that out.
             if round % 2 == 0 {
                 let first = sample(&ours)?;
                 row.figures.add(first, sample(bare)?);

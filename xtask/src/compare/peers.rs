@@ -1,7 +1,7 @@
 //! Mock servers that people would use instead, where they are installed.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
@@ -76,7 +76,7 @@ fn one(
     bare: &[Running],
     options: &Options,
 ) -> Result<(Vec<Spread>, u64), String> {
-    let scene = Scene { work, answers, address: free_address()? };
+    let scene = Scene { work, answers, address: testkit::free_address()? };
     let peer = Running::foreign((kind.command)(&scene)?, scene.address, &answers[0].path)?;
     let mut all = vec![Figures::default(); answers.len()];
     for round in 0..options.rounds {
@@ -88,11 +88,6 @@ fn one(
         }
     }
     Ok((all.iter().map(Figures::ratio).collect(), peer.resident_kib()))
-}
-
-fn free_address() -> Result<SocketAddr, String> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|err| format!("no free port: {err}"))?;
-    listener.local_addr().map_err(|err| format!("no free port: {err}"))
 }
 
 impl Scene<'_> {

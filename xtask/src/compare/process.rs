@@ -1,20 +1,16 @@
 //! Servers as processes: started on their cores, watched, and ended.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use serde_json::Value;
+use testkit::{Message, Request};
 
 use super::Programs;
-use super::ask::ask;
-
-/// The time within which a server must start.
-const START_MAX: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(1);
+use crate::served;
 
 /// The cores that each process runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,18 +55,10 @@ fn on(cores: &str, program: &Path) -> Command {
 
 /// A server that runs until this is dropped.
 pub(crate) struct Running {
-    child: Child,
+    process: testkit::Running,
     pub(crate) address: SocketAddr,
     /// A key of mode test; empty where there are no keys.
     pub(crate) key: String,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It has ended already, or ends now.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Running {
@@ -86,77 +74,70 @@ impl Running {
         options: &[&str],
     ) -> Result<Running, String> {
         let mut command = cores.server(programs.path("chargeproof"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--rate-limit", "off", "--seed", "1"]);
-        command.args(["--format", "json"]).args(options);
-        let (child, line) = started(command, "chargeproof serve")?;
-        let ready: Value =
-            serde_json::from_str(&line).map_err(|err| format!("`{line}` is not JSON: {err}"))?;
-        let text = |name: &str| ready[name].as_str().unwrap_or_default().to_owned();
-        let address = text("address").parse().map_err(|_| format!("`{line}` names no address"))?;
-        Ok(Running { child, address, key: text("test_key") })
+        command.stderr(Stdio::null());
+        let process = served::start_as(command, &[&["--rate-limit", "off"], options].concat())?;
+        let (address, key) = (parse(process.word("address"))?, process.word("test_key").to_owned());
+        Ok(Running { process, address, key })
     }
 
     /// A bare server, which prints its address when it is ready, for clients that send `key`.
-    pub(crate) fn bare(command: Command, key: &str) -> Result<Running, String> {
-        let (child, line) = started(command, "bare")?;
-        let address = line.trim().parse().map_err(|_| format!("`{line}` is not an address"))?;
-        Ok(Running { child, address, key: key.to_owned() })
+    pub(crate) fn bare(mut command: Command, key: &str) -> Result<Running, String> {
+        command.stderr(Stdio::null());
+        let process = testkit::Running::start(command)?;
+        Ok(Running { address: parse(&process.first_line)?, process, key: key.to_owned() })
     }
 
     /// A server of somebody else's that listens on `address` once it is ready, with all that it started.
     pub(crate) fn foreign(mut command: Command, address: SocketAddr, path: &str) -> Result<Running, String> {
-        let name = format!("{command:?}");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().map_err(|err| format!("cannot start {name}: {err}"))?;
-        let mut running = Running { child, address, key: String::new() };
-        let begin = Instant::now();
-        while begin.elapsed() < START_MAX {
-            if ask(address, ("GET", path), "", None).is_ok_and(|answer| answer.status == 200) {
-                return Ok(running);
-            }
-            if let Ok(Some(status)) = running.child.try_wait() {
-                return Err(format!("{name} ended with {status}"));
-            }
-            std::thread::park_timeout(LOOK * 20);
-        }
-        Err(format!("{name} does not answer on {address}"))
+        let answers = || ask(address, ("GET", path), "", "").is_ok_and(|answer| answer.status == 200);
+        let process = testkit::Running::start_until(&mut command, answers)?;
+        Ok(Running { process, address, key: String::new() })
     }
 
     /// The processor time that it has used, of all its threads and children, in nanoseconds.
     pub(crate) fn cpu_ns(&self) -> u64 {
-        family(self.child.id()).into_iter().map(process_ns).sum()
+        family(self.process.child.id()).into_iter().map(process_ns).sum()
     }
 
     /// Memory that is resident now, of it and its children, in KiB.
     pub(crate) fn resident_kib(&self) -> u64 {
-        family(self.child.id()).into_iter().map(resident_kib).sum()
+        family(self.process.child.id()).into_iter().map(resident_kib).sum()
     }
 }
 
-/// Starts a server and waits for its first line.
-fn started(mut command: Command, name: &str) -> Result<(Child, String), String> {
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|err| format!("cannot start `{name}` on its cores: {err}; `taskset` is needed"))?;
-    let mut line = String::new();
-    let out = child.stdout.take().ok_or("a pipe was asked for")?;
-    let read = BufReader::new(out).read_line(&mut line);
-    if read.is_err() || line.is_empty() {
-        let _ = child.kill();
-        let _ = child.wait();
-        return Err(format!("`{name}` ended without a word"));
-    }
-    Ok((child, line))
+fn parse(address: &str) -> Result<SocketAddr, String> {
+    address.parse().map_err(|_| format!("`{address}` is not an address"))
+}
+
+/// The answer to one request over a connection of its own.
+pub(crate) fn ask(
+    address: SocketAddr,
+    (method, path): (&str, &str),
+    key: &str,
+    body: &str,
+) -> Result<Message, String> {
+    let key = Some(key).filter(|key| !key.is_empty());
+    let request = Request { method, key, body, host: &address.to_string(), ..Request::get(path) };
+    testkit::ask(address, request).map_err(|err| format!("{method} {path} at {address}: {err}"))
+}
+
+/// The JSON of an answer that must be a success.
+pub(crate) fn granted(
+    address: SocketAddr,
+    call: (&str, &str),
+    key: &str,
+    body: &str,
+) -> Result<Value, String> {
+    let answer = ask(address, call, key, body)?;
+    answer.success().map_err(|why| format!("{} {} is refused with {why}", call.0, call.1))
 }
 
 /// From the start of the process to its first answer, in microseconds.
 pub(crate) fn start_up(programs: &Programs) -> Result<u128, String> {
     let begin = Instant::now();
     let server = Running::reference(programs, Cores::Shared)?;
-    let answer = ask(server.address, ("GET", "/v1/account"), &server.key, None)?;
+    let answer = ask(server.address, ("GET", "/v1/account"), &server.key, "")?;
     let took = begin.elapsed().as_micros();
     if answer.status == 200 { Ok(took) } else { Err(format!("the first answer is {}", answer.status)) }
 }

@@ -6,11 +6,11 @@ use std::thread::{self, JoinHandle};
 
 use super::objects::{AcknowledgedCharge, AcknowledgedObjects, create, open_charge};
 use super::world::{Acknowledged, Opened};
-use crate::attack::Line;
+use testkit::Connection;
 
 const OPENERS: u32 = 3;
 
-/// Clients at work.
+/// The running clients.
 pub(crate) struct Load {
     openers: Vec<JoinHandle<Vec<AcknowledgedCharge>>>,
     creator: JoinHandle<AcknowledgedObjects>,
@@ -34,7 +34,7 @@ impl Load {
         let address = opened.address().to_owned();
         let creator = thread::spawn(move || {
             let mut created = AcknowledgedObjects::default();
-            // It ends with the program.
+            // The error is the end of the program.
             let _ = create(&address, round, &mut created);
             created
         });
@@ -53,10 +53,10 @@ impl Load {
     }
 }
 
-/// The charges whose answers came whole.
+/// Opens charges until the connection breaks. Returns those with a complete response.
 fn open_charges(address: &str, key: &str, asked: &AtomicUsize, name: &str) -> Vec<AcknowledgedCharge> {
     let mut charges = Vec::new();
-    let Ok(mut line) = Line::open(address) else { return charges };
+    let Ok(mut line) = Connection::open(address) else { return charges };
     for n in 0.. {
         let order = format!("{name}-{n}");
         let body = format!(
@@ -77,7 +77,7 @@ fn open_charges(address: &str, key: &str, asked: &AtomicUsize, name: &str) -> Ve
 
 /// Pays the newest charge again and again, and lets it be mined.
 fn pay(address: &str, key: &str) -> Option<()> {
-    let mut line = Line::open(address).ok()?;
+    let mut line = Connection::open(address).ok()?;
     loop {
         let newest = line.ask("GET", "/v1/charges?per_page=1", Some(key), "").ok()?.json();
         if let Some(code) = newest["data"][0]["code"].as_str() {
@@ -89,7 +89,7 @@ fn pay(address: &str, key: &str) -> Option<()> {
 
 /// Moves the clock in small steps.
 fn pass_time(address: &str) -> Option<()> {
-    let mut line = Line::open(address).ok()?;
+    let mut line = Connection::open(address).ok()?;
     loop {
         line.ask("POST", "/sandbox/advance", None, r#"{"by":"20s"}"#).ok()?;
     }

@@ -55,7 +55,7 @@ impl CrashOptions {
         while let Some(option) = rest.next() {
             let mut number = |name: &str| {
                 let value = rest.next().and_then(|text| text.parse::<u32>().ok()).filter(|n| *n > 0);
-                value.ok_or_else(|| format!("`{name}` takes a whole number from 1 on"))
+                value.ok_or_else(|| format!("`{name}` takes a whole number of at least 1"))
             };
             match *option {
                 "--short" => read.rounds = ROUNDS_SHORT,
@@ -211,8 +211,8 @@ mod tests {
         check(&[], Ok((1_000, 1)));
         check(&["--short", "--seed", "7"], Ok((20, 7)));
         check(&["--rounds", "3"], Ok((3, 1)));
-        check(&["--rounds", "0"], Err("`--rounds` takes a whole number from 1 on"));
-        check(&["--rounds"], Err("`--rounds` takes a whole number from 1 on"));
+        check(&["--rounds", "0"], Err("`--rounds` takes a whole number of at least 1"));
+        check(&["--rounds"], Err("`--rounds` takes a whole number of at least 1"));
         check(&["--fast"], Err("`--fast` is not an option; `crash` takes --short, --rounds N, --seed N"));
     }
 }

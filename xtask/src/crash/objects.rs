@@ -1,8 +1,8 @@
-//! What the program acknowledged, object by object: it is compared field by field after each kill.
+//! The objects that the program acknowledged, compared field by field after each kill.
 
 use serde_json::Value;
 
-use crate::attack::Line;
+use testkit::{Connection, Request};
 
 /// Fields that go on changing after an object was created; the addresses of pages carry the port.
 const CHANGING: [&str; 8] = [
@@ -64,24 +64,23 @@ pub(crate) fn differs(acknowledged: &Value, found: &Value) -> Option<String> {
 
 /// Opens a charge under an `Idempotency-Key`. Returns the status and the answer.
 pub(crate) fn open_charge(
-    line: &mut Line,
+    line: &mut Connection,
     (address, key): (&str, &str),
     order: &str,
     body: &str,
 ) -> std::io::Result<(u16, Value)> {
-    line.send(&format!(
-        "POST /v1/charges HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\nIdempotency-Key: {order}\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    ))?;
-    line.answer().map(|reply| (reply.status, reply.json()))
+    let lines = &format!("Idempotency-Key: {order}\r\n");
+    let request =
+        Request { method: "POST", host: address, key: Some(key), lines, body, ..Request::get("/v1/charges") };
+    line.send(request.to_string())?;
+    line.message().map(|reply| (reply.status, reply.json()))
 }
 
 /// Creates a key, a snapshot and a world with a charge, again and again until the program is dead.
 pub(crate) fn create(address: &str, round: u32, created: &mut AcknowledgedObjects) -> Option<()> {
-    let mut line = Line::open(address).ok()?;
+    let mut line = Connection::open(address).ok()?;
     let mut post =
-        |path: &str, key: Option<&str>, body: &str| line.ask("POST", path, key, body).ok()?.good().ok();
+        |path: &str, key: Option<&str>, body: &str| line.ask("POST", path, key, body).ok()?.success().ok();
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let snapshot = post("/sandbox/snapshots", None, &format!(r#"{{"name":"round {round}"}}"#))?;
     created.snapshots.push(text(&snapshot["snapshot"]["id"])?);

@@ -1,16 +1,12 @@
-//! A shop that writes down every post. Some it takes, some it refuses, and now and then it takes its time.
+//! A receiver that records every post. It accepts some, refuses some, and is sometimes slow.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
-
-/// The longest time that a post may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-const BODY_BYTES_MAX: usize = 1024 * 1024;
+use testkit::response;
 
 /// A post that came.
 #[derive(Clone)]
@@ -27,18 +23,24 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub(crate) fn start() -> Result<Receiver, String> {
-        let bound =
-            TcpListener::bind("127.0.0.1:0").and_then(|listener| Ok((listener.local_addr()?, listener)));
-        let (address, listener) = bound.map_err(|error| format!("there is no receiver: {error}"))?;
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sees = Arc::clone(&seen);
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let sees = Arc::clone(&sees);
-                // A sender that was killed leaves its post torn, which is no post.
-                thread::spawn(move || drop(take(stream, &sees)));
+        let address = testkit::serve(move |request, connection| {
+            let body = request.json();
+            let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+            let post = Post { delivery: text("id"), event: text("event_id") };
+            let nth = {
+                let mut seen = sees.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.push(post);
+                seen.len()
+            };
+            if nth % 7 == 0 {
+                thread::park_timeout(Duration::from_millis(30));
             }
+            connection.send(response(if nth % 5 == 0 { 503 } else { 200 }, ""))?;
+            Ok(ControlFlow::Break(()))
         });
+        let address = address.map_err(|error| format!("there is no receiver: {error}"))?;
         Ok(Receiver { address, seen })
     }
 
@@ -46,40 +48,4 @@ impl Receiver {
     pub(crate) fn seen(&self) -> Vec<Post> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
-}
-
-fn take(stream: TcpStream, sees: &Mutex<Vec<Post>>) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut stream = BufReader::new(stream);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if stream.read_line(&mut line)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let Some((name, value)) = line.trim_end().split_once(':') else {
-            if line.trim_end().is_empty() {
-                break;
-            }
-            continue;
-        };
-        if name.eq_ignore_ascii_case("content-length") {
-            length = value.trim().parse().unwrap_or(0);
-        }
-    }
-    let mut body = vec![0; length.min(BODY_BYTES_MAX)];
-    stream.read_exact(&mut body)?;
-    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
-    let post = Post { delivery: text("id"), event: text("event_id") };
-    let nth = {
-        let mut seen = sees.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.push(post);
-        seen.len()
-    };
-    if nth % 7 == 0 {
-        thread::park_timeout(Duration::from_millis(30));
-    }
-    let status = if nth % 5 == 0 { "503 Service Unavailable" } else { "200 OK" };
-    write!(stream.get_mut(), "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 }

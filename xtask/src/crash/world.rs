@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::objects::{AcknowledgedCharge, AcknowledgedObjects, differs, open_charge};
 use super::receiver::{Post, Receiver};
-use crate::attack::Line;
-use crate::served::Served;
+use crate::served;
+use testkit::{Connection, Running};
 
 /// Time goes on until every delivery has arrived, at most so many hours.
 const HOURS_MAX: u32 = 48;
@@ -43,8 +43,8 @@ impl Acknowledged {
 
 /// The program, serving.
 pub(crate) struct Opened {
-    served: Served,
-    line: RefCell<Line>,
+    served: Running,
+    line: RefCell<Connection>,
     /// From its start until it was ready.
     pub(crate) took: Duration,
 }
@@ -67,19 +67,19 @@ impl Opened {
             ["--rate-limit", "off"],
         ];
         let began = Instant::now();
-        let served = Served::start(program, options.as_flattened())?;
+        let served = served::start(program, options.as_flattened())?;
         let took = began.elapsed();
-        let line = Line::open(&served.ready.address)
+        let line = Connection::open(served.word("address"))
             .map_err(|error| format!("the server does not answer: {error}"))?;
         Ok(Opened { served, line: RefCell::new(line), took })
     }
 
     pub(crate) fn address(&self) -> &str {
-        &self.served.ready.address
+        self.served.word("address")
     }
 
     pub(crate) fn key(&self) -> &str {
-        &self.served.ready.live_key
+        self.served.word("live_key")
     }
 
     /// By SIGKILL: nothing is written any more that the operating system does not have.
@@ -95,7 +95,7 @@ impl Opened {
         let reply = self.line.borrow_mut().ask(method, path, Some(key), body);
         reply
             .map_err(|error| error.to_string())
-            .and_then(|reply| reply.good())
+            .and_then(|reply| reply.success())
             .map_err(|why| format!("{method} {path}: {why}"))
     }
 
@@ -127,12 +127,12 @@ impl Opened {
             let (found, asked) = (charges.len(), acknowledged.asked);
             findings.push(format!("there are {found} charges, and {asked} were asked for"));
         }
-        let ids: BTreeSet<&str> = events.iter().filter_map(|it| it["id"].as_str()).collect();
+        let ids: BTreeSet<&str> = events.iter().filter_map(|object| object["id"].as_str()).collect();
         if ids.len() != events.len() {
             findings.push("two events have one id".to_owned());
         }
         let mut created = BTreeMap::new();
-        for event in events.iter().filter(|it| it["type"] == "charge.created") {
+        for event in events.iter().filter(|event| event["type"] == "charge.created") {
             *created.entry(event["charge"]["code"].as_str().unwrap_or_default()).or_insert(0) += 1;
         }
         findings.extend(
@@ -166,20 +166,22 @@ impl Opened {
         for _ in 0..HOURS_MAX {
             self.ask("POST", "/sandbox/advance", r#"{"by":"1h"}"#)?;
             open = self.deliveries()?;
-            open.retain(|it| it["status"] != "delivered");
+            open.retain(|delivery| delivery["status"] != "delivered");
             if open.is_empty() {
                 break;
             }
         }
         let seen: BTreeSet<String> = receiver.seen().into_iter().map(|post| post.delivery).collect();
         let never = |it: &&Value| !seen.contains(it["id"].as_str().unwrap_or_default());
-        let mut findings: Vec<String> =
-            open.iter().map(|it| format!("delivery {} is {} for ever", it["id"], it["status"])).collect();
+        let mut findings: Vec<String> = open
+            .iter()
+            .map(|delivery| format!("delivery {} is {} forever", delivery["id"], delivery["status"]))
+            .collect();
         let all = self.deliveries()?;
         findings.extend(
             all.iter()
                 .filter(never)
-                .map(|it| format!("delivery {} is delivered, and nobody got it", it["id"])),
+                .map(|delivery| format!("delivery {} is delivered, but no receiver got it", delivery["id"])),
         );
         findings.truncate(10);
         Ok(findings)
@@ -237,7 +239,7 @@ impl Opened {
         let snapshots = self.ask("GET", "/sandbox/snapshots", "")?;
         let known: Vec<&str> = snapshots["snapshots"]
             .as_array()
-            .map(|all| all.iter().filter_map(|it| it["id"].as_str()).collect())
+            .map(|all| all.iter().filter_map(|object| object["id"].as_str()).collect())
             .unwrap_or_default();
         let lost = acknowledged.snapshots.iter().filter(|id| !known.contains(&id.as_str()));
         findings.extend(lost.map(|id| format!("snapshot {id} was taken and is lost")));
@@ -253,7 +255,7 @@ impl Opened {
         Ok(findings)
     }
 
-    /// What is wrong with the charges that were acknowledged, which are repeated under their keys if they are recent.
+    /// Returns the faults of acknowledged charges; recent ones are also repeated under their idempotency keys.
     pub(crate) fn judge_charges(
         &self,
         (acknowledged, recent): (&[AcknowledgedCharge], &[AcknowledgedCharge]),
@@ -261,7 +263,7 @@ impl Opened {
     ) -> Vec<String> {
         let mut findings = Vec::new();
         let by_code: BTreeMap<&str, &Value> =
-            found.iter().filter_map(|it| Some((it["code"].as_str()?, it))).collect();
+            found.iter().filter_map(|charge| Some((charge["code"].as_str()?, charge))).collect();
         for it in acknowledged {
             match by_code.get(it.code()) {
                 None => findings.push(format!("charge {} was acknowledged and is lost", it.code())),

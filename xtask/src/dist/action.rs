@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Build;
-use crate::served::Served;
+use crate::served;
 
 /// Runs the script with the built program.
 ///
@@ -19,14 +19,14 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
         return Ok(());
     }
     let room = build.room("trial-action")?;
-    let served = Served::start(&build.program, &[])?;
+    let served = served::start(&build.program, &[])?;
     let (output, summary) = (room.join("output"), room.join("summary"));
     let ended = Command::new(build.root.join("conformance/action/check.sh"))
         .current_dir(&room)
         .env("PATH", with_program(build)?)
-        .env("CHARGEPROOF_LIVE_KEY", &served.ready.live_key)
-        .env("CHARGEPROOF_TEST_KEY", &served.ready.test_key)
-        .env("INPUT_URL", &served.ready.url)
+        .env("CHARGEPROOF_LIVE_KEY", served.word("live_key"))
+        .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
+        .env("INPUT_URL", served.word("url"))
         .env("INPUT_VERSION", "installed")
         .env("INPUT_REPORT", "junit=report.xml\nhtml=report.html")
         .env("INPUT_ARGUMENTS", "--only\naccount.served")
@@ -39,7 +39,7 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
     let expected = format!("exit-code={}\n", ended.status.code().unwrap_or(-1));
     let complete = ended.status.code() == Some(0)
         && read(output) == expected
-        && read(summary).contains(&served.ready.url)
+        && read(summary).contains(served.word("url"))
         && read(room.join("report.xml")).contains("account.served")
         && read(room.join("report.html")).contains("</html>");
     if complete {

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-use super::{Build, copy, licences, trial, write};
-use crate::tools::{fresh, succeeds};
+use super::{Build, trial};
+use crate::tools::{copy, fresh, succeeds, write};
 
 pub(super) const CHECKSUMS: &str = "SHA256SUMS";
 
@@ -19,7 +19,7 @@ const SHELLS: [(&str, &str); 4] = [
 ];
 
 /// Texts at the top of the workspace that go along.
-const TEXTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
+const TEXTS: [&str; 2] = ["README.md", "CHANGELOG.md"];
 
 /// Makes it, unpacks it elsewhere and tries the program.
 pub(super) fn make(build: &Build) -> Result<(), String> {
@@ -33,13 +33,10 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     }
     let program = build.program.file_name().ok_or("a program without a name")?;
     copy(&build.program, &content.join(program))?;
+    build.write_texts(&content)?;
     for text in TEXTS {
         copy(&build.root.join(text), &content.join(text))?;
     }
-    write(
-        &content.join("LICENSES-OF-DEPENDENCIES.txt"),
-        licences::of_dependencies(build.root, &build.platform)?,
-    )?;
     for (shell, file) in SHELLS {
         let script = Command::new(&build.program)
             .args(["completions", shell])

@@ -5,13 +5,17 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{Build, copy, trial, write};
-use crate::tools::{fresh, is_there, node_program, npm as npm_program, succeeds};
+use super::{Build, trial};
+use crate::sources;
+use crate::tools::{copy, fresh, is_there, node_program, npm as npm_program, read, succeeds, write};
+use crate::worlds;
 
 /// Node's names of the platforms that programs are published for: `process.platform`, `process.arch`.
 const PLATFORMS: [(&str, &str); 5] =
     [("linux", "x64"), ("linux", "arm64"), ("darwin", "x64"), ("darwin", "arm64"), ("win32", "x64")];
-const LAUNCHER: &str = "chargeproof.js";
+/// The fields of the manifest that the package with the program has too.
+const PROGRAM_FIELDS: [&str; 7] =
+    ["version", "description", "license", "keywords", "repository", "homepage", "bugs"];
 
 /// Makes both packages, installs them into an empty directory and tries the command.
 pub(super) fn make(build: &Build) -> Result<(), String> {
@@ -26,25 +30,26 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     fresh(&launcher)?;
     fresh(&native)?;
 
-    copy(&build.root.join("conformance/cli/npm").join(LAUNCHER), &launcher.join(LAUNCHER))?;
-    copy(&build.root.join("README.md"), &launcher.join("README.md"))?;
+    sources::npm(build.root, &launcher)?;
     let all = PLATFORMS.iter().map(|(os, cpu)| (native_name(os, cpu), json!(build.version)));
-    let mut manifest = manifest("chargeproof", &build.version);
-    manifest["bin"] = json!({ "chargeproof": LAUNCHER });
-    manifest["engines"] = json!({ "node": ">=18" });
+    let mut manifest = read_manifest(build)?;
     manifest["optionalDependencies"] = Value::Object(all.collect());
-    write(&launcher.join("package.json"), manifest.to_string())?;
+    write(&launcher.join("package.json"), format!("{manifest:#}"))?;
 
     let program = build.program.file_name().ok_or("a program without a name")?;
     copy(&build.program, &native.join(program))?;
-    let mut manifest = self::manifest(&native_name(&os, &cpu), &build.version);
+    let mut manifest = read_manifest(build)?;
+    if let Some(fields) = manifest.as_object_mut() {
+        fields.retain(|field, _| PROGRAM_FIELDS.contains(&field.as_str()));
+    }
+    manifest["name"] = json!(native_name(&os, &cpu));
+    manifest["description"] = json!(format!("The program of the package chargeproof for {os}-{cpu}"));
     manifest["os"] = json!([os]);
     manifest["cpu"] = json!([cpu]);
-    write(&native.join("package.json"), manifest.to_string())?;
+    write(&native.join("package.json"), format!("{manifest:#}"))?;
 
-    for text in ["LICENSE-APACHE", "LICENSE-MIT"] {
-        copy(&build.root.join(text), &launcher.join(text))?;
-        copy(&build.root.join(text), &native.join(text))?;
+    for package in [&launcher, &native] {
+        build.write_texts(package)?;
     }
     let pack = |directory: &Path| {
         npm(Command::new(npm_program()).arg("pack").arg(directory).arg("--pack-destination").arg(&build.out))
@@ -61,20 +66,42 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
         .arg(packed("chargeproof")))?;
     let launcher = node_program(&prefix, "chargeproof");
     trial::judge_built_in(&launcher, &prefix)?;
-    if cfg!(unix) { trial::serves_until_told(&launcher, &prefix) } else { Ok(()) }
+    if cfg!(unix) {
+        trial::serves_until_told(&launcher, &prefix)?;
+    }
+    try_fixtures(build, &prefix)
+}
+
+/// Runs the tests of the guide with the installed package, and checks the types that it declares.
+fn try_fixtures(build: &Build, prefix: &Path) -> Result<(), String> {
+    npm(Command::new(npm_program())
+        .args(["install", "--no-fund", "--no-audit", "--prefix"])
+        .arg(prefix)
+        .args(worlds::VITEST))?;
+    for (suite, mut command) in worlds::node_suites(build.root, prefix)? {
+        if !succeeds(&mut command)? {
+            return Err(format!("the tests of {suite} fail with the installed package"));
+        }
+    }
+    Ok(())
 }
 
 fn native_name(os: &str, cpu: &str) -> String {
     format!("@chargeproof/{os}-{cpu}")
 }
 
-fn manifest(name: &str, version: &str) -> Value {
-    json!({
-        "name": name,
-        "version": version,
-        "description": "Reference server, simulator and conformance suite for the crypto payment service API",
-        "license": "MIT OR Apache-2.0",
-    })
+/// The manifest of the launcher, with the version and the addresses of the repository.
+fn read_manifest(build: &Build) -> Result<Value, String> {
+    let file = build.root.join("conformance/cli/npm/package.json");
+    let mut manifest: Value = serde_json::from_str(&read(&file)?)
+        .map_err(|err| format!("`{}` is not JSON: {err}", file.display()))?;
+    manifest["version"] = json!(build.version);
+    if let Some(repository) = &build.repository {
+        manifest["repository"] = json!({ "type": "git", "url": format!("git+{repository}.git") });
+        manifest["homepage"] = json!(format!("{repository}#readme"));
+        manifest["bugs"] = json!(format!("{repository}/issues"));
+    }
+    Ok(manifest)
 }
 
 fn npm(command: &mut Command) -> Result<(), String> {

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -72,9 +72,7 @@ fn stops(started: &mut Child, ready: &Path, code: Option<i32>) -> Result<(), Str
         let said: Value = serde_json::from_slice(&std::fs::read(ready).ok()?).ok()?;
         said["address"].as_str().map(str::to_owned)
     })?;
-    let id = started.id().to_string();
-    let told = Command::new("kill").args(["-TERM", &id]).status();
-    told.map_err(|err| format!("cannot start kill: {err}"))?;
+    testkit::signal(started.id(), "TERM")?;
     let status = until("has ended", || started.try_wait().ok().flatten())?;
     if status.code() != code {
         return Err(format!("SIGTERM: it ended with {status}"));
@@ -82,13 +80,7 @@ fn stops(started: &mut Child, ready: &Path, code: Option<i32>) -> Result<(), Str
     until("has stopped serving", || TcpStream::connect(&address).err().map(drop))
 }
 
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, String> {
-    let began = Instant::now();
-    while began.elapsed() < PATIENCE {
-        if let Some(found) = look() {
-            return Ok(found);
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Err(format!("after {} s it is not so that it {what}", PATIENCE.as_secs()))
+fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> Result<T, String> {
+    testkit::wait_until(PATIENCE, look)
+        .ok_or_else(|| format!("after {} s it is not so that it {what}", PATIENCE.as_secs()))
 }

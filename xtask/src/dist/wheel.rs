@@ -6,9 +6,12 @@ use std::process::Command;
 
 use super::{Build, trial};
 use crate::packages::undescribed;
-use crate::tools::{self, succeeds};
+use crate::sources;
+use crate::tools::{self, read, read_bytes, succeeds, write};
+use crate::worlds;
 
 const TOOLS: [&str; 1] = ["maturin==1.16.0"];
+const MYPY: &str = "mypy==1.18.2";
 
 /// Makes it with maturin, installs it into a new environment and tries the program.
 pub(super) fn make(build: &Build) -> Result<(), String> {
@@ -18,9 +21,11 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
         return Ok(());
     }
     let programs = tools::python(&build.root.join("target/packages-work/maturin"), &TOOLS)?;
+    let project = build.room("wheel")?;
+    write_project(build, &project)?;
     // It builds as this task did, so it finds the program that is in the archive.
     let mut maturin = undescribed(Command::new(programs.join("maturin")));
-    maturin.current_dir(build.root.join("conformance/cli"));
+    maturin.current_dir(&project);
     maturin.args(["build", "--locked", "--profile", build.profile, "--out"]).arg(&build.out);
     if let Some(target) = build.target {
         maturin.args(["--target", target]);
@@ -28,8 +33,6 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     if build.platform.ends_with("-linux-musl") {
         // It is linked statically, so it runs with either C library.
         maturin.args(["--compatibility", "manylinux2014", "musllinux_1_1"]);
-    } else if build.platform.contains("-linux-") {
-        maturin.args(["--compatibility", "linux"]);
     }
     if !succeeds(&mut maturin)? {
         return Err("maturin failed".to_owned());
@@ -46,14 +49,52 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
         return Err("the wheel cannot be installed".to_owned());
     }
     let program = environment.join(tools::PROGRAMS).join("chargeproof");
-    if cfg!(target_os = "linux") && read(&program)? != read(&build.program)? {
+    if cfg!(target_os = "linux") && read_bytes(&program)? != read_bytes(&build.program)? {
         return Err("the wheel has another program than the archive".to_owned());
     }
-    trial::judge_built_in(&program, &prefix)
+    trial::judge_built_in(&program, &prefix)?;
+    try_fixtures(build, &environment)
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, String> {
-    fs::read(file).map_err(|err| format!("cannot read `{}`: {err}", file.display()))
+/// Writes the Python project: sources, README, licences, and the addresses of the repository.
+fn write_project(build: &Build, project: &Path) -> Result<(), String> {
+    sources::python(build.root, &project.join("python"))?;
+    build.write_texts(project)?;
+    let (here, there) = ("manifest-path = \"Cargo.toml\"", build.root.join("conformance/cli/Cargo.toml"));
+    let manifest = read(&build.root.join("conformance/cli/pyproject.toml"))?;
+    if !manifest.contains(here) {
+        return Err(format!("conformance/cli/pyproject.toml lacks `{here}`"));
+    }
+    let mut manifest = manifest.replace(here, &format!("manifest-path = {:?}", there.display().to_string()));
+    if let Some(repository) = &build.repository {
+        let files = build.files().unwrap_or_default();
+        manifest.push_str(&format!(
+            "\n[project.urls]\nRepository = {repository:?}\nDocumentation = \"{files}/reference/WORLDS.md\"\n\
+             Changelog = \"{files}/CHANGELOG.md\"\nIssues = \"{repository}/issues\"\n"
+        ));
+    }
+    write(&project.join("pyproject.toml"), manifest)
+}
+
+/// Runs the tests of the guide with the installed package, and checks its types.
+fn try_fixtures(build: &Build, environment: &Path) -> Result<(), String> {
+    let programs = environment.join(tools::PROGRAMS);
+    let tools_installed = succeeds(
+        Command::new(programs.join("pip"))
+            .args(["install", "--quiet", "--disable-pip-version-check"])
+            .args(worlds::PYTEST)
+            .arg(MYPY),
+    )?;
+    if !tools_installed {
+        return Err("pytest and mypy cannot be installed; they come from PyPI".to_owned());
+    }
+    if !succeeds(&mut worlds::pytest_suite(build.root, &programs))? {
+        return Err("the tests fail with the installed package".to_owned());
+    }
+    match succeeds(Command::new(programs.join("mypy")).args(["--strict", "--package", "chargeproof"]))? {
+        true => Ok(()),
+        false => Err("mypy finds faults in the types of the installed package".to_owned()),
+    }
 }
 
 fn wheel(directory: &Path) -> Result<PathBuf, String> {

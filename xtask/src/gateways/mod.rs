@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::served::Served;
+use crate::served;
 use crate::tools;
 use deployment::Gateway;
 use stage::Stage;
@@ -83,7 +83,7 @@ pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String>
     let gateways = Gateway::load_all(&root.join("xtask/gateways"))?;
     let (here, missing): (Vec<_>, Vec<_>) =
         gateways.iter().partition(|gateway| tools::starts(&gateway.program, &gateway.version));
-    let stage = Stage::open(&Served::build(root)?, root)?;
+    let stage = Stage::open(&served::build(root)?, root)?;
     let home = env::temp_dir().join(format!("chargeproof-gateways-{}", std::process::id()));
     let mut assignments: Vec<_> = here
         .iter()

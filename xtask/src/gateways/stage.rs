@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use testkit::Running;
 
-use crate::compare::ask::granted;
-use crate::served::Served;
+use crate::compare::granted;
+use crate::served;
 
 /// The world that every deployment begins with. It holds enough to judge every statement.
 const SCENARIO: &str = "scenarios/check/populated.yaml";
@@ -19,7 +20,7 @@ pub(crate) struct Stage {
 }
 
 struct Server {
-    _served: Served,
+    _served: Running,
     address: SocketAddr,
     /// The moment that every world begins with.
     snapshot: String,
@@ -59,11 +60,11 @@ impl Stage {
         let key = || post(address, &format!("{sandbox}/keys"), &json!({ "mode": "test" }));
         let (second, revoked) = (key()?, key()?);
         let path = format!("{sandbox}/keys/{}", text(&revoked["key"]["id"]));
-        granted(address, ("DELETE", &path), "", None)?;
+        granted(address, ("DELETE", &path), "", "")?;
         let other = post(address, &format!("{sandbox}/accounts"), &json!({ "id": "another" }))?;
         let other_account = text(&other["keys"]["test"]);
         let charge = json!({ "asset": "BTC", "amount": "10.00" }).to_string();
-        granted(address, ("POST", "/v1/charges"), &other_account, Some(&charge))?;
+        granted(address, ("POST", "/v1/charges"), &other_account, &charge)?;
         Ok(BranchedWorld {
             address,
             live: text(&opened["live_key"]),
@@ -78,13 +79,13 @@ impl Stage {
 impl Server {
     fn start(program: &Path, root: &Path, options: &[&str]) -> Result<Server, String> {
         let scenario = root.join(SCENARIO).display().to_string();
-        let served = Served::start(program, &[&["--scenario", &scenario], options].concat())?;
-        let address = served.ready.address.parse().map_err(|err| format!("the server's address: {err}"))?;
+        let served = served::start(program, &[&["--scenario", &scenario], options].concat())?;
+        let address = served.word("address").parse().map_err(|err| format!("the server's address: {err}"))?;
         // Text beyond ASCII, in both modes; then a pause, so that no request counts against a limit.
         let charge =
             json!({ "asset": "BTC", "amount": "11.00", "description": "Grüner Tee – 茶" }).to_string();
-        for key in [&served.ready.live_key, &served.ready.test_key] {
-            granted(address, ("POST", "/v1/charges"), key, Some(&charge))?;
+        for key in [served.word("live_key"), served.word("test_key")] {
+            granted(address, ("POST", "/v1/charges"), key, &charge)?;
         }
         post(address, "/sandbox/advance", &json!({ "by": "61s" }))?;
         let taken = post(address, "/sandbox/snapshots", &json!({ "name": "populated" }))?;
@@ -93,7 +94,7 @@ impl Server {
 }
 
 fn post(address: SocketAddr, path: &str, body: &Value) -> Result<Value, String> {
-    granted(address, ("POST", path), "", Some(&body.to_string()))
+    granted(address, ("POST", path), "", &body.to_string())
 }
 
 fn text(value: &Value) -> String {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::deployment::{Deployment, Gateway};
 use super::stage::{BranchedWorld, Stage};
-use crate::target::{self, Keys, Listening, free_ports, output};
+use crate::target::{self, Keys, output};
 
 /// Parts of a check that the deployments do not have.
 const WITHOUT: [&str; 1] = ["webhooks"];
@@ -142,7 +142,7 @@ fn fits(pattern: &str, id: &str) -> bool {
 fn judged(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Result<(Value, i32), String> {
     let Assignment { gateway, deployment } = assignment;
     let world = stage.world(deployment.unlimited)?;
-    let [port, replica_a, replica_b] = free_ports()?;
+    let [port, replica_a, replica_b] = testkit::free_ports()?;
     let values = values(&world, home, [port, replica_a, replica_b]);
     let unwritable = |err: std::io::Error| format!("cannot write `{}`: {err}", home.display());
     fs::create_dir_all(home).map_err(unwritable)?;
@@ -153,7 +153,7 @@ fn judged(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Result<(Val
     let mut command = Command::new(&gateway.program);
     command.args(gateway.arguments(&values)).current_dir(home);
     command.stdout(log.try_clone().map_err(unwritable)?).stderr(log);
-    let _listening = Listening::start(&mut command, port)?;
+    let _listening = target::listening(&mut command, port)?;
     let keys = Keys { live: &world.live, test: &world.test };
     let mut check = target::check(&stage.program, port, keys, &WITHOUT);
     check.args(["--allow-writes", "--format", "json"]).current_dir(home);

@@ -26,6 +26,7 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     found.extend(layout::same_prohibitions(&files));
     found.extend(links::broken(&files));
     found.extend(language::indirect_openings(&files));
+    found.extend(language::nonstandard_words(&files));
     for (path, text) in &files {
         found.extend(rules::judge(path, text));
     }

@@ -59,7 +59,7 @@ fn module_name(path: &str, _: &str) -> Vec<Finding> {
         return Vec::new();
     };
     let nameless = module.split('/').filter(|part| NAMELESS.contains(part));
-    let message = |part| format!("`{part}` names nobody's job; name the module after its subject");
+    let message = |part| format!("`{part}` does not describe a subject; name the module after its subject");
     nameless.map(|part| Finding { line: 1, message: message(part) }).collect()
 }
 

@@ -13,7 +13,7 @@ pub(crate) enum KeysOf {
     /// Those of the target.
     #[default]
     Target,
-    /// Those of the target that another one is compared with, where it has its own.
+    /// Those of the second target of a comparison, if it has its own.
     Other,
 }
 
@@ -51,7 +51,7 @@ const MORE_HELP: &str = "\
 Keys are never given on the command line. They come from the environment, or from files that \
 chargeproof.toml names:
   CHARGEPROOF_LIVE_KEY           a live key; only used for reading
-  CHARGEPROOF_TEST_KEY           a test key that nobody else uses during the run
+  CHARGEPROOF_TEST_KEY           a test key that no other client uses during the run
   CHARGEPROOF_SECOND_KEY         another key of the same account and mode as the test key
   CHARGEPROOF_OTHER_ACCOUNT_KEY  a key of another account
   CHARGEPROOF_REVOKED_KEY        a revoked key
@@ -79,13 +79,13 @@ pub(crate) struct Check {
     /// Skip the statements that match these patterns
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub(crate) skip: Vec<String>,
-    /// Leave out statements that need something you cannot provide. Every report says so
+    /// Leave out statements that need something you cannot provide. Every report lists them
     #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = parts())]
     pub(crate) without: Vec<String>,
     /// Skip the burst that tests the rate limit, and the wait of a minute after it
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Send one more burst in the next minute, to tell kinds of rate limiters apart; a minute longer
+    /// Send one more burst in the next minute, to distinguish kinds of rate limiters; a minute longer
     #[arg(long, conflicts_with = "quick")]
     pub(crate) thorough: bool,
     /// Statements to judge
@@ -94,7 +94,7 @@ pub(crate) struct Check {
     /// Create two charges with the test key, to test that pages stay stable while records are inserted
     #[arg(long)]
     pub(crate) allow_writes: bool,
-    /// Instead of --allow-writes: a shell command that creates one test-mode record and returns when it is there.
+    /// Instead of --allow-writes: a shell command that creates one test-mode record and returns when it exists.
     /// It gets CHARGEPROOF_URL and CHARGEPROOF_TEST_KEY in its environment
     #[arg(long, value_name = "COMMAND")]
     pub(crate) hook: Option<String>,
@@ -108,10 +108,10 @@ pub(crate) struct Check {
     /// Time limit of the --prepare command
     #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = parse_seconds)]
     pub(crate) prepare_time_limit: u64,
-    /// A TOML file of known failures, as --baseline-write writes it, beside those of chargeproof.toml
+    /// A TOML file of known failures, as written by --baseline-write, in addition to those of chargeproof.toml
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline_file: Option<PathBuf>,
-    /// Write the failures of this run to a TOML file, with fingerprints, 90 days to expire and reasons to fill in
+    /// Write the failures of this run to a TOML file, with fingerprints, an expiry date in 90 days and reasons to fill in
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline_write: Option<PathBuf>,
     /// Time limit of one request
@@ -120,7 +120,7 @@ pub(crate) struct Check {
     /// Trust the certificates in this PEM file too, for a target over https
     #[arg(long, value_name = "FILE", conflicts_with = "built_in")]
     pub(crate) cacert: Option<PathBuf>,
-    /// Save every request and answer, without the keys, for `chargeproof judge`
+    /// Save every request and response, without the keys, for `chargeproof judge`
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Hide personal data and amounts in the recording and in every report
@@ -130,7 +130,7 @@ pub(crate) struct Check {
     #[arg(long)]
     pub(crate) list: bool,
     /// Write a commented configuration file and exit [default FILE: chargeproof.toml]; `github` or `gitlab` writes a job
-    /// for that CI system, which leaves out what needs keys that are not in the environment
+    /// for that CI system without the statements whose keys are not in the environment
     #[arg(
         long,
         value_name = "FILE|github|gitlab",

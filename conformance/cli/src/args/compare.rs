@@ -22,7 +22,7 @@ pub(crate) struct Compare {
     /// Base address of an implementation, or a recording of `check --record`
     #[arg(value_name = "A")]
     pub(crate) a: String,
-    /// The same of the other one
+    /// Base address or recording of the other implementation
     #[arg(value_name = "B")]
     pub(crate) b: String,
     /// Format of the result

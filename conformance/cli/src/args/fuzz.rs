@@ -36,7 +36,7 @@ pub(crate) struct Fuzz {
     /// Also create charges, in test mode only
     #[arg(long)]
     pub(crate) allow_writes: bool,
-    /// Send only the requests that `--save` kept
+    /// Send only the requests in this file of `--save`
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
     /// Save the findings to this file

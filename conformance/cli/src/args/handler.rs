@@ -8,9 +8,9 @@ use conformance::handler;
 /// The format of a handler report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HandlerFormat {
-    /// Text for people
+    /// Human-readable text
     Text,
-    /// JSON for programs
+    /// JSON for scripts
     Json,
     /// JUnit XML for CI systems
     Junit,
@@ -75,19 +75,19 @@ pub(crate) struct Try {
     /// Skip the statements that match these patterns
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub(crate) skip: Vec<String>,
-    /// Leave out statements: `acts`, if nothing can tell how often the handler acted
+    /// Leave out statements: `acts`, if no command can count how often the handler acted
     #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = ["acts"])]
     pub(crate) without: Vec<String>,
-    /// Count warnings as failures: what the specification recommends, such as checking the timestamp
+    /// Count warnings as failures: recommendations of the specification, such as checking the timestamp
     #[arg(long)]
     pub(crate) strict: bool,
     /// Seed of ids and codes. A handler that remembers ids needs a new seed for each run [default: random]
     #[arg(long, value_name = "N", value_parser = super::whole::<u64>(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
-    /// Time limit of one answer
+    /// Time limit of one response
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = super::parse_seconds)]
     pub(crate) time_limit: u64,
-    /// Time that the handler may take to act after its answer
+    /// Time that the handler may take to act after its response
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = super::parse_seconds)]
     pub(crate) settle: u64,
     /// Prefix of the webhook headers [default: X-Service]
@@ -99,7 +99,7 @@ pub(crate) struct Try {
     /// Format of the report on stdout
     #[arg(long, value_enum, default_value_t = HandlerFormat::Text)]
     pub(crate) format: HandlerFormat,
-    /// Also write the report to a file, such as junit=report.xml; may be repeated
+    /// Also write the report to a file, such as junit=report.xml; repeatable
     #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report)]
     pub(crate) report: Vec<(HandlerFormat, PathBuf)>,
     /// Print the catalogue of statements and exit

@@ -7,7 +7,7 @@ use reference_core::time::Span;
 
 use super::{Format, whole};
 
-/// The content of a load.
+/// The kind of requests of a load test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mix {
     /// GET: pages of events and charges, single ones, the account
@@ -25,7 +25,7 @@ Examples:
   chargeproof load http://127.0.0.1:8402 --max --mix write --allow-writes
   chargeproof load http://127.0.0.1:3000/hooks --rate 50 --mix webhook
 
-Keys come from CHARGEPROOF_TEST_KEY or CHARGEPROOF_LIVE_KEY. Use it only against servers that are yours.";
+Keys come from CHARGEPROOF_TEST_KEY or CHARGEPROOF_LIVE_KEY. Use it only against your own servers.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -39,13 +39,13 @@ pub(crate) struct Load {
     /// Requests per second. Latency is measured from when a request was due (no coordinated omission)
     #[arg(long, value_name = "R", value_parser = whole::<NonZeroU32>(1..=u64::from(u32::MAX)), conflicts_with = "max")]
     pub(crate) rate: Option<NonZeroU32>,
-    /// No fixed rate: every connection sends its next request as soon as it has its answer
+    /// No fixed rate: every connection sends its next request as soon as it has a response
     #[arg(long)]
     pub(crate) max: bool,
     /// Requests to send
     #[arg(long, value_enum, default_value_t = Mix::Read)]
     pub(crate) mix: Mix,
-    /// Send GET requests for this path instead; may be repeated
+    /// Send GET requests for this path instead; repeatable
     #[arg(long, value_name = "PATH", conflicts_with = "mix")]
     pub(crate) path: Vec<String>,
     /// Duration of the test, such as 30s, 5m or 1h30m

@@ -34,7 +34,7 @@ pub(crate) struct Play {
     /// Run on a served reference with a frozen clock instead of in this process
     #[arg(long, value_name = "URL")]
     pub(crate) against: Option<String>,
-    /// Write what was done by hand in a served world, since it began, as a scenario to FILE, and run nothing
+    /// Write the calls since a served world began to FILE as a scenario, and run nothing
     #[arg(long, num_args = 2, value_names = ["URL", "FILE"], exclusive = true)]
     pub(crate) save_from: Option<Vec<String>>,
     /// Print the transcripts
@@ -43,7 +43,7 @@ pub(crate) struct Play {
     /// Draw the first failing scenario, or else the first one, as an HTML page
     #[arg(long, value_name = "FILE", conflicts_with = "against")]
     pub(crate) html: Option<PathBuf>,
-    /// Switch a fault on in the simulated world, to see what a failure looks like
+    /// Enable a fault in the simulated world, to see a failure
     #[arg(long, value_name = "NAME", value_parser = demo_fault(), conflicts_with_all = ["against", "bless"])]
     pub(crate) demo_fault: Option<&'static DemoFault>,
 }

@@ -8,9 +8,9 @@ use conformance::receiver::{Answers, ForwardTo};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Receiver {
-    /// Receive webhooks until Ctrl-C and verify their signatures; exit code 1 if one was wrong
+    /// Receive webhooks until Ctrl-C and verify their signatures; exit code 1 if one was invalid
     Listen(Listen),
-    /// Verify a file of `listen --record` again, each request as of the time at which it arrived
+    /// Verify a file of `listen --record` again, each request at its time of arrival
     Judge(JudgeDeliveries),
     /// Test your own webhook handler with deliveries that it must accept and some that it must refuse
     Try(Box<super::Try>),
@@ -37,10 +37,10 @@ pub(crate) struct Listen {
     pub(crate) port: Option<u16>,
     #[command(flatten)]
     pub(crate) secrets: Secrets,
-    /// Answers in order; the last one is repeated. Each is a status, `timeout` or `close` [default: 200]
+    /// Responses in order; the last one is repeated. Each is a status, `timeout` or `close` [default: 200]
     #[arg(long, value_name = "500,200,…")]
     pub(crate) answer: Option<Answers>,
-    /// Forward each request to this http:// address, and its answer back
+    /// Forward each request to this http:// address, and return its response
     #[arg(long, value_name = "URL", conflicts_with = "answer")]
     pub(crate) forward_to: Option<ForwardTo>,
     /// Append each request to this file, as one line of JSON
@@ -67,7 +67,7 @@ pub(crate) struct Secrets {
     /// Format of the output: text, or one line of JSON for each delivery
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Environment variable that holds an endpoint's secret; may be repeated
+    /// Environment variable that holds an endpoint's secret; repeatable
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) secret_env: Vec<String>,
     /// Environment variable that holds a secret of the other mode; a delivery that it verifies went to the wrong endpoint

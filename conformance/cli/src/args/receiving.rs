@@ -12,7 +12,7 @@ pub(crate) struct Receiving {
     /// of each mode; put their secrets into CHARGEPROOF_LIVE_WEBHOOK_SECRET and CHARGEPROOF_TEST_WEBHOOK_SECRET
     #[arg(long, value_name = "ADDR:PORT", value_parser = super::parse_listen, requires = "url")]
     pub(crate) receiver: Option<SocketAddr>,
-    /// Public address of the receiver, if the service reaches it under another, such as a tunnel's
+    /// Public address of the receiver, if it differs from the address listened on, such as a tunnel's
     #[arg(long, value_name = "URL", value_parser = parse_url, requires = "receiver")]
     pub(crate) public_url: Option<Url>,
     /// Time to receive webhooks, from the first request on, such as 90s or 5m. Stops early when every endpoint has
@@ -29,7 +29,7 @@ pub(crate) struct Receiving {
     /// service refuses it. It is run with the receiver's address and with addresses that must be refused
     #[arg(long, value_name = "COMMAND", requires = "receiver")]
     pub(crate) register: Option<String>,
-    /// Judge webhooks that were captured before with `receiver listen --record`
+    /// Judge webhooks captured with `receiver listen --record`
     #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "receiver")]
     pub(crate) deliveries: Option<PathBuf>,
 }

@@ -8,9 +8,9 @@ use conformance::{Accept, Part, report};
 /// The format of a conformance report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
-    /// Text for people
+    /// Human-readable text
     Text,
-    /// JSON for programs, described by report.schema.json
+    /// JSON for scripts, described by report.schema.json
     Json,
     /// JUnit XML for CI systems
     Junit,
@@ -48,17 +48,17 @@ pub(crate) struct Reports {
     /// Format of the report on stdout
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub(crate) format: ReportFormat,
-    /// Also write the report to a file, such as junit=report.xml; may be repeated
+    /// Also write the report to a file, such as junit=report.xml; repeatable
     #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report_file)]
     pub(crate) report: Vec<ReportFile>,
-    /// Exit with 0 although the run is incomplete, if nothing else is wrong: `incomplete` accepts every gap,
-    /// `incomplete=second,other` those of statements that need these parts. Every report says so
+    /// Exit with 0 although the run is incomplete, if there is no violation: `incomplete` accepts every gap,
+    /// `incomplete=second,other` gaps in statements that need these parts. Every report states it
     #[arg(long, value_name = "incomplete[=PART,…]", value_parser = parse_accept)]
     pub(crate) accept: Option<Accept>,
-    /// List every statement and observation in text reports, also those that hold
+    /// List every statement and observation in text reports, including passed ones
     #[arg(long, short)]
     pub(crate) verbose: bool,
-    /// Also tell which known faults of servers this run would have noticed, by chapter, and what the others need
+    /// Also report which known faults of servers this run would have noticed, by chapter, and the needs of the others
     #[arg(long)]
     pub(crate) power: bool,
 }

@@ -51,7 +51,7 @@ pub(crate) struct Sweep {
     /// Seed of the first simulation [default: 0]
     #[arg(long, value_name = "SEED", value_parser = whole::<u64>(0..=u64::MAX))]
     pub(crate) from: Option<u64>,
-    /// Derive the first seed from a text, such as a commit and a date, so that every night runs other simulations
+    /// Derive the first seed from a text, such as a commit and a date, so that every night runs new simulations
     #[arg(long, value_name = "TEXT", conflicts_with = "from")]
     pub(crate) night: Option<String>,
     /// Run only this part of the simulations, such as 3/8; `auto` reads it from the CI system's or scheduler's variables
@@ -66,22 +66,22 @@ pub(crate) struct Sweep {
     /// Draw the first failing simulation or scenario, or else the first one, as an HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Directory for shrunken failing scenarios
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    /// Directory for shrunken failing scenarios; created when there is one
+    #[arg(long, value_name = "DIR", default_value = "sweep-failures")]
     pub(crate) save: PathBuf,
-    /// Try every sequence of the inputs of this scope instead of random simulations; may be given more than once
+    /// Try every sequence of the inputs of this scope instead of random simulations; repeatable
     #[arg(
         long, value_name = "SCOPE", value_parser = scope(),
         conflicts_with_all = ["files", "seeds", "seed", "from", "night", "shard", "out", "html", "coverage"],
     )]
     pub(crate) exhaust: Vec<&'static Scope>,
-    /// Length of the longest sequences [default: that of the scope]
+    /// Maximum length of sequences [default: that of the scope]
     #[arg(long, value_name = "N", value_parser = whole::<usize>(0..=64), requires = "exhaust")]
     pub(crate) depth: Option<usize>,
-    /// Show which events happened under which faults, and what was not reached
+    /// Show which events happened under which faults, and the combinations that were not reached
     #[arg(long, conflicts_with = "files")]
     pub(crate) coverage: bool,
-    /// Switch a fault on in the simulated worlds, to see what a failure looks like
+    /// Enable a fault in the simulated worlds, to see a failure
     #[arg(long, value_name = "NAME", value_parser = demo_fault(), conflicts_with_all = ["shard", "out"])]
     pub(crate) demo_fault: Option<&'static DemoFault>,
 }
@@ -98,7 +98,7 @@ pub(crate) struct Merge {
     /// Files of `sweep --out`, in any order
     #[arg(value_name = "FILE", required_unless_present = "watch")]
     pub(crate) files: Vec<PathBuf>,
-    /// Merge the results (*.json) in this directory as they come, until every shard is there
+    /// Merge the results (*.json) in this directory as they arrive, until no shard is missing
     #[arg(long, value_name = "DIR", conflicts_with = "files")]
     pub(crate) watch: Option<PathBuf>,
     /// With `--watch`: wait no longer than this, such as 2h
@@ -107,10 +107,10 @@ pub(crate) struct Merge {
     /// Save the merged results to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Directory for shrunken failing scenarios
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    /// Directory for shrunken failing scenarios; created when there is one
+    #[arg(long, value_name = "DIR", default_value = "sweep-failures")]
     pub(crate) save: PathBuf,
-    /// Show which events happened under which faults, and what was not reached
+    /// Show which events happened under which faults, and the combinations that were not reached
     #[arg(long)]
     pub(crate) coverage: bool,
     /// Format of the result

@@ -30,7 +30,7 @@ pub(crate) struct Trigger {
         default_value = "http://127.0.0.1:8402"
     )]
     pub(crate) to: String,
-    /// The mode in which it happens
+    /// The mode of the event
     #[arg(long, value_name = "MODE", default_value = "live", value_parser = modes())]
     pub(crate) mode: Mode,
     /// Environment variable with the sandbox token, for a server on another machine or behind a proxy

@@ -2,9 +2,9 @@
 
 mod baseline;
 mod built_in;
-mod job;
+mod ci_job;
+mod event_sources;
 mod keys;
-mod occasion;
 mod receiving;
 
 use std::{
@@ -29,9 +29,9 @@ use crate::{
     config::{COMMENTED, Config},
     files::{self, SETTINGS_MAX},
     reports,
-    screen::{DIM, GOOD, note, say, spinner},
     settings::nearest,
     signals,
+    terminal::{DIM, GOOD, note, say, spinner},
 };
 
 /// A log gets a line about a wait this often.
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     if let Some(path) = &args.init {
         return init(path);
     }
-    // Before anything is played or asked.
+    // Before anything is played or sent.
     selection(args).validate().map_err(|why| Failure::usage(why + &meant(args)))?;
     baseline::known(args, config)?;
     reports::prepare(&args.reports.report)?;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     if let Some(path) = &args.record {
         files::write_whole(path, &outcome.to_file())?;
     }
-    reports::tell(&outcome, &args.reports)?;
+    reports::write_all(&outcome, &args.reports)?;
     Ok(outcome.exit_code())
 }
 
@@ -68,7 +68,8 @@ pub(super) fn outcome(args: &Check, config: &Config) -> Result<Outcome, Failure>
     let format = args.reports.format;
     let runtime = super::runtime()?;
     let bar = spinner();
-    let mut screen = Screen { bar: bar.clone(), format, is_real: args.url.is_some(), countdown: None };
+    let mut screen =
+        ProgressDisplay { bar: bar.clone(), format, is_real: args.url.is_some(), countdown: None };
     let interrupt = signals::interrupt(&runtime)?;
     let (started, begun) = (now(), Instant::now());
     let mut outcome = match &args.url {
@@ -107,7 +108,7 @@ pub(super) fn outcome(args: &Check, config: &Config) -> Result<Outcome, Failure>
 
 /// Writes the commented configuration to a new file.
 fn init(path: &Path) -> Result<u8, Failure> {
-    if let Some(done) = job::init(path) {
+    if let Some(done) = ci_job::init(path) {
         return done;
     }
     let shown = path.display();
@@ -162,7 +163,7 @@ fn list(format: ReportFormat, profile: Profile) {
 }
 
 /// The plan for a target: its keys come from the environment or from files, never from the command line.
-fn plan_for(url: &str, args: &Check, config: &Config, screen: &mut Screen) -> Result<Plan, Failure> {
+fn plan_for(url: &str, args: &Check, config: &Config, screen: &mut ProgressDisplay) -> Result<Plan, Failure> {
     let base = super::web_address(url, "http://127.0.0.1:8402")?;
     let keys = Keys::gather(config, args.keys_of, &mut |warning| screen.warn(&warning))?;
     let mut plan = Plan::new(base, keys.live, keys.test);
@@ -225,7 +226,7 @@ async fn prepare(hook: Hook, plan: &Plan) -> Result<(), Failure> {
 }
 
 /// The progress display of a run.
-struct Screen {
+struct ProgressDisplay {
     bar: ProgressBar,
     format: ReportFormat,
     /// `true` if waits take real time.
@@ -233,7 +234,7 @@ struct Screen {
     countdown: Option<AbortHandle>,
 }
 
-impl Screen {
+impl ProgressDisplay {
     /// Prints a line in any format: no report contains it.
     fn warn(&self, line: &str) {
         self.bar.suspend(|| note!("{line}"));
@@ -247,7 +248,7 @@ impl Screen {
     }
 }
 
-impl Screen {
+impl ProgressDisplay {
     /// Ends the countdown of a wait.
     fn end_countdown(&mut self) {
         if let Some(countdown) = self.countdown.take() {
@@ -256,7 +257,7 @@ impl Screen {
     }
 }
 
-impl Progress for Screen {
+impl Progress for ProgressDisplay {
     fn budget(&mut self, budget: &Budget) {
         self.say(&budget.to_string());
     }

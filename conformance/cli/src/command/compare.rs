@@ -1,4 +1,4 @@
-//! `chargeproof compare`: two implementations, or two recordings, beside each other.
+//! `chargeproof compare`: compares two implementations, or two recordings.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::{
     Failure,
     args::{Cli, Command, Compare, Format, KeysOf},
     config::Config,
-    screen::{self, note},
+    terminal::{self, note},
 };
 
 pub(crate) fn run(args: &Compare, config: &Config) -> Result<u8, Failure> {
@@ -24,8 +24,8 @@ pub(crate) fn run(args: &Compare, config: &Config) -> Result<u8, Failure> {
     let b = outcome(&args.b, KeysOf::Other, args, config)?;
     let comparison = compare(&a, &b);
     match args.format {
-        Format::Text => screen::print_raw(&comparison.text()),
-        Format::Json => screen::print_raw(&comparison.json()),
+        Format::Text => terminal::print_raw(&comparison.text()),
+        Format::Json => terminal::print_raw(&comparison.json()),
     }
     Ok(comparison.exit_code())
 }

@@ -14,8 +14,8 @@ use crate::{
     args::{Format, Fuzz},
     config::Config,
     files::{self, SETTINGS_MAX},
-    screen::{self, spinner},
     signals,
+    terminal::{self, spinner},
 };
 
 const TIME_LIMIT: Duration = Duration::from_secs(15);
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Fuzz, config: &Config) -> Result<u8, Failure> {
     if let Some(path) = args.save.as_deref().filter(|_| !outcome.found.is_empty()) {
         files::write_whole(path, &fuzz::kept(&outcome))?;
     }
-    tell(&outcome, args);
+    print_result(&outcome, args);
     Ok(outcome.exit_code())
 }
 
@@ -70,11 +70,11 @@ fn read_kept(path: &Path) -> Result<Kept, Failure> {
     })
 }
 
-fn tell(outcome: &Outcome, args: &Fuzz) {
+fn print_result(outcome: &Outcome, args: &Fuzz) {
     let file = args.save.as_ref().or(args.replay.as_ref()).map(|path| path.display().to_string());
     match args.format {
-        Format::Text => screen::print(fuzz::text(outcome, Style::Colour, file.as_deref())),
-        Format::Json => screen::print_raw(&fuzz::json(outcome)),
+        Format::Text => terminal::print(fuzz::text(outcome, Style::Colour, file.as_deref())),
+        Format::Json => terminal::print_raw(&fuzz::json(outcome)),
     }
 }
 

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use conformance::Outcome;
 
-use crate::{Failure, args::JudgeRecording, config::Config, files, reports, screen::note};
+use crate::{Failure, args::JudgeRecording, config::Config, files, reports, terminal::note};
 
 pub(crate) fn run(args: &JudgeRecording, config: &Config) -> Result<u8, Failure> {
     reports::prepare(&args.reports.report)?;
     let mut outcome = outcome(&args.file, config)?;
     outcome.accept = args.reports.accept.clone().unwrap_or_default();
-    reports::tell(&outcome, &args.reports)?;
+    reports::write_all(&outcome, &args.reports)?;
     Ok(outcome.exit_code())
 }
 
@@ -24,8 +24,8 @@ pub(super) fn outcome(file: &Path, config: &Config) -> Result<Outcome, Failure> 
     }
     let wrong = |error: String| Failure::usage(format!("`{path}` is {}", files::excerpt(&error)));
     if Outcome::is_har(&text) {
-        let (outcome, told) = Outcome::from_har(&text, &config.dialect.key_prefix).map_err(wrong)?;
-        note!("a HAR file: {told}");
+        let (outcome, summary) = Outcome::from_har(&text, &config.dialect.key_prefix).map_err(wrong)?;
+        note!("a HAR file: {summary}");
         return Ok(outcome);
     }
     Outcome::from_file(&text).map_err(wrong)

@@ -1,4 +1,4 @@
-//! `chargeproof load`: a load test, at a fixed rate or flat out.
+//! `chargeproof load`: a load test, at a fixed or at the maximum rate.
 
 use std::{
     env,
@@ -9,15 +9,15 @@ use std::{
 
 use conformance::{KEY_BLANK, Redactor, Secret, report::one_line};
 use indicatif::{ProgressBar, ProgressStyle};
-use load::{Pace, Plan, Report, SoFar, Stop, Work, run as run_plan};
+use load::{Pace, Plan, Report, RunProgress, Stop, Work, run as run_plan};
 
 use crate::{
     Failure,
     args::{Format, Load, Mix},
     config::Config,
     files::{self, SETTINGS_MAX},
-    screen::{BAD, DIM, GOOD, say},
     signals::{self, INTERRUPTED},
+    terminal::{BAD, DIM, GOOD, say},
 };
 
 const LIVE_KEY: &str = "CHARGEPROOF_LIVE_KEY";
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Load, config: &Config) -> Result<u8, Failure> {
         Format::Json => {
             say!("{}", serde_json::to_string(&report).expect("numbers and texts are JSON"));
         }
-        Format::Text => tell(&report),
+        Format::Text => print_result(&report),
     }
     Ok(if report.interrupted { INTERRUPTED } else { u8::from(!report.is_clean()) })
 }
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Load, config: &Config) -> Result<u8, Failure> {
 fn redactor(args: &Load, key_prefix: &str) -> Redactor {
     let names = [LIVE_KEY, TEST_KEY, &args.secret_env];
     let secrets: Vec<_> = names.iter().filter_map(|name| env::var(name).ok().map(Secret::new)).collect();
-    Redactor::new(secrets.iter().map(|it| it.tail(key_prefix)), KEY_BLANK)
+    Redactor::new(secrets.iter().map(|key| key.tail(key_prefix)), KEY_BLANK)
 }
 
 fn plan(args: &Load, config: &Config) -> Result<Plan, Failure> {
@@ -126,7 +126,7 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
     bar
 }
 
-fn show(bar: &ProgressBar, so_far: SoFar) {
+fn show(bar: &ProgressBar, so_far: RunProgress) {
     if bar.is_hidden() {
         return;
     }
@@ -143,7 +143,7 @@ fn show(bar: &ProgressBar, so_far: SoFar) {
     bar.set_message(text);
 }
 
-fn tell(report: &Report) {
+fn print_result(report: &Report) {
     let row = |name: &str, value: String| say!("{name:<13}{value}");
     let mark = if report.is_clean() { GOOD } else { BAD };
     say!(

@@ -1,4 +1,4 @@
-//! One module for each command, and what several of them need.
+//! One module for each command, and their shared parts.
 
 pub(crate) mod check;
 pub(crate) mod compare;
@@ -9,7 +9,7 @@ pub(crate) mod play;
 pub(crate) mod receiver;
 mod recipe;
 pub(crate) mod serve;
-mod served;
+mod served_world;
 pub(crate) mod sweep;
 pub(crate) mod trigger;
 

@@ -26,8 +26,8 @@ use crate::{
     args::{Format, Play},
     files::{self, SCENARIO_MAX},
     remote::RemoteStage,
-    screen::{self, BAD, DIM, GOOD, PLACE, note, say},
     signals::{self, INTERRUPTED},
+    terminal::{self, BAD, DIM, GOOD, PLACE, note, say},
 };
 
 /// A scenario that came with the program.
@@ -42,7 +42,7 @@ include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
 
 /// A scenario to run, and the transcript that is expected.
 struct ScenarioFile {
-    /// The name for people: a path, or the name of a built-in scenario.
+    /// The name in reports: a path, or the name of a built-in scenario.
     name: String,
     text: String,
     transcript: Option<String>,
@@ -98,7 +98,7 @@ impl PlayResult {
         }
     }
 
-    /// 0 as expected, 1 it differs, 2 the scenario is wrong or the server could not be asked.
+    /// 0 as expected, 1 it differs, 2 the scenario is invalid or the server could not be reached.
     fn exit_code(&self) -> u8 {
         match self {
             PlayResult::AsWritten(_) | PlayResult::Played(_) | PlayResult::Blessed(_) => 0,
@@ -188,14 +188,14 @@ fn save_from(url: &str, file: &Path) -> Result<u8, Failure> {
     let mut stage = RemoteStage::new(url).map_err(Failure::usage)?;
     let call = Call { method: "GET", path: "/sandbox/scenario", bearer: None, headers: &[], body: None };
     let answer = stage.call(&call).map_err(|error| Failure::unreachable(error.to_string()))?;
-    let told: ScenarioAnswer = serde_json::from_slice(&answer.body).map_err(|_| {
+    let saved: ScenarioAnswer = serde_json::from_slice(&answer.body).map_err(|_| {
         let said = answer.text("/message").unwrap_or_else(|| "it says no more".to_owned());
         Failure::usage(format!("GET /sandbox/scenario at `{url}` is answered {}: {said}", answer.status))
     })?;
-    files::write_whole(file, &told.scenario)?;
+    files::write_whole(file, &saved.scenario)?;
     note!("wrote `{0}`; `chargeproof play {0} --bless` runs it and keeps its transcript", file.display());
-    if told.untold > 0 {
-        note!("calls that it does not tell: {}; comments in it say why", told.untold);
+    if saved.untold > 0 {
+        note!("calls that a scenario cannot express: {}; its comments list the reasons", saved.untold);
     }
     Ok(0)
 }
@@ -321,19 +321,19 @@ fn show(piece: &ScenarioFile, ending: &PlayResult, args: &Play) {
     if args.transcript
         && let Some(played) = ending.played()
     {
-        screen::print(screen::foreign(&played.transcript));
+        terminal::print(terminal::foreign(&played.transcript));
     }
     if ending.exit_code() != 0 {
         let seed = args.seed.map(|seed| format!(" --seed {seed}")).unwrap_or_default();
         let stage = args.against.as_ref().map(|url| format!(" --against {url}")).unwrap_or_default();
-        let fault = args.demo_fault.map(|it| format!(" --demo-fault {}", it.name)).unwrap_or_default();
+        let fault = args.demo_fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
         say!("         {DIM}again: chargeproof play {name}{seed}{stage}{fault}{DIM:#}");
     }
 }
 
 fn show_diff(diff: &Diff) {
     for line in &diff.lines {
-        let text = screen::foreign(&line.text);
+        let text = terminal::foreign(&line.text);
         match line.sign {
             Sign::Hunk => say!("{PLACE}{text}{PLACE:#}"),
             Sign::Same => say!(" {text}"),

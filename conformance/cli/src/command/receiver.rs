@@ -13,24 +13,25 @@ use std::{
 use conformance::{
     Secret,
     receiver::{
-        Arrival, Caught, Diagnosis, Given, Keyring, Names, Note, Settings, Tally, Withheld, diagnose, notes,
+        Arrival, Caught, Diagnosis, Keyring, Names, Note, ReceiverAnswer, Settings, Tally, Withheld,
+        diagnose, notes,
     },
 };
 use serde::Serialize;
 
-use self::line::Shown;
+use self::line::JudgedDelivery;
 use super::serve::{cannot_listen, write_ready_file};
 use crate::{
     Failure,
     args::{Format, JudgeDeliveries, Listen, Receiver, Secrets},
     config::Config,
     files::{self, LineFile},
-    screen::{self, DIM, GOOD, say},
     signals::StopSignals,
+    terminal::{self, DIM, GOOD, say},
 };
 
 const DEFAULT_PORT: u16 = 8403;
-/// A shorter one could not be told from other text, and so not be withheld.
+/// The shortest secret that can be distinguished from other text, and so be redacted.
 const SECRET_LETTERS_MIN: usize = 8;
 /// A recorded request is a head and a body, each byte written as several letters at most.
 const RECORD_LINE_MAX: u64 = 16 * 1024 * 1024;
@@ -57,7 +58,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
     };
     args.ready_file.as_deref().map_or(Ok(()), files::check_writable)?;
     super::runtime()?.block_on(async {
-        // Before anything is printed, so that whoever reads it may already send a signal.
+        // Before the first output, so that a reader of the output may already send a signal.
         let mut signals = StopSignals::catch()?;
         let mut receiver = conformance::receiver::Receiver::start(settings)
             .await
@@ -79,8 +80,8 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
                 () = signals.next(), if !stopped => None,
                 arrival = receiver.next() => arrival,
             };
-            // Whoever closed stdout has seen enough.
-            match arrival.filter(|_| stopped || !screen::is_lost()) {
+            // A closed stdout ends the command.
+            match arrival.filter(|_| stopped || !terminal::is_lost()) {
                 Some(Arrival::Caught(caught, given)) => {
                     let now = caught.unix_secs();
                     let shown = reader.read(&caught, Some(given), now);
@@ -89,7 +90,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
                     }
                     shown.print(format);
                 }
-                Some(Arrival::Turned(turned)) => {
+                Some(Arrival::Rejected(turned)) => {
                     reader.summary.turned_away += 1;
                     line::print_turned(&reader.withheld.clean(&turned.to_string()), format);
                 }
@@ -108,7 +109,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
 fn judge(args: &JudgeDeliveries, config: &Config) -> Result<u8, Failure> {
     let format = args.secrets.format;
     let mut reader = Reader::new(&args.secrets, config)?;
-    for caught in Recorded::open(&args.file)? {
+    for caught in RecordedRequests::open(&args.file)? {
         let caught = caught?;
         let now = caught.unix_secs();
         reader.read(&caught, None, now).print(format);
@@ -118,7 +119,7 @@ fn judge(args: &JudgeDeliveries, config: &Config) -> Result<u8, Failure> {
 
 /// The requests of a file of `listen --record`, at most `max` of them.
 pub(super) fn recorded(path: &Path, max: usize) -> Result<Vec<Caught>, Failure> {
-    let caught: Vec<Caught> = Recorded::open(path)?.take(max + 1).collect::<Result<_, _>>()?;
+    let caught: Vec<Caught> = RecordedRequests::open(path)?.take(max + 1).collect::<Result<_, _>>()?;
     match caught.len() > max {
         true => Err(Failure::usage(format!("`{}` has more than {max} requests; split it", path.display()))),
         false => Ok(caught),
@@ -126,20 +127,20 @@ pub(super) fn recorded(path: &Path, max: usize) -> Result<Vec<Caught>, Failure> 
 }
 
 /// Reads a file of `listen --record`, one request for each line.
-struct Recorded<'a> {
+struct RecordedRequests<'a> {
     path: &'a Path,
     file: BufReader<fs::File>,
     line: u64,
 }
 
-impl Recorded<'_> {
-    fn open(path: &Path) -> Result<Recorded<'_>, Failure> {
+impl RecordedRequests<'_> {
+    fn open(path: &Path) -> Result<RecordedRequests<'_>, Failure> {
         let file = fs::File::open(path).map_err(|error| files::cannot_read(path, &error))?;
-        Ok(Recorded { path, file: BufReader::new(file), line: 0 })
+        Ok(RecordedRequests { path, file: BufReader::new(file), line: 0 })
     }
 }
 
-impl Iterator for Recorded<'_> {
+impl Iterator for RecordedRequests<'_> {
     type Item = Result<Caught, Failure>;
 
     fn next(&mut self) -> Option<Result<Caught, Failure>> {
@@ -192,7 +193,7 @@ impl Reader {
         Ok(Reader { keyring, withheld, tally: Tally::default(), summary: Summary::default(), format })
     }
 
-    fn read(&mut self, caught: &Caught, given: Option<Given>, now: i64) -> Shown {
+    fn read(&mut self, caught: &Caught, given: Option<ReceiverAnswer>, now: i64) -> JudgedDelivery {
         let names = &self.keyring.names;
         let clean = self.withheld.clean_request(caught);
         let mut diagnosis = diagnose(caught, &self.keyring, now);
@@ -216,7 +217,7 @@ impl Reader {
             Diagnosis::NotVerified { .. } => self.summary.not_verified += 1,
             Diagnosis::NotJudged => self.summary.not_judged += 1,
         }
-        Shown { caught: clean, summary, diagnosis, notes, try_number, given }
+        JudgedDelivery { caught: clean, summary, diagnosis, notes, try_number, given }
     }
 
     fn finish(self) -> u8 {

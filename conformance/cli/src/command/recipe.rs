@@ -2,7 +2,7 @@
 
 use reference_core::{asset::Asset, event::EventType, mode::Mode};
 
-/// One call. In path and body, `{charge}` and the like stand for the terms and for what earlier answers gave.
+/// One call. In path and body, placeholders such as `{charge}` are replaced by the terms and by values of earlier responses.
 pub(super) struct Step {
     pub(super) method: &'static str,
     pub(super) path: &'static str,

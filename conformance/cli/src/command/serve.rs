@@ -27,8 +27,8 @@ use crate::{
     args::{Clock, RateLimit, Serve},
     config::Config,
     files::{self, SETTINGS_MAX},
-    screen::{note, note_briefly},
     signals::StopSignals,
+    terminal::{note, note_briefly},
 };
 
 /// So long tasks may take to end once the server has stopped.
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
     args.ready_file.as_deref().map_or(Ok(()), files::check_writable)?;
     let runtime = super::runtime()?;
     let done = runtime.block_on(async {
-        // Before anything is printed, so that whoever reads it may already send a signal.
+        // Before the first output, so that a reader of the output may already send a signal.
         let mut stop = StopSignals::catch()?;
         let server = started(server_config).await?;
         if let Some(start) = demo_from {
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         if let Some(path) = &args.ready_file {
             write_ready_file(path, &ready)?;
         }
-        // Nobody wants to read how a history came about. Who has read the banner may ask at once.
+        // The demo's own calls are not logged. Requests are accepted as soon as the banner is printed.
         printer.iter().for_each(log::Printer::begin);
         banner::print(&ready, args.format);
         if args.open {
@@ -140,7 +140,7 @@ async fn started(config: ServerConfig) -> Result<Server, Failure> {
     Ok(server)
 }
 
-/// Reports how far the server is with opening kept worlds, which it can't open, and notices about the others.
+/// Reports the progress of opening stored worlds, those that cannot be opened, and notices about the others.
 async fn tell_openings(mut openings: watch::Receiver<Openings>) {
     let (mut named, mut noticed, all) = (0, 0, openings.borrow().waiting);
     // By tenths.
@@ -216,7 +216,7 @@ pub(super) fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
 fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure> {
     let seed = match args.seed {
         Some(seed) => seed,
-        // Keys are drawn from the seed: nobody may guess it.
+        // Keys are drawn from the seed, so it must be unpredictable.
         None => getrandom::u64().map_err(|error| Failure::machine(format!("no random seed: {error}")))?,
     };
     if args.speed.is_some() && args.clock != Clock::Fast {
@@ -287,7 +287,7 @@ fn read_certificates(path: &Path) -> Result<Vec<u8>, Failure> {
     Err(Failure::usage(format!("`{name}` holds no certificate; it takes PEM")))
 }
 
-/// Tells a script that the server is ready. Only the owner can read the keys in the file.
+/// Writes the file that signals readiness to scripts. Only the owner can read the keys in the file.
 pub(super) fn write_ready_file(path: &Path, ready: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(ready).expect("texts and numbers are JSON");
     files::write_private(

@@ -8,10 +8,10 @@ mod coverage;
 mod exhaust;
 mod judge;
 mod merge;
-mod part;
 mod report;
 mod save;
-mod sum;
+mod shard_result;
+mod totals;
 mod watch;
 mod worlds;
 
@@ -24,16 +24,16 @@ use simulator::sweep::{Runner, is_played_twice};
 
 use self::{
     coverage::Width,
-    part::{Part, Parts, Whole},
-    sum::{Group, Saved, Sum},
+    shard_result::{ShardResult, ShardResults, SweepSettings},
+    totals::{FailureGroup, SavedScenario, SweepTotals},
 };
 use crate::{
     Failure,
     args::{Format, Merge, Sweep, SweepTask},
     files::{self, RECORDING_MAX},
-    screen::{self, say},
     shard::{Shard, ShardChoice},
     signals,
+    terminal::{self, say},
 };
 
 const SEEDS: u64 = 1_000;
@@ -78,22 +78,25 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
         write(path, &save::page(seed, &sum))?;
     }
     match args.format {
-        Format::Text => screen::print(report::text(&sum, Width::if_asked(args.coverage))),
+        Format::Text => terminal::print(report::text(&sum, Width::if_asked(args.coverage))),
         Format::Json => say!("{}", report::json(&sum)),
     }
     Ok(sum.exit_code())
 }
 
 /// The result of a shard, for `merge`, with a look at the first simulations of the next one.
-fn parts(sum: &Sum, shard: Shard, (from, seeds): (u64, u64)) -> Parts {
+fn parts(sum: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) -> ShardResults {
     let (begin, count) = shard.overlap(seeds);
     let runner = Runner::default();
-    // Whoever is interrupted does not begin anything new.
+    // After an interrupt no new work begins.
     let count = if sum.interrupted { 0 } else { count };
     let beyond = (begin..begin + count).map(|n| from.wrapping_add(n)).filter(|seed| is_played_twice(*seed));
     let overlap = beyond.map(|seed| (seed, runner.digest(seed))).collect();
     let program = env!("CARGO_PKG_VERSION").to_owned();
-    Parts::new(Whole { program, from, seeds, shards: shard.of }, vec![Part::of(shard, sum, overlap)])
+    ShardResults::new(
+        SweepSettings { program, from, seeds, shards: shard.of },
+        vec![ShardResult::of(shard, sum, overlap)],
+    )
 }
 
 /// The first seed for a text: the same text gives the same simulations.
@@ -119,16 +122,16 @@ fn merge_files(args: &Merge) -> Result<u8, Failure> {
         save::save_groups(&mut merged.sum, &args.save)?;
     }
     match args.format {
-        Format::Text => screen::print(report::merged_text(&merged, Width::if_asked(args.coverage))),
+        Format::Text => terminal::print(report::merged_text(&merged, Width::if_asked(args.coverage))),
         Format::Json => say!("{}", report::merged_json(&merged)),
     }
     Ok(merged.exit_code())
 }
 
 /// The results in a file, and the name of the file.
-fn read_parts(path: &Path) -> Result<(String, Parts), Failure> {
+fn read_parts(path: &Path) -> Result<(String, ShardResults), Failure> {
     let name = path.display().to_string();
-    let parts = Parts::read(&files::text_of(path, RECORDING_MAX)?).map_err(|why| {
+    let parts = ShardResults::read(&files::text_of(path, RECORDING_MAX)?).map_err(|why| {
         Failure::usage(format!("`{name}` is not a file of `sweep --out`: {}", files::excerpt(&why)))
     })?;
     Ok((name, parts))
@@ -136,10 +139,22 @@ fn read_parts(path: &Path) -> Result<(String, Parts), Failure> {
 
 /// Checks that every result can be written, before the first simulation runs.
 fn writable<'a>(files: impl Iterator<Item = &'a PathBuf>, directory: &Path) -> Result<(), Failure> {
+    if directory.exists() && !directory.is_dir() {
+        return Err(Failure::machine(format!("`{}` is not a directory", directory.display())));
+    }
+    // It is created with the first scenario.
+    let existing = directory.ancestors().find(|it| it.is_dir()).unwrap_or(Path::new("."));
+    let mut files = files.cloned().chain([existing.join("invariant.yaml")]);
+    files.try_for_each(|path| files::check_writable(&path)).map_err(lost)
+}
+
+/// Writes a shrunken scenario to a file of this directory, which is created if it is missing.
+fn save_scenario(directory: &Path, name: &str, text: &str) -> Result<PathBuf, Failure> {
     fs::create_dir_all(directory)
         .map_err(|error| Failure::machine(format!("`{}` can't be created: {error}", directory.display())))?;
-    let mut files = files.cloned().chain([directory.join("law.yaml")]);
-    files.try_for_each(|path| files::check_writable(&path)).map_err(lost)
+    let path = directory.join(name);
+    write(&path, text)?;
+    Ok(path)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

@@ -5,12 +5,12 @@ use simulator::api::{WorldEvent, WorldEventKind};
 
 use super::{
     recipe::Terms,
-    served::{Made, ServedWorld},
+    served_world::{CreatedObjects, ServedWorld},
 };
 use crate::{
     Failure,
     args::{Format, Trigger},
-    screen::{DIM, GOOD, say},
+    terminal::{DIM, GOOD, say},
 };
 
 pub(crate) fn run(args: &Trigger) -> Result<u8, Failure> {
@@ -36,13 +36,13 @@ pub(crate) fn run(args: &Trigger) -> Result<u8, Failure> {
                 .to_string()
             )
         ),
-        Format::Text => tell(&made, &address),
+        Format::Text => print_result(&made, &address),
     }
     Ok(0)
 }
 
 /// Returns the address of the dashboard page for the object of the event.
-fn address_of(args: &Trigger, world: &ServedWorld, made: &Made) -> String {
+fn address_of(args: &Trigger, world: &ServedWorld, made: &CreatedObjects) -> String {
     let (list, code) = match (&made.invoice, &made.charge) {
         (Some(invoice), _) => ("invoices", invoice),
         (None, Some(charge)) => ("charges", charge),
@@ -52,7 +52,7 @@ fn address_of(args: &Trigger, world: &ServedWorld, made: &Made) -> String {
     format!("{base}/dashboard/{}/{}/{list}/{code}", world.account(), args.mode.as_str())
 }
 
-fn tell(made: &Made, address: &str) {
+fn print_result(made: &CreatedObjects, address: &str) {
     for WorldEvent { what, .. } in &made.happened {
         match what {
             WorldEventKind::Event { kind, subject, .. } => {

@@ -4,14 +4,19 @@ use std::{env, fs, path::Path, process::Output};
 
 use serde_json::json;
 
-use crate::support::{self, Running, post, program, text};
+use testkit::{Request, Running};
+
+use crate::{
+    cases::check_cases,
+    support::{self, program, serve, start, text},
+};
 
 /// A served reference with a frozen clock.
 struct Served(Running);
 
 impl Served {
     fn start(directory: &Path, forward: &str) -> Served {
-        Served(Running::serve(directory, &["--clock", "frozen", "--seed", "1", "--forward", forward]))
+        Served(serve(directory, &["--clock", "frozen", "--seed", "1", "--forward", forward]))
     }
 
     fn check(&self, directory: &Path, secrets: [&str; 2], arguments: &[&str]) -> Output {
@@ -41,18 +46,13 @@ fn word(output: &Output, id: &str) -> String {
     statement["verdict"].as_str().unwrap().to_owned()
 }
 
-/// A free port: whoever listens there next may still find it taken, which no test here has met.
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 #[test]
 fn captured_deliveries_are_judged_and_no_secret_is_kept() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let mut receiver = program(here);
     receiver.args(["receiver", "listen", "--port", "0", "--format", "json", "--record", "deliveries.jsonl"]);
-    let mut receiver = Running::start(receiver);
+    let mut receiver = start(receiver);
     let forward = format!("https://shop.example={}", receiver.word("url"));
     let served = Served::start(here, &forward);
     let live = served.add("https://shop.example/live", "live");
@@ -95,21 +95,23 @@ const KEYS: &str = "SERVED_KEYS";
 fn the_command_that_adds_an_endpoint() {
     let Ok(url) = env::var("CHARGEPROOF_ENDPOINT_URL") else { return };
     let address = env::var(ADDRESS).unwrap();
-    let add = json!({ "url": url, "mode": "test" });
-    post(&address, "/sandbox/endpoints", None, &add);
+    let post = |path: &str, key: Option<&str>, body: serde_json::Value| {
+        let request = Request { method: "POST", key, body: &body.to_string(), ..Request::get(path) };
+        testkit::ask(&address, request).unwrap().success().unwrap();
+    };
+    post("/sandbox/endpoints", None, json!({ "url": url, "mode": "test" }));
     for key in env::var(KEYS).unwrap().split(',') {
-        let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
-        post(&address, "/v1/charges", Some(key), &charge);
+        post("/v1/charges", Some(key), json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" }));
     }
     // What is answered with a redirect is tried again.
-    post(&address, "/sandbox/advance", None, &json!({ "by": "2m" }));
+    post("/sandbox/advance", None, json!({ "by": "2m" }));
 }
 
 #[test]
 fn a_receiver_judges_what_comes_and_a_command_adds_endpoints() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    let address = format!("127.0.0.1:{}", free_port());
+    let address = testkit::free_address().unwrap().to_string();
     let served = Served::start(here, &format!("https://shop.example=http://{address}"));
     let live = served.add("https://shop.example/live", "live");
     let test = served.add("https://shop.example/test", "test");
@@ -135,8 +137,8 @@ fn a_receiver_judges_what_comes_and_a_command_adds_endpoints() {
         "webhooks.*,endpoints.*,charges.fields",
     ];
     let output = served.check(here, [&live, &test], &arguments);
-    let told = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(3), "{told}{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{shown}{}", text(&output.stderr));
     for id in [
         "endpoints.address",
         "webhooks.redirects",
@@ -144,39 +146,13 @@ fn a_receiver_judges_what_comes_and_a_command_adds_endpoints() {
         "webhooks.mode_endpoints",
         "charges.fields",
     ] {
-        assert_eq!(word(&output, id), "pass", "{id} in {told}");
+        assert_eq!(word(&output, id), "pass", "{id} in {shown}");
     }
-    assert!(told.contains("after a 302 it came again"), "{told}");
-    assert!(!told.contains("\"fail\""), "{told}");
-}
-
-#[track_caller]
-fn check_refused(arguments: &[&str], part: &str) {
-    let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join("bad.jsonl"), "{}\n").unwrap();
-    let output = program(directory.path())
-        .env("CHARGEPROOF_LIVE_KEY", "svc_live_0123456789abcdef")
-        .env("CHARGEPROOF_TEST_KEY", "svc_test_0123456789abcdef")
-        .env("CHARGEPROOF_LIVE_WEBHOOK_SECRET", "short")
-        .args(["check"])
-        .args(arguments)
-        .output()
-        .unwrap();
-    let said = text(&output.stderr) + &text(&output.stdout);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains(part), "{part:?} in {said}");
+    assert!(shown.contains("after a 302 it came again"), "{shown}");
+    assert!(!shown.contains("\"fail\""), "{shown}");
 }
 
 #[test]
 fn wrong_usage_is_told_before_the_first_byte() {
-    let url = "http://127.0.0.1:9";
-    check_refused(&["--receiver", "127.0.0.1:0"], "<URL>");
-    check_refused(&[url, "--public-url", "https://a.example"], "--receiver");
-    check_refused(&[url, "--receiver", "here"], "such as 127.0.0.1:8402");
-    check_refused(&[url, "--receiver", "127.0.0.1:0", "--receive-for", "soon"], "such as 90s, 5m or 1h");
-    check_refused(&[url, "--deliveries", "none.jsonl"], "`none.jsonl` can't be read");
-    check_refused(&[url, "--deliveries", "bad.jsonl"], "line 1 is not a recorded request");
-    check_refused(&[url, "--receiver", "127.0.0.1:0"], "`CHARGEPROOF_LIVE_WEBHOOK_SECRET` has fewer than 8");
-    check_refused(&[url, "--subscribed", "charge.paid"], "add --receiver or --deliveries");
-    check_refused(&[url, "--without", "webhooks", "--deliveries", "bad.jsonl"], "line 1");
+    check_cases("deliveries");
 }

@@ -4,7 +4,9 @@ use std::{fs, path::Path, process::Output};
 
 use serde_json::{Value, json};
 
-use crate::support::{Running, program, said};
+use testkit::Running;
+
+use crate::support::{program, said, serve, start};
 
 const CONFIG: &str = r#"
 [dialect]
@@ -33,10 +35,8 @@ fn add_endpoint(server: &Running) -> (String, String) {
 fn deliveries_carry_the_new_names_and_the_receiver_knows_them() {
     let (renamed, usual) = directories();
     let secret = {
-        let server = Running::serve(
-            renamed.path(),
-            &["--seed", "7", "--forward", "https://shop.example=http://127.0.0.1:9"],
-        );
+        let server =
+            serve(renamed.path(), &["--seed", "7", "--forward", "https://shop.example=http://127.0.0.1:9"]);
         add_endpoint(&server).1
     };
     let mut command = program(renamed.path());
@@ -45,10 +45,10 @@ fn deliveries_carry_the_new_names_and_the_receiver_knows_them() {
     let listen =
         ["receiver", "listen", "--port", "0", "--secret-env", SECRET, "--format", "json", "--record"];
     command.args(listen).arg(&record);
-    let mut receiver = Running::start(command);
+    let mut receiver = start(command);
 
     let forward = format!("https://shop.example=http://{}", receiver.word("address"));
-    let server = Running::serve(renamed.path(), &["--seed", "7", "--forward", &forward]);
+    let server = serve(renamed.path(), &["--seed", "7", "--forward", &forward]);
     let (id, again) = add_endpoint(&server);
     assert_eq!(again, secret, "one seed, one secret");
     server.ask("POST", &format!("/sandbox/endpoints/{id}/test"), None, "");
@@ -74,10 +74,10 @@ fn deliveries_carry_the_new_names_and_the_receiver_knows_them() {
 #[test]
 fn keys_and_the_document_carry_the_new_names_and_the_suite_knows_them() {
     let (renamed, usual) = directories();
-    let server = Running::serve(renamed.path(), &["--seed", "7", "--clock", "wall"]);
+    let server = serve(renamed.path(), &["--seed", "7", "--clock", "wall"]);
     let [live, test] = ["live_key", "test_key"].map(|name| server.word(name).to_owned());
     assert!(live.starts_with("acme_live_") && test.starts_with("acme_test_"), "{}", server.ready);
-    let document = server.ask("GET", "/openapi.json", None, "");
+    let document = server.ask("GET", "/openapi.json", None, "").body;
     for (new, old) in
         [("X-Acme-Signature", "X-Service"), ("acme_test_", "svc_"), ("Acme-Webhooks/1.0", "Service-Webhooks")]
     {

@@ -1,6 +1,6 @@
 //! The extended profile: the built-in server holds all of it, and every one of its checks notices its lie.
 //!
-//! The lies are told on the record of one run: what was on the wire is spoiled, and judged again.
+//! Faults are injected into the recording of one run, which is judged again.
 
 use std::fs;
 
@@ -193,7 +193,7 @@ const LIES: &[Lie] = &[
         },
     },
     Lie {
-        name: "meta does not tell from where to where",
+        name: "meta lacks from and to",
         breaks: "extended.meta",
         spoil: |exchange, answer| {
             if matches!(exchange.purpose, Purpose::Page(_)) {
@@ -343,12 +343,12 @@ const LIES: &[Lie] = &[
         },
     },
     Lie {
-        name: "nobody is told what remains",
+        name: "no row states what remains",
         breaks: "extended.rate_headers",
         spoil: |_, answer| header(answer, "x-ratelimit-remaining", None),
     },
     Lie {
-        name: "the limit is told to be 100",
+        name: "the stated limit is 100",
         breaks: "extended.rate_headers",
         spoil: |_, answer| header(answer, "x-ratelimit-limit", Some("100")),
     },
@@ -374,14 +374,14 @@ fn the_built_in_server_holds_every_choice_and_every_lie_about_one_is_noticed() {
     let checked = run(directory.path(), &["check", "--profile", "extended", "--record", "run.json"]);
     assert_eq!(checked.status.code(), Some(0), "{}", String::from_utf8_lossy(&checked.stdout));
     let file = fs::read_to_string(directory.path().join("run.json")).unwrap();
-    let honest = Outcome::from_file(&file).unwrap();
-    assert_eq!(honest.exit_code(), 0, "judged again, it holds again");
+    let correct = Outcome::from_file(&file).unwrap();
+    assert_eq!(correct.exit_code(), 0, "judged again, it holds again");
     let passed: Vec<_> =
-        honest.rows.iter().filter(|row| matches!(row.verdict, Verdict::Pass { .. })).collect();
+        correct.rows.iter().filter(|row| matches!(row.verdict, Verdict::Pass { .. })).collect();
 
     let mut wrong = Vec::new();
     for lie in LIES {
-        let mut spoiled = honest.clone();
+        let mut spoiled = correct.clone();
         spoiled.selection.only = vec!["extended.*".to_owned()];
         for exchange in &mut spoiled.recording.exchanges {
             let before = exchange.clone();

@@ -2,34 +2,34 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
+    io::{BufRead, BufReader},
     process::Stdio,
 };
 
 use serde_json::Value;
+use testkit::Connection;
 
-use crate::support::{Running, json, program, run, text};
+use crate::support::{json, program, run, serve, serve_as, text};
 
 #[test]
 fn a_charge_is_served_paid_and_read_back() {
     let directory = tempfile::tempdir().unwrap();
     let ready_file = directory.path().join("ready.json");
-    let served = Running::serve(directory.path(), &["--seed", "7", "--ready-file", "ready.json"]);
+    let served = serve(directory.path(), &["--seed", "7", "--ready-file", "ready.json"]);
     let written: Value = serde_json::from_str(&fs::read_to_string(ready_file).unwrap()).unwrap();
     assert_eq!(written, served.ready, "the file says what the line says");
     let key = Some(served.word("live_key"));
 
     let answer =
         served.ask("POST", "/v1/charges", key, r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#);
-    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
-    let body: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    assert_eq!(answer.status, 201, "{answer:?}");
+    let body = answer.json();
     let code = body["data"]["id"].as_str().unwrap();
     served.ask("POST", "/sandbox/pay", None, &format!(r#"{{"charge":"{code}"}}"#));
     served.ask("POST", "/sandbox/mine", None, r#"{"asset":"BTC","blocks":2}"#);
-    let charge = served.ask("GET", &format!("/v1/charges/{code}"), key, "");
+    let charge = served.ask("GET", &format!("/v1/charges/{code}"), key, "").body;
     assert!(charge.contains(r#""status":"paid""#), "{charge}");
-    let events = served.ask("GET", &format!("/v1/events?charge={code}"), key, "");
+    let events = served.ask("GET", &format!("/v1/events?charge={code}"), key, "").body;
     for kind in ["charge.created", "charge.payment_detected", "charge.paid"] {
         assert!(events.contains(kind), "{kind} in {events}");
     }
@@ -44,7 +44,7 @@ fn the_same_seed_and_calls_give_the_same_bytes_in_another_process() {
         program.env("TZ", environment).env("LANG", environment);
         let start = ["--seed", "11", "--clock", "frozen", "--start", "2026-01-05T09:00:00Z"];
         let public = ["--public-url", "https://pay.example", "--trust-loopback"];
-        let served = Running::serve_as(program, &[&start[..], &public[..]].concat());
+        let served = serve_as(program, &[&start[..], &public[..]].concat());
         let live = served.word("live_key").to_owned();
         let mut bodies = vec![live.clone(), served.word("test_key").to_owned()];
         for (method, path, body) in [
@@ -60,8 +60,7 @@ fn the_same_seed_and_calls_give_the_same_bytes_in_another_process() {
             ("GET", "/sandbox/deliveries", ""),
             ("GET", "/sandbox", ""),
         ] {
-            let answer = served.ask(method, path, Some(&live), body);
-            bodies.push(answer.split_once("\r\n\r\n").unwrap().1.to_owned());
+            bodies.push(served.ask(method, path, Some(&live), body).body);
         }
         bodies
     };
@@ -73,7 +72,7 @@ fn the_same_seed_and_calls_give_the_same_bytes_in_another_process() {
 #[test]
 fn a_served_reference_is_stopped_by_sigterm() {
     let directory = tempfile::tempdir().unwrap();
-    let mut served = Running::serve(directory.path(), &[]);
+    let mut served = serve(directory.path(), &[]);
     assert_eq!(served.stop(), Some(0));
 }
 
@@ -82,24 +81,21 @@ fn a_second_signal_does_not_wait_for_a_request_that_was_begun() {
     let directory = tempfile::tempdir().unwrap();
     let mut program = program(directory.path());
     program.stderr(Stdio::piped());
-    let mut served = Running::serve_as(program, &[]);
+    let mut served = serve_as(program, &[]);
     let mut said = BufReader::new(served.child.stderr.take().expect("it is piped"));
     let address = served.word("address").to_owned();
-    let mut stream = TcpStream::connect(&address).expect("it listens");
+    let mut connection = Connection::open(&address).expect("it listens");
     // `100 Continue` says that it waits for the body, which never comes.
-    write!(
-        stream,
+    let request = format!(
         "POST /sandbox/mine HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
          Content-Length: 9\r\nExpect: 100-continue\r\n\r\n"
-    )
-    .expect("it reads");
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer).expect("it answers");
-    assert_eq!(&answer, b"HTTP/1.1 100");
+    );
+    connection.send(request).expect("it reads");
+    assert_eq!(connection.message().expect("it answers").status, 100);
 
     let mut line = String::new();
     for expected in ["stopping;", "stopped at once"] {
-        served.signal("INT");
+        served.signal("INT").unwrap();
         line.clear();
         said.read_line(&mut line).unwrap();
         assert!(line.starts_with(expected), "{line}");
@@ -116,7 +112,7 @@ fn keys_are_written_where_only_their_owner_can_read_them() {
     symlink(&elsewhere, directory.path().join("ready.json.part")).unwrap();
     fs::write(directory.path().join("old.json.part"), "left over").unwrap();
     for name in ["ready.json", "old.json"] {
-        let _served = Running::serve(directory.path(), &["--ready-file", name]);
+        let _served = serve(directory.path(), &["--ready-file", name]);
         let metadata = fs::symlink_metadata(directory.path().join(name)).unwrap();
         assert!(metadata.is_file(), "{name}");
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{name}");
@@ -128,7 +124,7 @@ fn keys_are_written_where_only_their_owner_can_read_them() {
 fn every_scenario_leaves_the_same_transcript_over_http() {
     let directory = tempfile::tempdir().unwrap();
     let here = json(&run(directory.path(), &["play", "--format", "json"]));
-    let served = Running::serve(directory.path(), &["--clock", "frozen"]);
+    let served = serve(directory.path(), &["--clock", "frozen"]);
     let there = run(directory.path(), &["play", "--format", "json", "--against", served.word("url")]);
     assert_eq!(there.status.code(), Some(0), "{}", text(&there.stdout));
     assert_eq!(json(&there)["digest"], here["digest"]);
@@ -139,7 +135,7 @@ fn every_scenario_leaves_the_same_transcript_over_http() {
 #[test]
 fn a_world_is_not_begun_anew_while_its_clock_runs() {
     let directory = tempfile::tempdir().unwrap();
-    let served = Running::serve(directory.path(), &[]);
+    let served = serve(directory.path(), &[]);
     let played = run(directory.path(), &["play", "--against", served.word("url")]);
     assert_eq!(played.status.code(), Some(2), "{}", text(&played.stdout));
     assert!(text(&played.stdout).contains("frozen"), "{}", text(&played.stdout));
@@ -196,7 +192,7 @@ fn a_target_that_does_not_answer_is_told_apart() {
 #[test]
 fn the_served_reference_withstands_random_requests() {
     let directory = tempfile::tempdir().unwrap();
-    let served = Running::serve(directory.path(), &["--seed", "1", "--rate-limit", "off"]);
+    let served = serve(directory.path(), &["--seed", "1", "--rate-limit", "off"]);
     let fuzz = |key: &str| {
         program(directory.path())
             .env("CHARGEPROOF_LIVE_KEY", key)

@@ -2,16 +2,15 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
     path::Path,
     process::{Command, Output},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use serde_json::Value;
+use testkit::{Connection, Request, Running, target};
 
-use crate::support::{self, Running};
+use crate::{cases::check_cases, support};
 
 const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
 const TEST_SECRET: &str = "whsec_vutsrqponmlkjihgfedcba9876543210";
@@ -33,7 +32,7 @@ fn start(arguments: &[&str]) -> Listening {
     let directory = tempfile::tempdir().unwrap();
     let mut command = program(directory.path(), &["listen", "--port", "0"]);
     command.args(arguments).args(["--format", "json", "--ready-file", "ready.json"]);
-    let running = Running::start(command);
+    let running = support::start(command);
     assert_eq!(running.ready["kind"], "ready");
     let file: Value = serde_json::from_str(&support::read(directory.path(), "ready.json")).unwrap();
     assert_eq!(file["address"], running.ready["address"]);
@@ -41,20 +40,15 @@ fn start(arguments: &[&str]) -> Listening {
 }
 
 impl Listening {
-    fn post(&self, signature: &str, body: &str) -> String {
-        let mut stream = TcpStream::connect(self.running.word("address")).unwrap();
-        let head = format!(
-            "POST /hooks HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n\
-             User-Agent: Service-Webhooks/1.0\r\nX-Service-Event: charge.paid\r\n\
-             X-Service-Delivery: 01a0be42-2100-7000-8000-01e7e4f1ca48\r\n\
-             X-Service-Signature: {signature}\r\nContent-Length: {}\r\n\r\n",
-            body.len()
+    fn post(&self, signature: &str, body: &str) -> u16 {
+        let lines = &format!(
+            "User-Agent: Service-Webhooks/1.0\r\nX-Service-Event: charge.paid\r\n\
+             X-Service-Delivery: 01a0be42-2100-7000-8000-01e7e4f1ca48\r\nX-Service-Signature: {signature}\r\n"
         );
-        stream.write_all(head.as_bytes()).unwrap();
-        stream.write_all(body.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        let request = Request { method: "POST", lines, body, ..Request::get("/hooks") };
+        let mut connection = Connection::open(self.running.word("address")).unwrap();
+        connection.send(request.to_string()).unwrap();
+        connection.message().unwrap().status
     }
 
     fn line(&mut self) -> Value {
@@ -65,7 +59,7 @@ impl Listening {
 
     /// Asks it to end; the last line and the exit code.
     fn stop(mut self) -> (Value, Option<i32>) {
-        self.running.signal("TERM");
+        self.running.signal("TERM").unwrap();
         let summary = self.line();
         (summary, self.running.child.wait().unwrap().code())
     }
@@ -84,7 +78,7 @@ fn names(words: &Value) -> Vec<&str> {
 #[test]
 fn a_signed_delivery_is_verified_and_a_clean_run_ends_with_0() {
     let mut running = start(&["--secret-env", "SHOP_TEST_SECRET,SHOP_SECRET"]);
-    assert!(running.post(&sign(SECRET, BODY), BODY).starts_with("HTTP/1.1 200 "));
+    assert_eq!(running.post(&sign(SECRET, BODY), BODY), 200);
     let line = running.line();
     assert_eq!((&line["kind"], &line["verdict"]), (&"delivery".into(), &"verified".into()));
     assert_eq!((&line["secret"], &line["try"]), (&"SHOP_SECRET".into(), &1.into()));
@@ -106,12 +100,12 @@ fn wrong_deliveries_are_explained_and_the_run_ends_with_1() {
         "--answer",
         "500,200",
     ]);
-    assert!(running.post(&sign(TEST_SECRET, BODY), BODY).starts_with("HTTP/1.1 500 "));
+    assert_eq!(running.post(&sign(TEST_SECRET, BODY), BODY), 500);
     let line = running.line();
     assert_eq!((&line["verdict"], names(&line["reasons"])), (&"not verified".into(), vec!["other_mode"]));
     assert_eq!(line["answer"], "500");
 
-    assert!(running.post(&sign(SECRET, BODY), &format!("{BODY} ")).starts_with("HTTP/1.1 200 "));
+    assert_eq!(running.post(&sign(SECRET, BODY), &format!("{BODY} ")), 200);
     let line = running.line();
     assert_eq!(names(&line["reasons"]), ["body_rewritten"]);
     assert_eq!((&line["try"], names(&line["notes"])), (&2.into(), vec!["retry"]));
@@ -166,49 +160,14 @@ fn a_record_can_be_judged_again() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-#[track_caller]
-fn check_usage(arguments: &[&str], part: &str) {
-    let output =
-        program(Path::new("."), &["listen"]).args(arguments).env("SHORT", "whsec_").output().unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert!(error.contains(part), "{error}");
-    assert_eq!(output.status.code(), Some(2));
-}
-
 #[test]
 fn wrong_usage_says_what_is_allowed() {
-    check_usage(&["--secret-env", "NOT_SET_ANYWHERE"], "the variable `NOT_SET_ANYWHERE` is not set");
-    check_usage(&["--secret-env", "SHORT"], "the variable `SHORT` has fewer than 8 characters");
-    check_usage(&["--answer", "200,maybe"], "`maybe` is not an answer");
-    check_usage(&["--forward-to", "https://127.0.0.1/"], "it takes an http:// address");
-    check_usage(&["--header-prefix", "X Y"], "takes 1 to 40 letters, digits and -");
+    check_cases("receiver");
 }
 
-/// Answers every request with one status, until the test ends.
+/// A handler that answers every request with one status.
 fn handler(status: u16) -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut lines = BufReader::new(stream.try_clone().unwrap());
-            let mut length = 0;
-            loop {
-                let mut line = String::new();
-                lines.read_line(&mut line).unwrap();
-                if let Some(text) = line.to_lowercase().strip_prefix("content-length:") {
-                    length = text.trim().parse().unwrap();
-                }
-                if line.trim().is_empty() {
-                    break;
-                }
-            }
-            lines.read_exact(&mut vec![0; length]).unwrap();
-            let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-            stream.write_all(answer.as_bytes()).unwrap();
-        }
-    });
-    format!("http://{address}/hooks")
+    target(status, |_| String::new()).unwrap() + "/hooks"
 }
 
 #[test]

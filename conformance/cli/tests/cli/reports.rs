@@ -5,8 +5,12 @@ use std::path::Path;
 use std::process::Output;
 
 use serde_json::Value;
+use testkit::Running;
 
-use crate::support::{Running, program, read, run, text};
+use crate::{
+    cases::check_cases,
+    support::{program, read, run, serve, text},
+};
 
 const FORMATS: [(&str, &str); 6] = [
     ("text", "checks reported"),
@@ -47,8 +51,8 @@ fn a_private_run_says_so_and_brings_the_same_words() {
     let words = |output: &Output| {
         let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let statements = report["statements"].as_array().expect("a list").clone();
-        let told = statements.iter().map(|it| format!("{} {}", it["id"], it["verdict"])).collect::<Vec<_>>();
-        (told, report["private"].as_bool().expect("a flag"))
+        let shown = statements.iter().map(|it| format!("{} {}", it["id"], it["verdict"])).collect::<Vec<_>>();
+        (shown, report["private"].as_bool().expect("a flag"))
     };
     let open = words(&run(here, &["check", "--quick", "--format", "json"]));
     let hidden =
@@ -70,47 +74,27 @@ fn a_baseline_entry_for_what_holds_fails_the_run_and_is_named() {
     assert!(text(&output.stdout).contains("account.served holds now; take its entry out"));
 }
 
-#[track_caller]
-fn check_refused(arguments: &[&str], part: &str) {
-    let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join("notes.txt"), "Milk, bread.").unwrap();
-    fs::write(directory.path().join("other.json"), "{}").unwrap();
-    fs::create_dir(directory.path().join("there")).unwrap();
-    let output = run(directory.path(), arguments);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains(part), "{part:?} in {said}");
-    assert_eq!(text(&output.stdout), "", "nothing is reported");
-}
-
 #[test]
 fn what_cannot_be_read_or_written_is_told_before_anything_is_asked() {
-    check_refused(&["judge", "none.json"], "`none.json` can't be read");
-    check_refused(&["judge", "notes.txt"], "`notes.txt` is no recording of `chargeproof check --record`");
-    check_refused(&["judge", "other.json"], "`other.json` is no recording");
-    check_refused(&["check", "--record", "nowhere/run.json"], "`nowhere` is not a directory");
-    check_refused(&["check", "--report", "html=there"], "it is a directory");
-    check_refused(&["check", "--report", "html"], "takes FORMAT=FILE such as html=report.html");
-    check_refused(&["check", "--report", "pdf=x"], "text, json, junit, markdown, html, github");
-    check_refused(&["check", "--cacert", "ca.pem"], "name its URL");
+    check_cases("reports");
 }
 
 #[test]
 fn no_key_of_a_served_target_is_in_any_file() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    let served = Running::serve(here, &["--seed", "3"]);
+    let served = serve(here, &["--seed", "3"]);
     let output = program(here)
         .env("CHARGEPROOF_LIVE_KEY", served.word("live_key"))
         .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
         .args(["check", served.word("url"), "--quick", "--record", "run.json", "--report", "html=run.html"])
         .output()
         .expect("the program starts");
-    let told = [text(&output.stdout), text(&output.stderr), read(here, "run.json"), read(here, "run.html")];
-    assert!(told[0].contains("checks reported"), "{told:?}");
+    let shown = [text(&output.stdout), text(&output.stderr), read(here, "run.json"), read(here, "run.html")];
+    assert!(shown[0].contains("checks reported"), "{shown:?}");
     for key in ["live_key", "test_key"] {
         let tail = served.word(key).rsplit('_').next().expect("a last part");
-        assert!(told.iter().all(|it| !it.contains(tail) && !it.contains(&tail[..12])), "a key shows");
+        assert!(shown.iter().all(|it| !it.contains(tail) && !it.contains(&tail[..12])), "a key shows");
     }
 }
 
@@ -124,19 +108,20 @@ fn two_recordings_are_compared() {
     let check = |arguments: &[&str], exit: i32, part: &str| {
         let compared = run(here, &[&["compare"], arguments].concat());
         assert_eq!(compared.status.code(), Some(exit), "{}", text(&compared.stderr));
-        let told = text(&compared.stdout) + &text(&compared.stderr);
-        assert!(told.contains(part), "{part} in {told}");
-        told
+        let shown = text(&compared.stdout) + &text(&compared.stderr);
+        assert!(shown.contains(part), "{part} in {shown}");
+        shown
     };
     check(&["a.json", "a.json"], 0, "0 statements and 0 open choices differ");
-    let told = check(&["a.json", "b.json"], 1, "left open: Media type of a refusal");
-    assert!(told.contains("  A  pass") && told.contains("  B  fail"), "{told}");
-    let told: Value = serde_json::from_str(&check(&["a.json", "b.json", "--format", "json"], 1, "")).unwrap();
-    assert_eq!(told["statements"][0]["verdicts"][1]["verdict"], "warn", "{told}");
+    let shown = check(&["a.json", "b.json"], 1, "left open: Media type of a refusal");
+    assert!(shown.contains("  A  pass") && shown.contains("  B  fail"), "{shown}");
+    let shown: Value =
+        serde_json::from_str(&check(&["a.json", "b.json", "--format", "json"], 1, "")).unwrap();
+    assert_eq!(shown["statements"][0]["verdicts"][1]["verdict"], "warn", "{shown}");
     // The burst is judged in one of these runs only.
     run(here, &["check", "--record", "full.json"]);
-    let told = check(&["a.json", "full.json"], 1, "judged in B only: limits.every_path, limits.json");
-    assert!(told.contains("choices seen in B only: ") && told.contains("\n0 statements and "), "{told}");
+    let shown = check(&["a.json", "full.json"], 1, "judged in B only: limits.every_path, limits.json");
+    assert!(shown.contains("choices seen in B only: ") && shown.contains("\n0 statements and "), "{shown}");
     let stop = "\"stop\":{\"stopped_by\":\"unreachable\",\"why\":\"refused\"}";
     fs::write(here.join("c.json"), read(here, "a.json").replace("\"stop\":null", stop)).unwrap();
     check(&["a.json", "c.json"], 4, "not compared; exit 4");
@@ -148,17 +133,17 @@ fn two_recordings_are_compared() {
 fn a_server_compared_with_itself_does_not_differ() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    let served = Running::serve(here, &["--demo", "--rate-limit", "off"]);
+    let served = serve(here, &["--demo", "--rate-limit", "off"]);
     let output = program(here)
         .env("CHARGEPROOF_LIVE_KEY", served.word("live_key"))
         .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
         .args(["compare", served.word("url"), served.word("url"), "--quick"])
         .output()
         .expect("the program starts");
-    let told = text(&output.stdout) + &text(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
     for part in ["A  http://127", "B  http://127", "0 statements and 0 open choices differ"] {
-        assert!(told.contains(part), "{part} in {told}");
+        assert!(shown.contains(part), "{part} in {shown}");
     }
 }
 
@@ -188,10 +173,10 @@ fn the_job_of_init_passes_on_a_fresh_server_and_the_demo_leaves_no_gap() {
         assert!(["KEYS", "WITHOUT", "COMMAND"].iter().all(|it| !job.contains(it)), "{job}");
         let line = job.lines().find_map(|line| line.find("chargeproof check \"").map(|at| &line[at..]));
         let command = line.expect("a command");
-        let fresh = run_job(here, command, &Running::serve(here, &[]));
+        let fresh = run_job(here, command, &serve(here, &[]));
         assert_eq!(fresh.status.code(), Some(0), "{}", text(&fresh.stdout));
         let strict = command.replace(" --accept incomplete", "").replace(" --format github", "");
-        let demo = run_job(here, &strict, &Running::serve(here, &["--demo"]));
+        let demo = run_job(here, &strict, &serve(here, &["--demo"]));
         assert_eq!(demo.status.code(), Some(0), "{}", text(&demo.stdout));
         assert!(
             text(&demo.stdout).contains("--without revoked, second, other, inserts, webhooks"),

@@ -2,52 +2,22 @@
 
 use std::{
     fs::{self, File},
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, Read},
     net::TcpListener,
     path::Path,
     process::{Output, Stdio},
-    thread,
 };
 
-use crate::support::{Running, json, program, read, run, said, signal, text, until};
+use testkit::{signal, until};
+
+use crate::support::{json, program, read, run, said, serve, text};
 
 const LIVE: &str = "svc_live_Q8wZr3LmT6yVb1NxK5cJ";
 const TEST: &str = "svc_test_H4gPs7DfU2kWe9RtY0oA";
 
 /// A target that answers every request with the given text, and 418.
-fn target(answer: impl Fn(&str) -> String + Send + 'static) -> String {
-    target_of(418, answer)
-}
-
-fn target_of(status: u16, answer: impl Fn(&str) -> String + Send + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut key = String::new();
-            let mut lines = BufReader::new(stream.try_clone().unwrap());
-            loop {
-                let mut line = String::new();
-                // The other side may close at any time.
-                let Ok(1..) = lines.read_line(&mut line) else { break };
-                if let Some(value) = line.to_lowercase().find("bearer ").map(|at| line[at + 7..].trim()) {
-                    key = value.to_owned();
-                }
-                if line.trim().is_empty() {
-                    break;
-                }
-            }
-            let body = answer(&key);
-            let length = body.len();
-            let _ = write!(
-                stream,
-                "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
-                 connection: close\r\n\r\n{body}"
-            );
-        }
-    });
-    format!("http://{address}")
+fn target(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> String {
+    testkit::target(418, answer).unwrap()
 }
 
 fn hex(text: &str) -> String {
@@ -81,7 +51,7 @@ fn no_command_shows_a_key_that_the_target_echoes_in_any_encoding() {
         serde_json::json!({ "message": forms.join(" ") }).to_string()
     });
     let url = url.as_str();
-    let mut told = String::new();
+    let mut shown = String::new();
     for arguments in [
         &["check", url, "--record", "run.json", "--report", "html=run.html", "--report", "github=run.txt"][..],
         &["check", url, "--format", "json", "--profile", "extended"],
@@ -89,19 +59,19 @@ fn no_command_shows_a_key_that_the_target_echoes_in_any_encoding() {
         &["load", url, "--rate", "5", "--for", "1s", "--mix", "write", "--allow-writes", "--asset", "BTC"],
         &["fuzz", url, "--requests", "20", "--rate", "off", "--save", "found.json"],
     ] {
-        told += &said(&with_keys(directory.path(), arguments));
+        shown += &said(&with_keys(directory.path(), arguments));
     }
     for file in fs::read_dir(directory.path()).unwrap() {
-        told += &fs::read_to_string(file.unwrap().path()).unwrap();
+        shown += &fs::read_to_string(file.unwrap().path()).unwrap();
     }
-    assert!(told.contains("<key>"), "the echo is shown without the key: {told}");
-    let told = told.to_lowercase();
+    assert!(shown.contains("<key>"), "the echo is shown without the key: {shown}");
+    let shown = shown.to_lowercase();
     for key in [LIVE, TEST] {
         let tail = &key["svc_live_".len()..];
         // Base64 of what stands in the middle, which no neighbour changes.
         let encoded = base64(key);
         for form in [tail.to_owned(), hex(tail), percent(tail), encoded[14..30].to_owned()] {
-            assert!(!told.contains(&form.to_lowercase()), "{form} in {told}");
+            assert!(!shown.contains(&form.to_lowercase()), "{form} in {shown}");
         }
     }
 }
@@ -121,15 +91,15 @@ fn foreign_text_begins_no_line_and_turns_none_round() {
 
 #[track_caller]
 fn check_lines(output: &Output) {
-    let told = said(output);
-    assert!(!told.contains('\u{202e}') && !told.contains("##["), "{told}");
-    assert!(told.lines().all(|line| !line.trim_start().starts_with("::error::foreign")), "{told}");
+    let shown = said(output);
+    assert!(!shown.contains('\u{202e}') && !shown.contains("##["), "{shown}");
+    assert!(shown.lines().all(|line| !line.trim_start().starts_with("::error::foreign")), "{shown}");
 }
 
 #[test]
 fn an_interrupted_check_reports_and_keeps_what_it_has_judged() {
     let directory = tempfile::tempdir().unwrap();
-    let served = Running::serve(directory.path(), &["--seed", "1"]);
+    let served = serve(directory.path(), &["--seed", "1"]);
     let mut command = program(directory.path());
     command
         .env("CHARGEPROOF_LIVE_KEY", served.word("live_key"))
@@ -145,13 +115,13 @@ fn an_interrupted_check_reports_and_keeps_what_it_has_judged() {
         line.clear();
         assert!(notes.read_line(&mut line).unwrap() > 0, "it ended early");
     }
-    signal(&child, "INT");
+    signal(child.id(), "INT").unwrap();
     let output = child.wait_with_output().expect("it ends");
-    let told = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(130), "{told}");
-    assert!(told.contains("judged: interrupted") && told.contains("pass"), "{told}");
-    assert!(told.contains("the run was interrupted before all its requests were sent"), "{told}");
-    assert!(!told.contains("  fail  "), "what was not asked is no violation: {told}");
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(130), "{shown}");
+    assert!(shown.contains("judged: interrupted") && shown.contains("pass"), "{shown}");
+    assert!(shown.contains("the run was interrupted before all its requests were sent"), "{shown}");
+    assert!(!shown.contains("  fail  "), "what was not asked is no violation: {shown}");
     let report: serde_json::Value = serde_json::from_str(&read(directory.path(), "run.report")).unwrap();
     assert_eq!((&report["interrupted"], &report["exit_code"]), (&true.into(), &130.into()));
     let judged = run(directory.path(), &["judge", "run.json", "--format", "json"]);
@@ -169,7 +139,7 @@ fn an_interrupt_does_not_wait_for_an_answer_that_does_not_come() {
     let child = command.spawn().expect("the program starts");
     let (mut stream, _) = silent.accept().unwrap();
     stream.read_exact(&mut [0; 4]).unwrap();
-    signal(&child, "TERM");
+    signal(child.id(), "TERM").unwrap();
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stdout));
 }
@@ -188,12 +158,12 @@ fn check_interrupted<T>(
     let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().expect("the program starts");
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped"));
     let _kept = is_under_way(&mut lines);
-    signal(&child, "INT");
-    let mut told = String::new();
-    lines.read_to_string(&mut told).expect("text");
-    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{arguments:?}: {told}");
+    signal(child.id(), "INT").unwrap();
+    let mut shown = String::new();
+    lines.read_to_string(&mut shown).expect("text");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{arguments:?}: {shown}");
     for part in parts {
-        assert!(told.contains(part), "{arguments:?}: {part:?} in {told}");
+        assert!(shown.contains(part), "{arguments:?}: {part:?} in {shown}");
     }
 }
 
@@ -202,11 +172,12 @@ fn an_interrupted_command_says_what_it_has_done() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let (tell, asked) = std::sync::mpsc::sync_channel(1_000);
-    let url = target_of(200, move |_| {
+    let url = testkit::target(200, move |_| {
         // More than anybody waits for.
         let _ = tell.try_send(());
         r#"{"data":{},"meta":{"mode":"live"}}"#.to_owned()
-    });
+    })
+    .unwrap();
     let five = |_: &mut dyn BufRead| (0..5).for_each(|_| asked.recv().expect("it asks"));
     let load = ["load", &url, "--rate", "50", "--for", "10m", "--path", "/v1/account"];
     check_interrupted(here, &load, five, &["interrupted  after", "statuses     200: "]);
@@ -264,9 +235,9 @@ fn check_bounded(name: &str, megabytes: usize, arguments: &[&str]) {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join(name), "x".repeat(megabytes * 1024 * 1024 + 1)).unwrap();
     let output = run(directory.path(), arguments);
-    let told = said(&output);
+    let shown = said(&output);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-    assert!(told.contains(&format!("larger than {megabytes} MiB")) && told.len() < 500, "{}", told.len());
+    assert!(shown.contains(&format!("larger than {megabytes} MiB")) && shown.len() < 500, "{}", shown.len());
 }
 
 #[test]
@@ -289,8 +260,8 @@ fn an_error_quotes_little_of_a_file() {
     ] {
         let path = directory.path().join(name);
         fs::write(&path, content).unwrap();
-        let told = said(&run(directory.path(), arguments));
-        assert!(told.len() < 4_000, "{name}: {} bytes", told.len());
+        let shown = said(&run(directory.path(), arguments));
+        assert!(shown.len() < 4_000, "{name}: {} bytes", shown.len());
         fs::remove_file(path).unwrap();
     }
 }
@@ -410,7 +381,7 @@ fn a_prepare_command_and_what_it_started_end_on_a_signal() {
     command.args(["check", &url, "--prepare", LASTING]).stderr(Stdio::piped());
     let child = command.spawn().expect("the program starts");
     until(|| here.join("id").exists());
-    signal(&child, "TERM");
+    signal(child.id(), "TERM").unwrap();
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{}", said(&output));
     check_ended(here);

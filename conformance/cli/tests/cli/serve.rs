@@ -1,9 +1,8 @@
-//! What `serve` does for a developer with a shop on the same machine.
+//! Tests of `serve` for a developer whose shop runs on the same machine.
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
+    io::{BufRead, BufReader},
     os::unix::fs::PermissionsExt,
     path::Path,
     process::Stdio,
@@ -11,49 +10,30 @@ use std::{
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use testkit::{Connection, PATIENCE, Receiver, Request, Running, until};
 
-use crate::support::{Running, program, run, said, until};
+use crate::{
+    cases::check_cases,
+    support::{program, run, said, serve, serve_as},
+};
 
 const TOKEN: &str = "token-of-the-operator-1";
-
-/// Takes one post and answers 200; its head.
-fn take(shop: &TcpListener) -> String {
-    let (mut stream, _) = shop.accept().expect("it listens");
-    let mut lines = BufReader::new(stream.try_clone().expect("a socket"));
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let from = head.len();
-        lines.read_line(&mut head).expect("a head");
-        let line = head[from..].to_ascii_lowercase();
-        if let Some(value) = line.strip_prefix("content-length: ") {
-            length = value.trim().parse().expect("a length");
-        }
-        if line == "\r\n" {
-            break;
-        }
-    }
-    lines.read_exact(&mut vec![0; length]).expect("a body");
-    stream
-        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-        .expect("it is read");
-    head
-}
 
 #[test]
 fn webhooks_are_forwarded_to_a_handler_on_this_machine() {
     let directory = tempfile::tempdir().unwrap();
-    let shop = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = shop.local_addr().unwrap();
-    let served = Running::serve(directory.path(), &["--forward-to", &format!("http://{address}/hooks")]);
+    let shop = Receiver::ok().unwrap();
+    let address = shop.address.to_string();
+    let served = serve(directory.path(), &["--forward-to", &format!("http://{address}/hooks")]);
     let secret = served.ready["forwards"][0]["test_secret"].as_str().expect("a secret");
     assert!(secret.starts_with("whsec_"), "{secret}");
     for key in ["live_key", "test_key"] {
         let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
         served.post("/v1/charges", Some(served.word(key)), &charge);
-        let head = take(&shop);
-        assert!(head.starts_with("POST /hooks HTTP/1.1\r\n"), "{head}");
-        assert!(head.contains(&format!("Host: {address}\r\n")), "{head}");
-        assert!(head.contains("X-Service-Event: charge.created\r\n"), "{head}");
+        let (post, _) = shop.next(PATIENCE).expect("a post");
+        assert_eq!(post.start, "POST /hooks HTTP/1.1");
+        assert_eq!(post.header("Host"), Some(address.as_str()), "{post:?}");
+        assert_eq!(post.header("X-Service-Event"), Some("charge.created"), "{post:?}");
     }
 }
 
@@ -114,19 +94,7 @@ fn https_has_a_certificate_that_clients_are_told_to_trust() {
     assert!(pem.starts_with("-----BEGIN CERTIFICATE-----") && !pem.contains("PRIVATE KEY"), "{pem}");
     // The child was killed, so its file is left.
     fs::remove_file(path).expect("it is ours");
-    let missing = directory.path().join("missing.pem");
-    let (missing, text) = (missing.to_str().unwrap(), directory.path().join("text.pem"));
-    fs::write(&text, "no certificate").unwrap();
-    let text = text.to_str().unwrap();
-    for (arguments, says) in [
-        (vec!["--tls-cert", text], "--tls-key"),
-        (vec!["--tls-cert", missing, "--tls-key", text], "missing.pem"),
-        (vec!["--tls-cert", text, "--tls-key", text], "BEGIN CERTIFICATE"),
-    ] {
-        let output = run(directory.path(), &[&["serve", "--port", "0"], &arguments[..]].concat());
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(crate::support::said(&output).contains(says), "{}", crate::support::said(&output));
-    }
+    check_cases("tls");
 }
 
 #[test]
@@ -146,22 +114,15 @@ fn a_token_of_the_operator_opens_the_sandbox_from_elsewhere() {
     let directory = tempfile::tempdir().unwrap();
     let mut program = program(directory.path());
     program.env("OPERATOR_TOKEN", TOKEN);
-    let served = Running::serve_as(program, &["--sandbox-token-env", "OPERATOR_TOKEN"]);
+    let served = serve_as(program, &["--sandbox-token-env", "OPERATOR_TOKEN"]);
     assert_eq!(served.word("sandbox_token"), TOKEN);
     let from_elsewhere = |token: &str| {
-        let mut stream = TcpStream::connect(served.word("address")).expect("it listens");
-        write!(
-            stream,
-            "GET /sandbox/keys HTTP/1.1\r\nHost: localhost\r\nVia: 1.1 proxy\r\nConnection: close\r\n\
-             Authorization: Bearer {token}\r\n\r\n"
-        )
-        .expect("it reads");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers");
-        answer
+        let request =
+            Request { key: Some(token), lines: "Via: 1.1 proxy\r\n", ..Request::get("/sandbox/keys") };
+        testkit::ask(served.word("address"), request).expect("it answers").status
     };
-    assert!(from_elsewhere(TOKEN).starts_with("HTTP/1.1 200"));
-    assert!(from_elsewhere("token-of-the-operator-2").starts_with("HTTP/1.1 403"));
+    assert_eq!(from_elsewhere(TOKEN), 200);
+    assert_eq!(from_elsewhere("token-of-the-operator-2"), 403);
 }
 
 #[test]
@@ -188,13 +149,8 @@ fn a_token_that_cannot_be_one_is_refused_and_not_repeated() {
 fn a_demo_has_some_history_and_ends_now() {
     let directory = tempfile::tempdir().unwrap();
     let start = "2026-01-05T09:00:00Z";
-    let served =
-        Running::serve(directory.path(), &["--demo", "--clock", "frozen", "--start", start, "--seed", "1"]);
-    let get = |path: &str| {
-        let answer = served.ask("GET", path, None, "");
-        let body = answer.split_once("\r\n\r\n").expect("a body").1;
-        serde_json::from_str::<Value>(body).expect("JSON")
-    };
+    let served = serve(directory.path(), &["--demo", "--clock", "frozen", "--start", start, "--seed", "1"]);
+    let get = |path: &str| served.ask("GET", path, None, "").json();
     assert_eq!(get("/sandbox")["now"].as_str().map(|now| &now[..16]), Some("2026-01-08T09:00"));
     for (mode, least) in [("live", [10, 3, 2]), ("test", [2, 1, 2])] {
         let counts = get(&format!("/sandbox/books/acme/{mode}"));
@@ -229,12 +185,10 @@ fn a_scenario_is_opened_as_it_stands_after_a_step() {
         // The world stands as it was when the scenario stopped.
         (&["--scenario", "wrong.yaml"], "paid", true),
     ] {
-        let served = Running::serve(directory.path(), arguments);
+        let served = serve(directory.path(), arguments);
         assert_eq!(served.ready["seed"], if arguments[2..].contains(&"4") { 4 } else { 9 });
         assert_eq!(served.word("clock"), "frozen");
-        let answer = served.ask("GET", "/v1/charges", Some(served.word("live_key")), "");
-        let body: Value =
-            serde_json::from_str(answer.split_once("\r\n\r\n").expect("a body").1).expect("JSON");
+        let body = served.ask("GET", "/v1/charges", Some(served.word("live_key")), "").json();
         let charge = &body["data"][0];
         assert_eq!(
             (&charge["status"], charge["transactions"][0].is_object()),
@@ -257,10 +211,9 @@ fn a_scenario_is_opened_as_it_stands_after_a_step() {
 #[test]
 fn what_was_done_by_hand_is_saved_as_a_scenario_and_plays() {
     let directory = tempfile::tempdir().unwrap();
-    let served = Running::serve(directory.path(), &["--clock", "frozen", "--start", "2026-01-05T09:00:00Z"]);
+    let served = serve(directory.path(), &["--clock", "frozen", "--start", "2026-01-05T09:00:00Z"]);
     one_charge(&served);
-    let charge = served.ask("GET", "/v1/charges", Some(served.word("live_key")), "");
-    let charge: Value = serde_json::from_str(charge.split_once("\r\n\r\n").expect("a body").1).expect("JSON");
+    let charge = served.ask("GET", "/v1/charges", Some(served.word("live_key")), "").json();
     served.post("/sandbox/pay", None, &json!({ "charge": charge["data"][0]["code"] }));
     let url = &format!("http://{}", served.word("address"));
     for (arguments, code, part) in [
@@ -282,12 +235,11 @@ fn what_was_done_by_hand_is_saved_as_a_scenario_and_plays() {
 #[test]
 fn a_world_in_a_file_that_no_server_wrote_is_refused_in_one_line() {
     let directory = tempfile::tempdir().unwrap();
-    let served = Running::serve(directory.path(), &["--clock", "frozen", "--start", "2026-01-05T09:00:00Z"]);
+    let served = serve(directory.path(), &["--clock", "frozen", "--start", "2026-01-05T09:00:00Z"]);
     one_charge(&served);
     served.post("/sandbox/snapshots", None, &json!({ "name": "one charge" }));
-    let file = served.ask("GET", "/sandbox/snapshots/s1", None, "");
-    let (head, records) =
-        file.split_once("\r\n\r\n").and_then(|(_, file)| file.split_once('\n')).expect("a file");
+    let file = served.ask("GET", "/sandbox/snapshots/s1", None, "").body;
+    let (head, records) = file.split_once('\n').expect("a file");
     let head: Value = serde_json::from_str(head).expect("JSON");
     let now = head["setup"]["start"].to_string();
     for (of_head, from, to) in [
@@ -311,17 +263,17 @@ fn a_world_in_a_file_that_no_server_wrote_is_refused_in_one_line() {
         .unwrap();
         let output = run(directory.path(), &["serve", "--port", "0", "--from", "spoiled"]);
         assert_eq!(output.status.code(), Some(2), "{from} {to}: {}", said(&output));
-        let told = said(&output);
-        assert!(told.starts_with("error: ") && !told.contains("panicked"), "{from} {to}: {told}");
+        let shown = said(&output);
+        assert!(shown.starts_with("error: ") && !shown.contains("panicked"), "{from} {to}: {shown}");
     }
 }
 
-/// What stands on stderr after these requests, up to the line with `last`.
+/// Returns the lines of stderr after these requests, up to the line with `last`.
 fn logged(arguments: &[&str], last: &str, ask: impl Fn(&Running)) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let mut program = program(directory.path());
     program.stderr(Stdio::piped());
-    let mut served = Running::serve_as(program, &[&["--clock", "frozen"], arguments].concat());
+    let mut served = serve_as(program, &[&["--clock", "frozen"], arguments].concat());
     let lines = BufReader::new(served.child.stderr.take().expect("it is piped")).lines();
     ask(&served);
     let mut said = Vec::new();
@@ -373,7 +325,7 @@ fn what_goes_on_is_printed_as_json_too() {
 fn nothing_is_printed_without_a_terminal() {
     let said = logged(&[], "stopping", |served| {
         one_charge(served);
-        served.signal("INT");
+        served.signal("INT").unwrap();
     });
     assert_eq!(said, ["stopping; press Ctrl-C again to stop without waiting for open requests"]);
 }
@@ -385,14 +337,14 @@ fn signals_end_a_server_whose_log_nobody_reads() {
     let directory = tempfile::tempdir().unwrap();
     let mut program = program(directory.path());
     program.stderr(Stdio::piped());
-    let mut served = Running::serve_as(program, &["--log", "json"]);
+    let mut served = serve_as(program, &["--log", "json"]);
     let long = format!("/v1/account?{}", "x".repeat(1_000));
     (0..REQUESTS).for_each(|_| drop(served.ask("GET", &long, None, "")));
-    let mut open = TcpStream::connect(served.word("address")).unwrap();
-    open.write_all(b"POST /v1/charges HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{").unwrap();
+    let mut open = Connection::open(served.word("address")).unwrap();
+    open.send("POST /v1/charges HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{").unwrap();
     // Signals that come at the same time count as one.
     until(|| {
-        served.signal("TERM");
+        served.signal("TERM").unwrap();
         served.child.try_wait().expect("it runs or has ended").is_some()
     });
     assert_eq!(served.child.wait().expect("it has ended").code(), Some(0));

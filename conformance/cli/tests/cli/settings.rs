@@ -1,10 +1,13 @@
-//! What a check takes from `chargeproof.toml`, from files and from the environment.
+//! The settings of `check` from `chargeproof.toml`, from files and from the environment.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use serde_json::Value;
 
-use crate::support::{Running, program, run, said};
+use crate::{
+    cases::check_cases,
+    support::{program, run, said, serve},
+};
 
 #[test]
 fn a_commented_configuration_is_written_once() {
@@ -32,7 +35,7 @@ fn a_commented_configuration_is_written_once() {
 fn a_target_and_its_keys_may_stand_in_files() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    let served = Running::serve(here, &["--seed", "5"]);
+    let served = serve(here, &["--seed", "5"]);
     let url = served.word("url");
     for name in ["live", "test"] {
         let path = here.join(format!("{name}.key"));
@@ -75,39 +78,7 @@ fn a_target_and_its_keys_may_stand_in_files() {
     assert_ne!(report["base"], format!("{url}/"));
 }
 
-#[track_caller]
-fn check_refused(settings: &str, arguments: &[&str], part: &str) {
-    let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join("chargeproof.toml"), settings).unwrap();
-    fs::write(directory.path().join("two.key"), "a\nb\n").unwrap();
-    let output = run(directory.path(), &[&["check"], arguments].concat());
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains(part), "{part:?} in {}", said(&output));
-}
-
 #[test]
 fn what_is_wrong_in_the_settings_is_told_before_anything_is_asked() {
-    check_refused("[check]\ntarget = \"http://127.0.0.1:9\"", &[], "`check.live_key_file` names no file");
-    check_refused("[check]\ntarget = \"shop\"", &[], "`shop` is not an address");
-    let keys = "[check]\ntarget = \"http://127.0.0.1:9\"\nlive_key_file = ";
-    check_refused(
-        &format!("{keys}\"none.key\""),
-        &[],
-        "`none.key`, which `check.live_key_file` names, can't be read",
-    );
-    check_refused(&format!("{keys}\"two.key\""), &[], "must contain one key and nothing else");
-    check_refused(
-        "[check]\nonly = [\"nothing.*\"]",
-        &[],
-        "no statement that is judged is called `nothing.*`",
-    );
-    check_refused(
-        "[check]\nwithout = [\"tide\"]",
-        &["--built-in"],
-        "`check.without` is `tide`; it takes revoked, second",
-    );
-    check_refused("[check]\ntime_limit = 999", &["--built-in"], "`check.time_limit` is `999`");
-    check_refused("", &["--time-limit", "0"], "takes a whole number of seconds from 1 to 300");
-    check_refused("", &["--built-in", "http://127.0.0.1:9"], "--built-in");
-    check_refused("", &["--without", "tide"], "revoked, second, other, inserts");
+    check_cases("settings");
 }

@@ -6,7 +6,12 @@ use std::{
     process::{Output, Stdio},
 };
 
-use crate::support::{self, json, program};
+use testkit::{signal, until};
+
+use crate::{
+    cases::check_cases,
+    support::{self, json, program},
+};
 
 fn sweep(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     program(directory)
@@ -116,26 +121,14 @@ fn a_scenario_is_judged_by_the_laws() {
     assert!(report["scenarios"][0]["checks"].as_u64().is_some_and(|checks| checks > 50), "{report}");
 }
 
-#[track_caller]
-fn check_code(arguments: &[&str], code: i32, said: &str) {
-    let directory = tempfile::tempdir().unwrap();
-    let output = sweep(directory.path(), arguments, &[]);
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{text}");
-    assert!(text.contains(said), "{text}");
-}
-
 #[test]
 fn wrong_usage_is_not_a_broken_law() {
-    check_code(&["--for", "soon"], 2, "30s, 5m or 1h30m");
-    check_code(&["--seeds", "0"], 2, "0");
-    check_code(&["--seeds", "1", "--for", "1s"], 2, "cannot be used with");
-    check_code(&["nowhere.yaml"], 2, "nowhere.yaml");
+    check_cases("sweep");
 }
 
 #[test]
 fn a_result_with_nowhere_to_go_is_a_broken_machine() {
-    check_code(&["--seeds=1", "--jobs=1", "--html", "no/such/place.html"], 5, "can't be written");
+    check_cases("sweep_output");
 }
 
 #[test]
@@ -145,11 +138,11 @@ fn an_interrupted_sweep_reports_and_saves_what_it_has_run() {
     command.args(["sweep", "--for", "5m", "--jobs", "1", "--html", "page.html", "--format", "json"]);
     let child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
     // It has begun once it has looked whether its files can be written, and is stopped in the midst of its work.
-    support::until(|| {
+    until(|| {
         fs::read_to_string(format!("/proc/{}/status", child.id()))
             .is_ok_and(|it| !it.contains("SigCgt:\t0000000000000000") && it.contains("Threads:\t3"))
     });
-    support::signal(&child, "INT");
+    signal(child.id(), "INT").unwrap();
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130));
     let report = json(&output);
@@ -175,8 +168,6 @@ fn a_small_world_is_exhausted_and_a_fault_comes_out_as_a_scenario() {
     let again: Vec<&str> = again.split(' ').collect();
     let code = |arguments: &[&str]| support::run(directory.path(), arguments).status.code();
     assert_eq!((code(&again), code(&again[..2])), (Some(1), Some(0)), "{text}");
-    check_code(&["--exhaust", "charges"], 2, "a similar value exists: 'charge'");
-    check_code(&["--exhaust", "charge", "--seeds", "2"], 2, "cannot be used with");
 }
 
 #[test]

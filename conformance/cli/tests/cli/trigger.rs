@@ -3,12 +3,15 @@
 use reference_core::event::EventType;
 use serde_json::Value;
 
-use crate::support::{Running, json, program, run, said};
+use crate::{
+    cases::check_cases,
+    support::{json, program, run, said, serve},
+};
 
 #[test]
 fn every_type_of_event_happens_in_both_modes() {
     let directory = tempfile::tempdir().unwrap();
-    let served = Running::serve(directory.path(), &[]);
+    let served = serve(directory.path(), &[]);
     for mode in ["live", "test"] {
         for kind in EventType::ALL {
             let kind = kind.as_str();
@@ -21,17 +24,17 @@ fn every_type_of_event_happens_in_both_modes() {
             assert!(happened.iter().any(is_it), "{kind} in {mode}: {made}");
             let place = made["dashboard"].as_str().expect("an address").strip_prefix(served.word("url"));
             let page = served.ask("GET", place.expect("of this server"), None, "");
-            assert!(page.starts_with("HTTP/1.1 200"), "{kind} in {mode}: {page}");
+            assert_eq!(page.status, 200, "{kind} in {mode}: {page:?}");
         }
     }
-    let keys = served.ask("GET", "/sandbox/keys", None, "");
+    let keys = served.ask("GET", "/sandbox/keys", None, "").body;
     assert_eq!(keys.matches("\"revoked_at\":null").count(), 2, "its own keys are revoked: {keys}");
 }
 
 #[test]
 fn what_it_made_happen_is_told_in_lines() {
     let directory = tempfile::tempdir().unwrap();
-    let served = Running::serve(directory.path(), &[]);
+    let served = serve(directory.path(), &[]);
     let mut program = program(directory.path());
     let output = program
         .env("CHARGEPROOF_URL", served.word("url"))
@@ -45,25 +48,7 @@ fn what_it_made_happen_is_told_in_lines() {
     assert!(text.lines().any(|line| line.contains("/dashboard/acme/live/invoices/")), "{text}");
 }
 
-#[track_caller]
-fn check_refused(arguments: &[&str], code: i32, part: &str) {
-    let directory = tempfile::tempdir().unwrap();
-    let output = run(directory.path(), &[&["trigger"], arguments].concat());
-    assert_eq!(output.status.code(), Some(code), "{}", said(&output));
-    assert!(said(&output).contains(part), "{part:?} in {}", said(&output));
-}
-
 #[test]
 fn a_mistake_is_answered_with_what_is_possible() {
-    check_refused(&["charge.payed"], 2, "'charge.paid'");
-    check_refused(&["nothing"], 2, "invoice.voided");
-    check_refused(&[], 2, "<EVENT>");
-    check_refused(&["charge.paid", "--mode", "prod"], 2, "[possible values: live, test]");
-    check_refused(&["charge.paid", "--to", "shop"], 2, "`shop` is not an address");
-    check_refused(
-        &["charge.paid", "--to", "http://127.0.0.1:9"],
-        4,
-        "start a server with `chargeproof serve`",
-    );
-    check_refused(&["charge.paid", "--sandbox-token-env", "NONE"], 2, "export NONE=…");
+    check_cases("trigger");
 }

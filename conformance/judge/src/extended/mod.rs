@@ -1,6 +1,6 @@
-//! The extended profile: what the reference server chose where the specification leaves a choice.
+//! The extended profile: the choices of the reference server where the specification leaves one.
 //!
-//! Nothing here is asked of another implementation unless its operator wants it.
+//! Other implementations are judged by it only on request (`--profile extended`).
 
 mod refusals;
 mod shapes;

@@ -1,64 +1,97 @@
-//! Absent, foreign, absent: where the absent answers differ from each other is noise; everywhere
-//! else the foreign answer must equal them.
+//! Absent, foreign, absent, then foreign, absent, foreign: a difference tells of the object only if it keeps following
+//! the object, in each of two rounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use conformance_model::recording::{Answer, Exchange, Purpose, Recording, Side, shorten};
+use conformance_model::reading::is_infrastructure;
+use conformance_model::recording::{Answer, Exchange, Kind, Purpose, Recording, Side, shorten};
+use conformance_model::verdict::CheckError;
 
-/// Three answers to the same question, the middle one about something that exists elsewhere.
-pub(super) struct Trio<'a> {
-    before: &'a Exchange,
-    pub(super) foreign: &'a Exchange,
-    after: &'a Exchange,
+/// The answers of 404 of one round: about something that exists elsewhere, and about what nobody has.
+pub(super) struct Round<'a> {
+    foreign: Vec<&'a Exchange>,
+    absent: Vec<&'a Exchange>,
 }
 
-impl<'a> Trio<'a> {
-    /// The trio around a foreign answer, if all three are 404. Anything else is another statement's.
-    pub(super) fn around(recording: &'a Recording, foreign: &'a Exchange) -> Option<Trio<'a>> {
-        let find = |wanted| {
-            let fits = |purpose: &Purpose| match (purpose, &foreign.purpose) {
-                (Purpose::Event { side, round: of, .. }, Purpose::Event { round, .. }) => {
-                    *side == wanted && of == round
-                }
-                (
-                    Purpose::Object { side, kind: of, round: one, .. },
-                    Purpose::Object { kind, round: other, .. },
-                ) => *side == wanted && (of, one) == (kind, other),
-                _ => false,
+/// The kind of object that was asked for, the round and the side; an event has no kind.
+fn key(exchange: &Exchange) -> Option<(Option<Kind>, u8, Side)> {
+    match &exchange.purpose {
+        Purpose::Event { round, side, .. } => Some((None, *round, *side)),
+        Purpose::Object { kind, round, side, .. } => Some((Some(*kind), *round, *side)),
+        _ => None,
+    }
+}
+
+/// The rounds to which these foreign answers belong. Any other answer than 404 is another statement's.
+pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> Vec<Round<'a>> {
+    let numbers: BTreeSet<u8> = foreign.iter().filter_map(|it| Some(key(it)?.1)).collect();
+    let Some((first, (kind, ..))) = foreign.first().and_then(|it| Some((it, key(it)?))) else {
+        return Vec::new();
+    };
+    let of_round = |number: u8| {
+        let answers = |wanted: &'static [Side]| {
+            let fits = move |it: &&Exchange| {
+                it.caller == first.caller
+                    && it.status() == Some(404)
+                    && key(it).is_some_and(|it| (it.0, it.1) == (kind, number) && wanted.contains(&it.2))
             };
-            recording.last(|it| it.caller == foreign.caller && fits(&it.purpose))
+            recording.exchanges.iter().filter(fits).collect::<Vec<_>>()
         };
-        let trio = Trio { before: find(Side::AbsentBefore)?, foreign, after: find(Side::AbsentAfter)? };
-        let all = [trio.before, trio.foreign, trio.after];
-        all.iter().all(|it| it.status() == Some(404)).then_some(trio)
-    }
+        let round = Round { foreign: answers(&[Side::Foreign]), absent: answers(super::ABSENT) };
+        (round.foreign.len().min(round.absent.len()) > 0 && round.foreign.len() + round.absent.len() > 2)
+            .then_some(round)
+    };
+    numbers.into_iter().filter_map(of_round).collect()
+}
 
-    /// Every place where the foreign answer differs and the absent ones agree.
-    pub(super) fn differences(&self) -> BTreeSet<String> {
-        let [before, foreign, after] = [self.before, self.foreign, self.after].map(features);
-        let names: BTreeSet<_> = before.keys().chain(foreign.keys()).chain(after.keys()).collect();
-        let noisy = before.get("body length") != after.get("body length");
-        names
-            .into_iter()
-            .filter(|name| before.get(*name) == after.get(*name) && before.get(*name) != foreign.get(*name))
-            .filter(|name| !(noisy && name.as_str() == "header content-length"))
-            .map(|name| {
-                let show = |it: Option<&String>| it.map_or("missing".to_owned(), |text| shorten(text.trim()));
-                format!("{name}: {} (otherwise {})", show(foreign.get(name)), show(before.get(name)))
-            })
-            .collect()
+impl Round<'_> {
+    /// Every place where all foreign answers say one thing and all absent ones another.
+    fn differences(&self) -> BTreeMap<String, [Option<String>; 2]> {
+        let [foreign, absent] =
+            [&self.foreign, &self.absent].map(|all| all.iter().map(|it| features(it)).collect::<Vec<_>>());
+        let names: BTreeSet<_> = foreign.iter().chain(&absent).flat_map(BTreeMap::keys).collect();
+        let common = |of: &[BTreeMap<String, String>], name: &str| {
+            let first = of.first()?.get(name).cloned();
+            of.iter().all(|it| it.get(name) == first.as_ref()).then_some(first)
+        };
+        let is_noisy = common(&absent, LENGTH).is_none();
+        let mut differences = BTreeMap::new();
+        for name in names.into_iter().filter(|name| !(is_noisy && name.as_str() == "header content-length")) {
+            if let (Some(foreign), Some(absent)) = (common(&foreign, name), common(&absent, name))
+                && foreign != absent
+            {
+                differences.insert(name.clone(), [foreign, absent]);
+            }
+        }
+        differences
     }
 }
 
-/// A difference that lasts over all rounds, with the exchange that shows it first. One that does not is noise, not a
-/// trace of the object.
-pub(super) fn lasting(recording: &Recording, foreign: &[&Exchange]) -> Option<(u32, String)> {
-    let rounds: Vec<_> = foreign.iter().filter_map(|it| Trio::around(recording, it)).collect();
-    let first = rounds.first()?.foreign.number;
-    let common = rounds.iter().map(Trio::differences).reduce(|a, b| a.intersection(&b).cloned().collect())?;
-    common.into_iter().next().map(|difference| (first, difference))
+const LENGTH: &str = "body length";
+
+/// The differences that every round shows, beside the exchange that shows them first.
+///
+/// # Errors
+///
+/// A difference that one round alone shows is not judged: it may be the order of the requests.
+pub(super) fn lasting(rounds: &[Round<'_>]) -> Result<Option<(u32, String)>, CheckError> {
+    let mut differences = rounds.iter().map(Round::differences);
+    let Some(mut common) = differences.next() else { return Ok(None) };
+    for other in differences {
+        common.retain(|name, values| other.get(name) == Some(values));
+    }
+    let Some((name, [foreign, absent])) = common.into_iter().next() else { return Ok(None) };
+    let show = |it: Option<String>| it.map_or("missing".to_owned(), |text| shorten(text.trim()));
+    let difference = format!("{name}: {} (otherwise {})", show(foreign), show(absent));
+    match rounds {
+        [_] => Err(CheckError::unjudged(
+            format!("what exists elsewhere differed, and was compared once only ({difference})"),
+            "check again, without --only and with time for all requests",
+        )),
+        all => Ok(all[0].foreign.first().map(|it| (it.number, difference))),
+    }
 }
 
 /// An answer as named features: each header field, and each place in the body.
@@ -71,7 +104,7 @@ fn features(exchange: &Exchange) -> BTreeMap<String, String> {
     let Answer { headers, .. } = answer;
     let neutral = |text: &str| text.replace(id.as_str(), "{id}");
     let mut features = BTreeMap::new();
-    for (name, value) in headers {
+    for (name, value) in headers.iter().filter(|(name, _)| !is_infrastructure(name)) {
         let values: &mut String = features.entry(format!("header {name}")).or_default();
         values.push_str(&neutral(value));
         values.push('\n');
@@ -83,7 +116,7 @@ fn features(exchange: &Exchange) -> BTreeMap<String, String> {
     }
     // Comes after the places by its name: it tells of what they do not show, such as the order of names.
     features.insert("text of the body".into(), body.clone());
-    features.insert("body length".into(), body.len().to_string());
+    features.insert(LENGTH.into(), body.len().to_string());
     features
 }
 

@@ -1,4 +1,4 @@
-//! The times of a delivery, beside the clock of who received it.
+//! The times of a delivery, compared with the receiver's clock.
 
 use std::collections::BTreeSet;
 

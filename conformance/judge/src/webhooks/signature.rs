@@ -87,9 +87,13 @@ fn signed(recording: &Recording) -> Judged {
     };
     let verified = with(|it| matches!(it, Signed::By { .. }));
     let unknown = with(|it| *it == Signed::Unknown);
-    // Of two endpoints at one address each has a secret of its own, and the event comes to both.
+    // Of two endpoints at one address each has a secret of its own, and the event comes to both. Where a rewritten body
+    // is signed, a signature that fits no rewriting that the suite knows is one more construction, not another secret.
     let beside = |odd: &&&Seen<'_>| {
         let here = || verified.iter().filter(|it| it.delivery.endpoint == odd.delivery.endpoint);
+        if here().any(|it| is_rewritten(it)) {
+            return false;
+        }
         let event = odd.text(&["event_id"]);
         here().next().is_some() && !here().any(|it| event.is_some() && it.text(&["event_id"]) == event)
     };
@@ -111,6 +115,12 @@ fn signed(recording: &Recording) -> Judged {
     let more = with(|it| *it == Signed::NoSecret).len();
     let note = format!("{} deliveries fit the secret of their endpoint", verified.len());
     Ok(Held::With(if more > 0 { format!("{note}; of {more} others no secret is known") } else { note }))
+}
+
+/// Returns `true` if a signature fits another text than the raw body.
+fn is_rewritten(seen: &Seen<'_>) -> bool {
+    let Signed::By { differs, .. } = &seen.delivery.signed else { return false };
+    differs.iter().any(|it| it.name == "body_rewritten")
 }
 
 /// Checks that the signature depends on the signed text.

@@ -1,4 +1,4 @@
-//! Chapter "auth": what a refusal has to stand beside, and what is said where there is none.
+//! Chapter "auth": refusals need an accepted request beside them, and a reason where there is none.
 
 use conformance_model::recording::{Caller, Forgery, Purpose, Side};
 
@@ -27,7 +27,7 @@ fn a_key_without_letters_has_no_other_case() {
     let cased = refusal(Caller::Forged(Forgery::LetterCase), 200);
     let served = vec![account(LIVE, "live"), account(TEST, "test"), refusal(Caller::Nobody, 401)];
     check(&recording(served.clone()), "auth.letter_case", "not applicable");
-    check(&recording([served, vec![cased]].concat()), "auth.letter_case", "warn");
+    check(&recording([served, vec![cased]].concat()), "auth.letter_case", "fail");
 }
 
 #[test]
@@ -43,4 +43,24 @@ fn what_is_missing_is_named_with_what_helps() {
         "auth.every_path",
         "also answers 200 to a key: 503",
     );
+}
+
+#[test]
+fn a_key_with_anything_behind_it_is_another() {
+    let with = |more: Forgery, status| {
+        let asked = [(Forgery::Appended, 401), (Forgery::NoScheme, 401), (more, status)];
+        let asked = asked.map(|(it, status)| refusal(Caller::Forged(it), status)).to_vec();
+        recording([vec![account(LIVE, "live"), account(TEST, "test")], asked].concat())
+    };
+    for (forgery, id, expected) in [
+        (Forgery::WordAppended, "auth.appended", "fail"),
+        (Forgery::ListAppended, "auth.appended", "fail"),
+        (Forgery::Encoded, "auth.encoded", "fail"),
+        (Forgery::BasicScheme, "auth.other_scheme", "fail"),
+        (Forgery::OtherScheme, "auth.other_scheme", "pass"),
+        (Forgery::OtherScheme, "auth.token_scheme", "warn"),
+    ] {
+        check(&with(forgery, 200), id, expected);
+        check(&with(forgery, 401), id, "pass");
+    }
 }

@@ -1,4 +1,4 @@
-//! Answers that a cache gave: what shows them, and what is no longer said because of them.
+//! Responses of a cache: their detection, and the verdicts that they prevent.
 
 use std::time::Duration;
 
@@ -18,10 +18,12 @@ fn with(name: &str, value: &str, exchange: Exchange) -> Exchange {
     exchange
 }
 
-/// An event that does not exist and is served, and before it so much else.
+/// An event that does not exist and is served, long after the other answers.
 #[track_caller]
 fn check_served(before: &[Exchange], served: Exchange, expected: &str) {
     let own = [event(Side::Own, 200)];
+    let now = Duration::from_secs(10);
+    let served = Exchange { sent: now, ended: now, ..served };
     check(&recording([&own, before, &[served]].concat()), "errors.not_found", expected);
 }
 
@@ -32,6 +34,11 @@ fn absent(status: u16) -> Exchange {
 fn event(side: Side, status: u16) -> Exchange {
     let purpose = Purpose::Event { id: "a".into(), side, round: 1 };
     exchange(TEST, purpose, &format!("/v1/events/{side:?}"), status, &json!({ "message": "No." }))
+}
+
+/// The same answer to a request that no statement is judged by.
+fn earlier(status: u16) -> Exchange {
+    Exchange { purpose: Purpose::Choice { what: "events".into() }, ..absent(status) }
 }
 
 #[test]
@@ -61,17 +68,21 @@ fn a_cache_is_known_by_an_answer_given_again_after_a_later_one() {
     let now = |seconds: u32, it| with("date", &NOON.replace(":00 GMT", &format!(":{seconds:02} GMT")), it);
     let later = |seconds| now(seconds, refusal(Caller::Nobody, 401));
     let again = || now(0, absent(200));
-    check_served(&[again(), later(3)], again(), "not judged");
-    check_served(&[again(), later(2)], again(), "fail");
-    check_served(&[later(3), again()], again(), "fail");
+    let first = || now(0, earlier(200));
+    check_served(&[first(), later(3)], again(), "not judged");
+    check_served(&[first(), later(2)], again(), "fail");
+    check_served(&[later(3), first()], again(), "fail");
     check_served(&[later(3)], again(), "fail");
     check_served(&[], again(), "fail");
-    check_served(&[now(0, absent(403)), later(3)], again(), "fail");
-    check_served(&[again(), later(3)], now(0, absent(403)), "fail");
-    check_served(&[now(1, absent(200)), later(9)], again(), "fail");
-    let elsewhere = Exchange { target: "/v1/other".into(), ..again() };
+    check_served(&[now(0, earlier(403)), later(3)], again(), "fail");
+    check_served(&[first(), later(3)], now(0, absent(403)), "fail");
+    check_served(&[now(1, earlier(200)), later(9)], again(), "fail");
+    // Two replicas of which one is ahead.
+    let at_once = Exchange { ended: Duration::from_secs(9), ..first() };
+    check_served(&[at_once, later(3)], again(), "fail");
+    let elsewhere = Exchange { target: "/v1/other".into(), ..first() };
     check_served(&[elsewhere, later(3)], again(), "fail");
-    let mut otherwise = again();
+    let mut otherwise = first();
     let Ending::Answered(answer) = &mut otherwise.ending else { panic!("an answer") };
     answer.body = format!("{} ", &*answer.body).into();
     check_served(&[otherwise, later(3)], again(), "fail");
@@ -112,10 +123,16 @@ fn what_a_cache_answered_in_a_burst_is_not_counted() {
     for exchange in &mut met.exchanges[7..90] {
         *exchange = with("age", "1", exchange.clone());
     }
-    // Whether the service counts what a cache answers is left to it.
+    // Services may count the answers of a cache, or not.
     check(&met, "limits.served", "pass");
     let mut met = burst(60, false, Duration::ZERO);
     check(&met, "limits.refused", "not judged");
     met.exchanges[7] = with("age", "1", met.exchanges[7].clone());
     check(&met, "limits.refused", "not judged");
+}
+
+#[test]
+fn a_violation_beside_a_cache_counts() {
+    let aged = with("age", "1", absent(200));
+    check(&recording(vec![event(Side::Own, 200), aged, absent(200)]), "errors.not_found", "fail");
 }

@@ -1,4 +1,4 @@
-//! Chapter "paging" while records are created: pages of a list that somebody else's records came to.
+//! Chapter "paging" while records are created, including records of other clients.
 
 use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Step};
 
@@ -102,4 +102,20 @@ fn what_was_created_stands_at_the_head_and_hides_nothing() {
         check(&recording, "paging.stable", lost);
         check(&recording, "paging.stable_literal", literal);
     }
+}
+
+#[test]
+fn records_without_names_cannot_be_missed() {
+    let unnamed = |words: &[&str]| Value::from_iter(words.iter().map(|word| json!({ "status": word })));
+    let charges = |page| PageAsk { list: List::Charges, ..ask(page, 2) };
+    let long = PageAsk { list: List::Charges, ..ask(None, 100) };
+    check_both(
+        vec![
+            page(long, &unnamed(&["new", "paid", "paid", "new", "paid"]), [1, 1, 100, 5]),
+            page(charges(Some(1)), &unnamed(&["new", "paid"]), [1, 3, 2, 5]),
+            page(charges(Some(2)), &unnamed(&["new", "paid"]), [2, 3, 2, 6]),
+        ],
+        "not judged",
+        "not judged",
+    );
 }

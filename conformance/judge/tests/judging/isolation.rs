@@ -1,4 +1,4 @@
-//! Chapter "isolation": what an answer about something foreign gives away.
+//! Chapter "isolation": responses that reveal foreign objects.
 
 use conformance_model::recording::{Caller, Ending, Exchange, Purpose, Recording, Side};
 
@@ -7,7 +7,11 @@ use super::{LIVE, TEST, ask, check, check_says, exchange, page, recording};
 use serde_json::{Value, json};
 
 fn event(caller: Caller, side: Side, status: u16, body: &Value) -> Exchange {
-    let purpose = Purpose::Event { id: format!("{side:?}"), side, round: 1 };
+    in_round(1, caller, side, status, body)
+}
+
+fn in_round(round: u8, caller: Caller, side: Side, status: u16, body: &Value) -> Exchange {
+    let purpose = Purpose::Event { id: format!("{side:?}"), side, round };
     exchange(caller, purpose, "/v1/events/x", status, body)
 }
 
@@ -21,15 +25,17 @@ fn why_nothing_could_be_asked_is_told() {
     check_says(&recording(vec![own(200)]), "isolation.not_found", "both modes are needed");
 }
 
-/// An own event, and three that are not there, each with a body and a Content-Length.
+/// An own event, and twice three that are not there, each with a body and a Content-Length.
 fn trio(caller: Caller, bodies: [&Value; 3], lengths: [&str; 3]) -> Vec<Exchange> {
     let mut all = vec![event(caller, Side::Own, 200, &json!({}))];
     let sides = [Side::AbsentBefore, Side::Foreign, Side::AbsentAfter];
-    for ((side, body), length) in sides.into_iter().zip(bodies).zip(lengths) {
-        let mut it = event(caller, side, 404, body);
-        let Ending::Answered(answer) = &mut it.ending else { panic!("an answer") };
-        answer.headers.push(("content-length".into(), length.into()));
-        all.push(it);
+    for round in [1, 2] {
+        for ((side, body), length) in sides.into_iter().zip(bodies).zip(lengths) {
+            let mut it = in_round(round, caller, side, 404, body);
+            let Ending::Answered(answer) = &mut it.ending else { panic!("an answer") };
+            answer.headers.push(("content-length".into(), length.into()));
+            all.push(it);
+        }
     }
     all
 }

@@ -1,4 +1,4 @@
-//! Chapter "limits": bursts, and what follows a refusal.
+//! Chapter "limits": bursts, and requests after a refusal.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ fn a_limit_that_answers_503_is_told_from_an_outage() {
 /// A refusal that asks for some patience, then so many requests in rounds, each half a second after the other.
 fn after_refusal(retry_after: &str, statuses: &[u16], apart: Duration) -> Recording {
     let mut all = burst(120, true, Duration::ZERO).exchanges;
-    let told = |it: &mut Exchange| {
+    let delay = |it: &mut Exchange| {
         if let Ending::Answered(answer) = &mut it.ending
             && answer.status == 429
         {
@@ -109,7 +109,7 @@ fn after_refusal(retry_after: &str, statuses: &[u16], apart: Duration) -> Record
         (it.sent, it.ended) = (apart * place, apart * (place + 1));
         all.push(it);
     }
-    all.iter_mut().for_each(told);
+    all.iter_mut().for_each(delay);
     recording(all)
 }
 
@@ -125,19 +125,71 @@ fn a_refusal_that_is_forgotten_at_once_is_no_limit() {
 }
 
 #[test]
-fn a_retry_after_of_another_unit_is_shown_by_who_is_served_before() {
-    let served_after = |told: &str, seconds| {
-        let mut all = after_refusal(told, &[429], Duration::ZERO).exchanges;
-        let mut later = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
-        (later.sent, later.ended) = (Duration::from_secs(seconds), Duration::from_secs(seconds));
-        all.push(later);
+fn retry_after_has_bounds() {
+    let first = |delay: &str| after_refusal(delay, &[429], Duration::ZERO);
+    for (delay, expected) in [
+        ("60", "pass"),
+        ("61", "pass"),
+        ("62", "pass"),
+        ("63", "fail"),
+        ("75", "fail"),
+        ("120", "fail"),
+        ("60000", "fail"),
+    ] {
+        check(&first(delay), "limits.retry_after", expected);
+    }
+    check_says(&first("99999999999999999999999"), "limits.retry_after", "at most 60 s");
+    check_says(&first("120"), "limits.retry_after", "Retry-After: 120");
+    // A limiter that counts refusals adds half a second for each.
+    let all = after_refusal("60", &[429; 10], Duration::ZERO).exchanges;
+    let with_last = |delay: &str| {
+        let mut all = all.clone();
+        set_header(all.last_mut().expect("a refusal"), delay);
         recording(all)
     };
-    check(&served_after("60000", 61), "limits.retry_after", "fail");
-    check(&served_after("1831", 61), "limits.retry_after", "fail");
-    check(&served_after("1830", 61), "limits.retry_after", "pass");
-    check(&served_after("60000", 59), "limits.retry_after", "pass");
-    check(&served_after("75", 61), "limits.retry_after", "pass");
+    check(&with_last("66"), "limits.retry_after", "pass");
+    check(&with_last("68"), "limits.retry_after", "fail");
+}
+
+fn set_header(exchange: &mut Exchange, delay: &str) {
+    let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
+    answer.headers.retain(|(name, _)| name != "retry-after");
+    answer.headers.push(("retry-after".into(), delay.into()));
+}
+
+#[test]
+fn retry_after_does_not_grow_while_the_key_is_refused() {
+    let all = after_refusal("10", &[429, 429, 429], Duration::from_secs(1)).exchanges;
+    for (delay, expected) in [("10", "pass"), ("15", "pass"), ("40", "fail")] {
+        let mut all = all.clone();
+        set_header(all.last_mut().expect("a refusal"), delay);
+        check(&recording(all.clone()), "limits.retry_after", expected);
+        // Served in between, the key begins a new window.
+        let served = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
+        let before_last = all.len() - 1;
+        all.insert(before_last, served);
+        check(&recording(all), "limits.retry_after", "pass");
+    }
+}
+
+#[test]
+fn retry_after_stands_once() {
+    for (more, expected) in [(&[][..], "pass"), (&["60"], "fail"), (&["120"], "fail")] {
+        let mut all = after_refusal("60", &[], Duration::ZERO).exchanges;
+        let Ending::Answered(answer) = &mut all[120].ending else { panic!("an answer") };
+        answer.headers.extend(more.iter().map(|text| ("retry-after".to_owned(), (*text).to_owned())));
+        check(&recording(all), "limits.retry_after", expected);
+    }
+    check(&after_refusal("60, 120", &[], Duration::ZERO), "limits.retry_after", "fail");
+}
+
+#[test]
+fn a_body_that_is_not_utf_8_is_no_json() {
+    let mut all = burst(120, true, Duration::ZERO).exchanges;
+    check(&recording(all.clone()), "limits.json", "pass");
+    let Ending::Answered(answer) = &mut all[120].ending else { panic!("an answer") };
+    answer.body = "{\"message\":\"\u{fffd}\"}".into();
+    check(&recording(all), "limits.json", "fail");
 }
 
 /// The burst of that number, so long after the start.
@@ -268,7 +320,6 @@ fn the_other_key_has_a_limit_of_its_own_unless_it_is_busy() {
 
 #[test]
 fn whoever_waited_as_told_is_served() {
-    let waited = |seconds| Burst::Waited { span: Duration::from_secs(seconds) };
     for (status, expected) in
         [(200, "pass"), (404, "pass"), (429, "fail"), (500, "not judged"), (503, "not judged")]
     {
@@ -281,16 +332,176 @@ fn whoever_waited_as_told_is_served() {
     check_says(&late, "limits.retry_after_held", "a second later than it said");
 }
 
+/// Requests of a key: so many at once at a second, with a status, and what `Retry-After` says.
+fn at(all: &mut Vec<Exchange>, second: u64, count: usize, status: u16, delay: &str, purpose: &Burst) {
+    for _ in 0..count {
+        let mut it = exchange(TEST, Purpose::Burst(purpose.clone()), "/v1/account", status, &json!({}));
+        (it.sent, it.ended) = (Duration::from_secs(second), Duration::from_secs(second));
+        if status == 429 {
+            set_header(&mut it, delay);
+        }
+        all.push(it);
+    }
+}
+
+const SHOT: Burst = Burst::Shot { series: 1 };
+const CLOSING: Burst = Burst::Shot { series: Burst::CLOSING };
+const AGAIN: Burst = Burst::Again { round: 1 };
+
+fn waited(seconds: u64) -> Burst {
+    Burst::Waited { span: Duration::from_secs(seconds) }
+}
+
+/// A burst, a refusal shortly before the border, a new window with what the run asks in it, a refusal, and a new window.
+fn windows(length: u64) -> Recording {
+    let mut all = Vec::new();
+    at(&mut all, 0, 120, 200, "", &SHOT);
+    at(&mut all, 1, 1, 429, "18", &SHOT);
+    at(&mut all, 17, 1, 429, "3", &Burst::Midway);
+    at(&mut all, 20, 1, 200, "", &waited(19));
+    at(&mut all, 20, 8, 200, "", &AGAIN);
+    at(&mut all, 21, 111, 200, "", &CLOSING);
+    at(&mut all, 22, 1, 429, &(length - 2).to_string(), &CLOSING);
+    at(&mut all, 20 + length, 1, 200, "", &waited(20));
+    at(&mut all, 20 + length, 8, 200, "", &Burst::Again { round: 2 });
+    recording(all)
+}
+
 #[test]
-fn the_finding_counts_from_the_refusal() {
-    let mut all = burst(120, true, Duration::from_secs(5)).exchanges;
-    let Ending::Answered(answer) = &mut all[120].ending else { panic!("an answer") };
-    answer.headers.push(("retry-after".into(), "60000".into()));
-    let mut served = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
-    (served.sent, served.ended) = (Duration::from_secs(66), Duration::from_secs(66));
-    all.push(served);
-    check_says(&recording(all.clone()), "limits.retry_after", "/v1/account served 61 s later");
-    // What another key gets says nothing about the wait of this one.
-    all[121].caller = LIVE;
-    check(&recording(all), "limits.retry_after", "pass");
+fn windows_that_end_too_soon_show_by_their_borders() {
+    check(&windows(10), "limits.refused", "fail");
+    check(&windows(45), "limits.refused", "fail");
+    check(&windows(54), "limits.refused", "fail");
+    check(&windows(60), "limits.refused", "pass");
+    check_says(&windows(45), "limits.refused", "120 requests served");
+}
+
+#[test]
+fn a_refusal_after_the_wait_needs_as_many_requests_as_the_limit() {
+    let after = |midways: usize, count: usize| {
+        let mut all = Vec::new();
+        at(&mut all, 0, 120, 200, "", &SHOT);
+        at(&mut all, 1, 1, 429, "60", &SHOT);
+        at(&mut all, 40, midways, 429, "60", &Burst::Midway);
+        at(&mut all, 62, 1, 429, "60", &waited(60));
+        at(&mut all, 123, 1, 200, "", &waited(60));
+        at(&mut all, 124, count, 200, "", &AGAIN);
+        recording(all)
+    };
+    // A refusal that restarts the window; and one that counts like any other request.
+    check(&after(1, 0), "limits.retry_after_held", "fail");
+    check(&after(0, 0), "limits.retry_after_held", "fail");
+    check(&after(120, 0), "limits.retry_after_held", "pass");
+}
+
+#[test]
+fn both_bursts_are_read_together() {
+    let brief = |served| burst(served, true, Duration::ZERO);
+    let both =
+        |first: u32, second: Recording| recording([brief(first).exchanges, later(2, 130, second)].concat());
+    let bucket = || burst(123, true, Duration::from_secs(2));
+    check(&both(201, bucket()), "limits.refused", "fail");
+    check_says(
+        &both(201, bucket()),
+        "limits.refused",
+        "429 at the 202nd request after 0 ms; in the second burst",
+    );
+    check(&both(119, bucket()), "limits.refused", "pass");
+    check(&both(119, brief(150)), "limits.refused", "not judged");
+    check(&both(240, brief(240)), "limits.refused", "fail");
+    check(&both(64, brief(64)), "limits.refused", "not judged");
+    check(&both(64, brief(64)), "limits.served", "fail");
+}
+
+#[test]
+fn a_consistent_refusal_of_another_kind_is_distinguished_from_an_outage_by_the_other_key() {
+    let shots = |status: Option<u16>, beside: u16| {
+        let mut all = burst(120, false, Duration::ZERO).exchanges;
+        let wrong = |all: &mut Vec<Exchange>| {
+            at(all, 1, 3, status.unwrap_or(500), "", &SHOT);
+            if status.is_none() {
+                let last = all.len() - 3;
+                all[last..].iter_mut().for_each(|it| it.ending = Ending::Lost("closed".into()));
+            }
+        };
+        wrong(&mut all);
+        let step = Purpose::Burst(Burst::Beside { series: 1 });
+        all.push(exchange(LIVE, step, "/v1/account", beside, &json!({})));
+        wrong(&mut all);
+        at(&mut all, 62, 1, 200, "", &Burst::StillRefused);
+        recording(all)
+    };
+    for status in [Some(403), Some(500), Some(502), Some(503), Some(302), None] {
+        check(&shots(status, 200), "limits.refused", "fail");
+        check(&shots(status, 503), "limits.refused", "not judged");
+    }
+}
+
+#[test]
+fn a_quota_that_falls_by_two_in_both_bursts_is_the_servers_own_count() {
+    let both = |first: u32, by: u32| {
+        let mut all = burst(first, true, Duration::ZERO).exchanges;
+        for (place, mut it) in (1..).zip(later(2, 180, burst(60, true, Duration::ZERO))) {
+            let Ending::Answered(answer) = &mut it.ending else { panic!("an answer") };
+            answer
+                .headers
+                .push(("x-ratelimit-remaining".into(), 120_u32.saturating_sub(place * by).to_string()));
+            all.push(it);
+        }
+        recording(all)
+    };
+    check(&both(60, 2), "limits.served", "fail");
+    check(&both(90, 2), "limits.served", "not judged");
+}
+
+#[test]
+fn head_belongs_to_the_paths_of_the_limit() {
+    let with = |purpose: Burst, status: u16| {
+        let mut all = rounds(Duration::ZERO).exchanges;
+        all.iter_mut().filter(|it| it.target == "/v1/charges").for_each(|it| set_status(it, 429));
+        for round in 1..=3 {
+            let purpose = match &purpose {
+                Burst::Head { .. } => Burst::Head { round },
+                _ => Burst::Round { series: 1, round },
+            };
+            all.push(exchange(TEST, Purpose::Burst(purpose), "/v1/events/x", status, &json!({})));
+        }
+        recording(all)
+    };
+    let round = || Burst::Round { series: 1, round: 1 };
+    for (purpose, status, expected) in [
+        (Burst::Head { round: 1 }, 429, "pass"),
+        (Burst::Head { round: 1 }, 405, "pass"),
+        (Burst::Head { round: 1 }, 200, "fail"),
+        (round(), 404, "pass"),
+        (round(), 200, "fail"),
+    ] {
+        check(&with(purpose, status), "limits.every_path", expected);
+    }
+    check_says(&with(round(), 404), "limits.every_path", "answered 404 above the limit");
+}
+
+fn set_status(exchange: &mut Exchange, status: u16) {
+    let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
+    answer.status = status;
+}
+
+#[test]
+fn what_was_refused_is_never_said_not_to_have_been() {
+    let says = "the test key was refused (exchange 121), and the live key was not asked meanwhile";
+    check_says(&burst(120, true, Duration::ZERO), "limits.per_key", says);
+    check_says(&burst(242, false, Duration::ZERO), "limits.per_key", "no request was refused");
+}
+
+#[test]
+fn a_live_key_that_is_refused_with_the_test_key_is_not_busy() {
+    let with = |second: u64| {
+        let mut all = and_then(LIVE, Burst::OtherKey, 429, &[]).exchanges;
+        let mut asked = exchange(LIVE, Purpose::Account, "/v1/account", 429, &json!({}));
+        (asked.sent, asked.ended) = (Duration::from_secs(second), Duration::from_secs(second));
+        all.push(asked);
+        recording(all)
+    };
+    check(&with(30), "limits.per_key", "fail");
+    check(&with(90), "limits.per_key", "not judged");
 }

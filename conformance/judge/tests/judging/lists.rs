@@ -1,6 +1,6 @@
 //! Lists: pages that make no sense, filters, and single events.
 
-use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
+use conformance_model::recording::{Caller, Ending, Exchange, List, PageAsk, Purpose, Recording, Side};
 
 use super::{LIVE, TEST, ask, check, check_says, exchange, page, recording};
 
@@ -129,6 +129,7 @@ fn a_later_page_of_a_filter_holds_what_comes_later() {
             whole(ask(None, 100), &of(&["a", "x", "b", "c"])),
             first,
             page(later, &of(ids), [2, 3, 1, 3]),
+            whole(ask(None, 100), &of(&["a", "x", "b", "c"])),
         ])
     };
     check(&second(&["b"]), "filters.total", "pass");
@@ -145,7 +146,8 @@ fn a_later_page_of_a_filter_holds_what_comes_later() {
     check(&refused, "filters.type", "fail");
     let few = |ask: PageAsk| whole(ask, &of(&["a", "x"]));
     refused.exchanges[0] = few(ask(None, 100));
-    refused.exchanges[2] = few(PageAsk { per_page: None, ..ask(None, 25) });
+    refused.exchanges[2] = few(ask(None, 100));
+    refused.exchanges[3] = few(PageAsk { per_page: None, ..ask(None, 25) });
     check(&refused, "filters.type", "not judged");
 }
 
@@ -183,9 +185,65 @@ fn a_total_that_cannot_be_counted_is_no_pass() {
     let full = |total| page(of_type.clone(), &rows, [1, total, 1, total]);
     check(&recording(vec![long.clone(), full(9)]), "filters.total", "not judged");
     let all = whole(ask(None, 100), &rows);
-    check(&recording(vec![all.clone(), full(1)]), "filters.total", "pass");
-    check(&recording(vec![all.clone(), full(9)]), "filters.total", "fail");
-    check_says(&recording(vec![all, full(9)]), "filters.total", "meta.total 1 for type charge.paid");
+    let between = |filtered: Exchange| recording(vec![all.clone(), filtered, all.clone()]);
+    check(&between(full(1)), "filters.total", "pass");
+    check(&between(full(9)), "filters.total", "fail");
+    check_says(&between(full(9)), "filters.total", "meta.total 1 for type charge.paid");
+    // Without a look afterwards, the other eight may have come in between.
+    check(&recording(vec![all.clone(), full(9)]), "filters.total", "not judged");
+}
+
+/// Events by their ids, of which those that begin with `p` are of a payment, the newest first.
+fn events(ids: &[&str]) -> Value {
+    let kind = |id: &str| if id.starts_with('p') { "charge.paid" } else { "charge.created" };
+    ids.iter().map(|id| json!({ "id": id, "type": kind(id) })).collect()
+}
+
+#[test]
+fn a_filtered_page_is_compared_only_with_what_stood_still() {
+    let paid = |ids: &[&str]| {
+        let len = ids.len() as u64;
+        page(
+            filtered(List::Events, &[("type", "charge.paid")], 2),
+            &events(ids),
+            [1, len.div_ceil(2), 2, len],
+        )
+    };
+    let long = |ids: &[&str]| whole(ask(None, 100), &events(ids));
+    for (before, shown, after, expected) in [
+        (&["p1", "c1", "p0"][..], &["p1", "p0"][..], &["p1", "c1", "p0"][..], "pass"),
+        (&["p1", "c1", "p0"], &["p1"], &["p1", "c1", "p0"], "fail"),
+        (&["p1", "c1", "p0"], &["p0", "p1"], &["p1", "c1", "p0"], "fail"),
+        // What comes of other types moves nothing here.
+        (&["p1", "c1", "p0"], &["p1", "p0"], &["c3", "c2", "p1", "c1", "p0"], "pass"),
+        (&["p1", "c1", "p0"], &["p0", "p1"], &["c3", "c2", "p1", "c1", "p0"], "fail"),
+        (&["p1", "c1", "p0"], &["p1", "p0"], &["p2", "p1", "c1", "p0"], "not judged"),
+        (&["p1", "c1", "p0"], &["p2", "p1"], &["p2", "p1", "c1", "p0"], "not judged"),
+    ] {
+        // Full pages, so that they do not tell by themselves how many there are.
+        let mut shown = paid(shown);
+        if let Ending::Answered(answer) = &mut shown.ending {
+            let told = answer.body.json().expect("JSON");
+            let mut told = Value::clone(&told);
+            told["meta"]["total"] = json!(2);
+            answer.body = told.to_string().into();
+        }
+        let read = recording(vec![long(before), shown, long(after)]);
+        check(&read, "filters.total", expected);
+    }
+}
+
+#[test]
+fn a_page_is_joined_to_the_list_as_it_was_when_it_was_read() {
+    let long = |ids: &[&str]| whole(ask(None, 100), &events(ids));
+    let second = |ids: &[&str], total| page(ask(Some(2), 2), &events(ids), [2, 2, 2, total]);
+    let (old, new) = (["c3", "c2", "c1"], ["c4", "c3", "c2", "c1"]);
+    check(&recording(vec![long(&old), second(&["c2", "c1"], 4), long(&new)]), "paging.joined", "pass");
+    check(&recording(vec![long(&old), second(&["c3", "c2"], 4), long(&new)]), "paging.joined", "fail");
+    check(&recording(vec![long(&old), second(&["c1"], 3), long(&new)]), "paging.joined", "pass");
+    check(&recording(vec![long(&old), second(&["c2", "c1"], 4)]), "paging.joined", "not judged");
+    // A total that none of the others has, where nothing came before or after.
+    check(&recording(vec![long(&old), second(&["c3", "c2"], 4), long(&old)]), "paging.joined", "fail");
 }
 
 fn own(caller: Caller, id: &str, status: u16, body: &Value) -> Exchange {

@@ -1,4 +1,4 @@
-//! Deliveries beside what the API says, and the endpoints that they came to.
+//! Deliveries compared with the API, and with the endpoints that received them.
 
 use std::time::Duration;
 

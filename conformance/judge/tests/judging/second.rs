@@ -28,7 +28,7 @@ fn both_keys_see_the_same_events_if_they_are_of_one_account() {
         ("b", &[9, 8], &[5, 4], "not judged"),
         // Something new at the head, and the rest as it was.
         ("a", &[6, 5, 4], &[5, 4], "not judged"),
-        ("a", &[7, 6, 5], &[5, 4, 3], "not judged"),
+        ("a", &[7, 6, 5], &[5, 4, 3], "warn"),
         ("a", &[6, 5, 3], &[5, 4], "warn"),
         ("a", &[5, 3], &[5, 4], "warn"),
         ("a", &[5], &[5, 4], "warn"),
@@ -38,7 +38,23 @@ fn both_keys_see_the_same_events_if_they_are_of_one_account() {
         let theirs = [theirs];
         let in_turn = [&all[..], &theirs[..]].concat();
         check(&recording(in_turn), "auth.same_lists", expected);
-        check(&recording([&theirs[..], &all[..]].concat()), "auth.same_lists", expected);
+    }
+}
+
+#[test]
+fn what_the_test_key_saw_before_and_after_tells_what_was_new() {
+    for (before, theirs, after, expected) in [
+        (&[5, 4][..], &[6, 5, 4][..], &[6, 5, 4][..], "pass"),
+        (&[5, 4], &[6, 5, 4], &[7, 6, 5, 4], "pass"),
+        (&[5, 4], &[5, 4], &[7, 6, 5, 4], "pass"),
+        (&[5, 4], &[6, 5, 4], &[5, 4], "warn"),
+        (&[5, 4], &[5], &[5, 4], "warn"),
+        // Too much has happened to say.
+        (&[5, 4], &[6, 4], &[6, 5, 4], "not judged"),
+    ] {
+        let accounts = [account(TEST, "a"), account(Caller::Second, "a")];
+        let lists = [listed(TEST, before), listed(Caller::Second, theirs), listed(TEST, after)];
+        check(&recording([&accounts[..], &lists].concat()), "auth.same_lists", expected);
     }
 }
 

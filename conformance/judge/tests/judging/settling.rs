@@ -1,4 +1,4 @@
-//! What a paid invoice leaves behind among the events.
+//! The events that a paid invoice must leave behind.
 
 use conformance_model::recording::Recording;
 

@@ -1,4 +1,4 @@
-//! What is said of an object holds wherever it shows: in API events, alone, and on pages of every purpose.
+//! Statements about an object hold wherever it appears: in API events, alone, and on pages of every purpose.
 
 use std::time::Duration;
 
@@ -233,14 +233,14 @@ fn twice(first: u32, second: u32, left: Option<(u32, u32)>) -> Recording {
 #[test]
 fn somebody_else_on_the_key_is_no_violation() {
     let id = "limits.served";
-    // Refused at the same place twice: a smaller limit. At different places: somebody else.
+    // Refused at the same place twice: a smaller limit. At different places: another client.
     check(&twice(100, 100, None), id, "fail");
     check(&twice(100, 87, None), id, "not judged");
     // What is left falls as we ask, and says 120 nevertheless; or falls faster; or was low from the beginning.
     check(&twice(100, 100, Some((119, 20))), id, "fail");
     check(&twice(100, 60, Some((119, 0))), id, "not judged");
     check(&twice(60, 60, Some((59, 0))), id, "not judged");
-    check_says(&twice(60, 60, Some((59, 0))), id, "somebody else seems to use the test key");
+    check_says(&twice(60, 60, Some((59, 0))), id, "another client seems to use the test key");
 }
 
 /// Events of one object: id, type and minute.

@@ -1,4 +1,4 @@
-//! JSON as it stands in the text, names given twice included.
+//! JSON read from its text, including duplicate names.
 
 use std::fmt;
 

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Page, text_at};
+use super::{LONG, Page, page_ask, shown_link, text_at};
 use crate::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use crate::words::Mode;
-
-const LONG: u64 = 100;
 
 /// The events and identifiers from the lists of one mode.
 #[derive(Clone, Debug, Default)]
@@ -38,15 +36,29 @@ pub fn events(recording: &Recording, mode: Mode) -> Vec<Value> {
     page.and_then(|page| page.rows().cloned()).unwrap_or_default()
 }
 
-/// Identifiers come from events: the items of the other lists are open.
+/// The rows of a list that pages of a mode show, filtered or not, the latest page first.
+fn rows_of_list(recording: &Recording, mode: Mode, list: List) -> impl Iterator<Item = Value> {
+    let of_list = move |it: &&Exchange| {
+        it.caller == Caller::Own(mode) && page_ask(it).is_some_and(|ask| ask.list == list)
+    };
+    let pages = recording.exchanges.iter().rev().filter(of_list).filter_map(Page::of);
+    pages.flat_map(|page| page.rows().cloned().unwrap_or_default())
+}
+
+/// Identifiers come from events, since the items of the other lists are open; what no recent event shows, from those
+/// lists as far as they show it.
 pub fn learn(recording: &Recording, mode: Mode) -> Learnt {
     let events = events(recording, mode);
     let first = |path: &[&str]| events.iter().find_map(|event| text_at(event, path)).map(str::to_owned);
+    let listed = |list, tell: fn(&Value) -> Option<&str>| {
+        rows_of_list(recording, mode, list).find_map(|row| tell(&row).map(str::to_owned))
+    };
     Learnt {
-        event: first_event_id(&events),
-        charge: first(&["charge", "code"]),
-        invoice: first(&["invoice", "code"]),
-        payment_link: first(&["charge", "payment_link"]),
+        event: first_event_id(&events).or_else(|| listed(List::Events, |row| text_at(row, &["id"]))),
+        charge: first(&["charge", "code"]).or_else(|| listed(List::Charges, |row| text_at(row, &["code"]))),
+        invoice: first(&["invoice", "code"])
+            .or_else(|| listed(List::Invoices, |row| text_at(row, &["code"]))),
+        payment_link: first(&["charge", "payment_link"]).or_else(|| listed(List::Charges, shown_link)),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::reading::retry_after;
 use crate::recording::{Burst, Caller, Exchange, Purpose, Recording};
 use crate::words::Mode;
 
@@ -21,7 +20,7 @@ pub const BURST_TIME_MAX: Duration = Duration::from_secs(55);
 pub struct Series {
     /// Requests that were served before the first refusal, the account's own look-up included.
     pub served: u32,
-    /// Requests of which nobody can say whether they count: no answer, or a 5xx.
+    /// Requests that were neither served nor answered 429: no answer, a 5xx, a redirect, 401 or 403.
     pub unclear: u32,
     /// The exchange that was refused first.
     pub refused: Option<u32>,
@@ -64,12 +63,9 @@ impl Series {
                 && it.sent.saturating_add(WINDOW) > last.ended
         });
         let counted: Vec<_> = before.chain(shots.iter().copied()).collect();
-        let is = |wanted: fn(u16) -> bool| {
-            counted.iter().filter(|it| it.status().is_some_and(wanted)).count() as u32
-        };
-        let served = is(|status| status < 500 && status != 429);
-        let lost = counted.iter().filter(|it| it.status().is_none()).count() as u32;
-        let unclear = is(|status| status >= 500) + lost;
+        let served = counted.iter().filter(|it| is_served(it)).count() as u32;
+        let refusals = counted.iter().filter(|it| it.status() == Some(429)).count() as u32;
+        let unclear = counted.len() as u32 - served - refusals;
         Some(Series { served, unclear, refused, elapsed: last.ended.saturating_sub(counted[0].sent) })
     }
 
@@ -99,18 +95,9 @@ impl Series {
     }
 }
 
-/// A refusal during a wait whose time has not passed at this exchange: where refusals count as well, a key that is tried
-/// meanwhile waits longer than the first of them said.
-pub fn asks_for_more<'a>(recording: &'a Recording, exchange: &Exchange) -> Option<&'a Exchange> {
-    /// Whole seconds are rounded up.
-    const SLACK: Duration = Duration::from_secs(2);
-    let until = exchange.sent + SLACK;
-    let earlier = recording.exchanges.iter().filter(|it| it.number < exchange.number);
-    earlier.rev().find(|it| {
-        let told = || retry_after(it.answer().filter(|answer| answer.status == 429)?);
-        it.purpose == Purpose::Burst(Burst::Midway)
-            && told().is_some_and(|told| it.ended.saturating_add(told) > until)
-    })
+/// Returns `true` if the service handled a request: a 4xx about the request itself counts, a refused key does not.
+pub fn is_served(exchange: &Exchange) -> bool {
+    matches!(exchange.status(), Some(200..=299 | 400 | 402 | 404..=428 | 430..=499))
 }
 
 /// The most requests of the test key that were served within any minute, with the last of these.

@@ -1,19 +1,25 @@
 //! Reading answers: pure, tolerant, and shared by the probes that learn from them and the judge.
 
+mod filter;
+mod infrastructure;
 mod json;
 mod learnt;
 mod limit;
 mod page;
+mod stable;
 mod time;
 
+pub use filter::{ChargeInvoices, Reach, fits, selected_names, selections, shown_link};
+pub use infrastructure::{cached, is_infrastructure};
 pub use json::{duplicate_key, has_text, is_json};
 pub use learnt::{
     Learnt, after_rows, before_rows, events, first_event_id, learn, listed, mode_told, own_event_asked,
     single_event, wrapped_event,
 };
-pub use limit::{BURST_TIME_MAX, Fit, LIMIT, SERVED_MAX, Series, WINDOW, asks_for_more, most_in_a_minute};
+pub use limit::{BURST_TIME_MAX, Fit, LIMIT, SERVED_MAX, Series, WINDOW, is_served, most_in_a_minute};
 pub use page::{
-    Page, charges_of, codes_of, holds_charge, identity, link_query, named_identity, names_invoice, page_ask,
-    text_at, twin_of,
+    Page, charges_of, codes_of, draw, holds_charge, identity, link_query, named_identity, names_invoice,
+    page_ask, text_at, twin_of,
 };
+pub use stable::{LONG, enclosing};
 pub use time::{http_date, retry_after, utc};

@@ -1,4 +1,4 @@
-//! A page of a list, and what can be learnt from its items.
+//! A page of a list, and the identifiers in its items.
 
 use std::sync::Arc;
 
@@ -147,8 +147,8 @@ pub fn twin_of(id: &str, seed: u64) -> String {
     twin
 }
 
-/// SplitMix64: enough to miss what exists, and the same for the same seed.
-fn draw(state: &mut u64) -> u64 {
+/// The next number of SplitMix64: the same ones for the same seed.
+pub fn draw(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! Times as they stand in bodies and headers.
+//! Parsers for times in bodies and headers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Hides what deliveries say of persons. Headers that a statement asks for stay.
+//! Redacts personal values in deliveries. Headers that a statement needs stay.
 
 use std::collections::BTreeSet;
 

@@ -28,6 +28,8 @@ pub struct Choices {
     pub problem_json: bool,
     /// Pages after the first go on from what was there when the first was read.
     pub steady: bool,
+    /// An event shows its charge or invoice as it is now, not as it was then; not where filters are wide.
+    pub current_objects: bool,
 }
 
 #[derive(Clone)]
@@ -48,6 +50,10 @@ pub struct Book {
     pub choices: Choices,
     /// The number of records when the first page was read, by list, filters, size and key.
     pub anchors: RefCell<BTreeMap<String, usize>>,
+    /// The filters that also find what begins with their value.
+    pub prefix_filters: &'static [&'static str],
+    /// The time by the server's clock, where records are created while it serves.
+    pub(super) now: Option<String>,
 }
 
 impl Book {
@@ -62,6 +68,7 @@ impl Book {
             foreign_filter_404: false,
             problem_json: false,
             steady: true,
+            current_objects: false,
         };
         Book {
             name: "A shop".into(),
@@ -71,6 +78,8 @@ impl Book {
             wide: false,
             choices,
             anchors: RefCell::default(),
+            prefix_filters: &[],
+            now: None,
         }
     }
 
@@ -120,23 +129,39 @@ impl Book {
 
     /// Opens one more charge, as the create call does.
     pub fn open(&mut self) -> Reply {
-        let (charges, events) = (self.charges.len(), self.events.len());
-        self.open_charge(9, charges as u64);
-        self.charges.rotate_right(1);
-        // What came last comes first; the charge is settled at once.
-        let new = self.events.split_off(events);
-        self.events.splice(0..0, new.into_iter().rev());
+        let charges = self.charges.len() as u64;
+        // The charge is settled at once.
+        self.create(|book| book.open_charge(9, charges));
         Reply::json(201, json!({ "data": self.charges[0] }))
+    }
+
+    /// Moves new records to the head of their lists.
+    pub(super) fn create(&mut self, new: impl FnOnce(&mut Book)) {
+        let before = [self.charges.len(), self.invoices.len(), self.events.len()];
+        new(self);
+        for (list, len) in [&mut self.charges, &mut self.invoices, &mut self.events].into_iter().zip(before) {
+            let new = list.split_off(len);
+            list.splice(0..0, new.into_iter().rev());
+        }
     }
 
     fn open_charge(&mut self, world: u64, number: u64) {
         let paid = number.is_multiple_of(2);
+        let charge = self.charge(world, number, if paid { "paid" } else { "canceled" });
+        self.event(world, "charge.created", &charge, &Value::Null);
+        self.event(world, if paid { "charge.paid" } else { "charge.canceled" }, &charge, &Value::Null);
+        self.charges.push(charge);
+    }
+
+    /// A charge with all its fields.
+    pub(super) fn charge(&self, world: u64, number: u64, status: &str) -> Value {
+        let paid = status == "paid";
         // Three of sixteen belong to a link, some paid and some not.
         let link =
             matches!(number % 16, 1 | 8 | 9).then(|| format!("pl{world}ghijkl{:02}", number / 16 * 16 + 1));
-        let charge = json!({
+        json!({
             "code": format!("ch{world}abcdef{number:02}"),
-            "status": if paid { "paid" } else { "canceled" },
+            "status": status,
             "payment_link": link,
             "fiat_amount": "49.90",
             "fiat_currency": "EUR",
@@ -148,14 +173,11 @@ impl Book {
             "metadata": { "order": number.to_string() },
             "paid_at": if paid { json!(self.next_time()) } else { Value::Null },
             "created_at": self.next_time(),
-        });
-        self.event(world, "charge.created", &charge, &Value::Null);
-        self.event(world, if paid { "charge.paid" } else { "charge.canceled" }, &charge, &Value::Null);
-        self.charges.push(charge);
+        })
     }
 
     /// An invoice that is open, or was paid by a charge.
-    fn issue_invoice(&mut self, world: u64, number: u64, paid: Option<Value>) {
+    pub(super) fn issue_invoice(&mut self, world: u64, number: u64, paid: Option<Value>) {
         let charges: Vec<_> =
             paid.iter().map(|charge| json!({ "code": charge["code"], "status": "paid" })).collect();
         let invoice = json!({
@@ -176,13 +198,16 @@ impl Book {
         self.invoices.push(invoice);
     }
 
-    fn next_time(&self) -> String {
+    pub(super) fn next_time(&self) -> String {
+        if let Some(now) = &self.now {
+            return now.clone();
+        }
         let minute = self.events.len() + self.charges.len() + self.invoices.len();
         let (day, hour) = (1 + minute / 1_440, minute / 60 % 24);
         format!("2025-12-{day:02}T{hour:02}:{:02}:00.000000Z", minute % 60)
     }
 
-    fn event(&mut self, world: u64, kind: &str, charge: &Value, invoice: &Value) {
+    pub(super) fn event(&mut self, world: u64, kind: &str, charge: &Value, invoice: &Value) {
         let number = self.events.len();
         self.events.push(json!({
             "id": format!("0190a5c4-7f3e-7ab{world}-8def-{:012x}", (number as u64 + 1) * 0x12_3456_789a),
@@ -244,6 +269,14 @@ impl Book {
         let mut event = event.clone();
         let time = event["created_at"].as_str().expect("a time").replace('Z', self.choices.utc);
         event["created_at"] = json!(time);
+        if self.choices.current_objects && !self.wide {
+            for (member, list) in [("charge", &self.charges), ("invoice", &self.invoices)] {
+                let code = event[member]["code"].clone();
+                if let Some(current) = list.iter().find(|it| code.is_string() && it["code"] == code) {
+                    event[member] = current.clone();
+                }
+            }
+        }
         event
     }
 
@@ -305,6 +338,9 @@ impl Book {
 
     fn let_through(&self, row: &Value, request: &Request) -> bool {
         request.query.iter().all(|(name, value)| match name.as_str() {
+            name if self.prefix_filters.contains(&name) => {
+                row[name].as_str().is_some_and(|text| text.starts_with(value.as_str()))
+            }
             "type" | "status" | "payment_link" => row[name] == **value,
             "invoice" if self.wide && row["charge"]["invoice"] == **value => true,
             "charge" | "invoice" if row[name]["code"] == **value => true,

@@ -7,11 +7,13 @@ pub mod book;
 mod limiter;
 mod run;
 pub mod sender;
+mod traffic;
 pub mod wire;
 
 pub use conformance_faults::Reply;
-pub use limiter::Limiter;
+pub use limiter::{Limiter, Rules};
 pub use run::{block_on, named, plan, run, run_and_read, run_with};
+pub use traffic::Traffic;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -123,6 +125,14 @@ pub struct FakeServer {
     pub limiter: Limiter,
     /// The number of requests that are served.
     pub limit: u64,
+    /// The length of a window, or the time in which a bucket gets 120 tokens.
+    pub window: Duration,
+    /// The number of replicas, each with a count of its own; they answer in turn.
+    pub replicas: u64,
+    /// The number of requests that one request counts for.
+    pub cost: fn(&Request) -> u64,
+    /// `true` if headers show the limit and the remaining quota.
+    pub reports_quota: bool,
     /// The form of `Retry-After` in a refusal.
     pub retry_after: RetryAfter,
     /// Names the one who is counted: the key, unless a mutant thinks otherwise.
@@ -133,6 +143,8 @@ pub struct FakeServer {
     pub wire: wire::Wire,
     /// Paths that begin so are not counted.
     pub exempt: Option<&'static str>,
+    /// A method that is not counted.
+    pub exempt_method: Option<&'static str>,
     /// The comparison of a token with a key.
     pub key_fits: fn(&str, &str) -> bool,
     /// `true` if the scheme must be `Bearer`.
@@ -147,11 +159,25 @@ pub struct FakeServer {
     pub reply_rewrites: Vec<ReplyRewrite>,
     /// The times of served requests, by the counted party.
     pub hits: BTreeMap<String, Vec<u64>>,
+    /// The number of counted requests.
+    pub turn: u64,
     /// The address that it listens on.
     pub address: String,
     /// Sends deliveries too, if it is there.
     pub sender: Option<sender::Sender>,
+    /// Records that are created and change while it serves.
+    pub traffic: Option<Traffic>,
+    /// A cache in front, which keeps single events for each key.
+    pub event_cache: Option<EventCache>,
+    /// The number of answers so far.
+    pub answers: u64,
 }
+
+/// The answers to single events that a cache keeps, by path and key, with the time at which each was kept.
+pub type EventCache = BTreeMap<(String, Option<String>), (u64, Reply)>;
+
+/// A cache keeps an answer for so many microseconds.
+const CACHED_MICROS: u64 = 10_000_000;
 
 impl Default for FakeServer {
     fn default() -> FakeServer {
@@ -163,11 +189,16 @@ impl Default for FakeServer {
             tick: Duration::ZERO,
             limiter: Limiter::Sliding,
             limit: 120,
+            window: Duration::from_secs(60),
+            replicas: 1,
+            cost: |_| 1,
+            reports_quota: false,
             retry_after: RetryAfter::Seconds,
             counted: |request| request.authorization.clone().unwrap_or_default(),
             refusals_count: false,
             wire: wire::Wire::default(),
             exempt: None,
+            exempt_method: None,
             key_fits: |given, key| given == key,
             scheme_matters: true,
             revoked_works: false,
@@ -175,8 +206,12 @@ impl Default for FakeServer {
             request_rewrites: Vec::new(),
             reply_rewrites: Vec::new(),
             hits: BTreeMap::new(),
+            turn: 0,
             address: String::new(),
             sender: None,
+            traffic: None,
+            event_cache: None,
+            answers: 0,
         }
     }
 }
@@ -193,8 +228,35 @@ impl FakeServer {
     }
 
     /// Answers, as honestly as the changes let it.
-    pub fn answer(&mut self, mut request: Request) -> Reply {
+    pub fn answer(&mut self, request: Request) -> Reply {
         self.clock.advance(self.tick);
+        if let Some(traffic) = &mut self.traffic {
+            traffic.run_until(self.clock.micros(), [&mut self.live, &mut self.test]);
+        }
+        if let Some(reply) = self.cached(&request) {
+            return reply;
+        }
+        let key = (request.path.clone(), request.authorization.clone());
+        let is_kept = request.method == "GET" && request.is_event();
+        let reply = self.served(request);
+        if let Some(cache) = self.event_cache.as_mut().filter(|_| is_kept && reply.status == 200) {
+            cache.insert(key, (self.clock.micros(), reply.clone()));
+        }
+        reply
+    }
+
+    /// The answers in the cache in front, with their age.
+    fn cached(&self, request: &Request) -> Option<Reply> {
+        let key = (request.path.clone(), request.authorization.clone());
+        let (since, reply) = self.event_cache.as_ref().filter(|_| request.method == "GET")?.get(&key)?;
+        let age = self.clock.micros() - since;
+        let mut reply = reply.clone();
+        reply.set("age", &(age / 1_000_000).to_string());
+        reply.set("x-cache", "HIT");
+        (age < CACHED_MICROS).then_some(reply)
+    }
+
+    fn served(&mut self, mut request: Request) -> Reply {
         for rewrite in &mut self.request_rewrites {
             rewrite(&mut request);
         }
@@ -216,9 +278,19 @@ impl FakeServer {
             return reply;
         };
         request.mode = Some(mode);
-        if let Some(wait) = self.refuse_until(request) {
+        let (wait, left) = self.count(request);
+        if let Some(wait) = wait {
             return self.too_many(wait);
         }
+        let mut reply = self.answer_of_book(request, mode, second);
+        if self.reports_quota {
+            reply.set("x-ratelimit-limit", &self.limit.to_string());
+            reply.set("x-ratelimit-remaining", &left.to_string());
+        }
+        reply
+    }
+
+    fn answer_of_book(&mut self, request: &Request, mode: Mode, second: bool) -> Reply {
         let book = match (second, mode) {
             (true, _) => &mut self.second,
             (false, Mode::Live) => &mut self.live,
@@ -248,14 +320,27 @@ impl FakeServer {
         found.map(|(_, mode, second, _)| (mode, second))
     }
 
-    /// The microseconds after which the request would be served, if it is refused now.
-    fn refuse_until(&mut self, request: &Request) -> Option<u64> {
-        if self.exempt.is_some_and(|path| request.path.starts_with(path)) {
-            return None;
+    /// The microseconds after which the request would be served, if it is refused now, and what is left of the limit.
+    fn count(&mut self, request: &Request) -> (Option<u64>, u64) {
+        let is_exempt = self.exempt.is_some_and(|path| request.path.starts_with(path))
+            || self.exempt_method.is_some_and(|method| request.method == method);
+        if is_exempt {
+            return (None, self.limit);
         }
         let now = self.clock.micros();
-        let hits = self.hits.entry((self.counted)(request)).or_default();
-        self.limiter.refuse_until(hits, now, self.limit, self.refusals_count)
+        self.turn += 1;
+        let mut counter = (self.counted)(request);
+        if self.replicas > 1 {
+            counter += &format!(" at replica {}", self.turn % self.replicas);
+        }
+        let hits = self.hits.entry(counter).or_default();
+        let rules = Rules {
+            limit: self.limit,
+            window: u64::try_from(self.window.as_micros()).expect("a short window"),
+            refusals_count: self.refusals_count,
+        };
+        let wait = (0..(self.cost)(request)).find_map(|_| self.limiter.refuse_until(hits, now, &rules));
+        (wait, self.limit.saturating_sub(hits.len() as u64))
     }
 
     fn too_many(&self, wait: u64) -> Reply {

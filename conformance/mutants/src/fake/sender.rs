@@ -1,4 +1,4 @@
-//! The part of the fake server that sends: things happen, and every endpoint that wants them is told.
+//! The webhook sender of the fake server: events, and their deliveries to subscribed endpoints.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -210,7 +210,7 @@ fn happen(book: &mut Book, world: u64) -> Vec<Value> {
             "details": {},
             "charge": if of_charge { charge(world, kind) } else { Value::Null },
             "invoice": if of_charge { Value::Null } else { invoice(world, kind) },
-            "created_at": format!("2026-02-01T10:00:{number:02}.000000Z"),
+            "created_at": book.now.clone().unwrap_or_else(|| format!("2026-02-01T10:00:{number:02}.000000Z")),
         });
         book.events.insert(0, event.clone());
         events.push(event);

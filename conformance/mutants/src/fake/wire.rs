@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
@@ -12,6 +14,7 @@ use http_body_util::Full;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use time::OffsetDateTime;
 use time::macros::{datetime, format_description};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -19,6 +22,9 @@ use tokio_rustls::TlsAcceptor;
 use url::form_urlencoded;
 
 use super::{FakeServer, Reply, Request};
+
+/// Zero on the server's clock.
+const EPOCH: OffsetDateTime = datetime!(2026-01-01 0:00 UTC);
 
 /// The choices that HTTP leaves to a server.
 #[derive(Clone, Copy, Default)]
@@ -31,7 +37,14 @@ pub struct Wire {
     pub old: bool,
     /// Names of header fields begin with a capital.
     pub title_case: bool,
+    /// A connection is closed after so many answers.
+    pub answers_per_connection: Option<u64>,
+    /// Of all answers, each one at such a distance closes its connection.
+    pub closing_distance: Option<u64>,
 }
+
+/// The status of a reply that closes the connection instead, as nginx has it.
+pub const CLOSED: u16 = 444;
 
 /// Listens on a free port and tells the base address.
 pub async fn serve(server: FakeServer) -> String {
@@ -75,9 +88,24 @@ pub async fn serve_tls(mut server: FakeServer, tls: TlsAcceptor) -> u16 {
 
 async fn converse(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead + AsyncWrite + Unpin) {
     let wire = server.lock().expect("no answer panics").wire;
+    let answers = AtomicU64::new(0);
     let service = service_fn(move |request| {
-        let reply = answer(&mut server.lock().expect("no answer panics"), &request);
-        std::future::ready(Ok::<_, Infallible>(reply))
+        let mut server = server.lock().expect("no answer panics");
+        let of_connection = answers.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut reply = answer(&mut server, &request);
+        server.answers += 1;
+        let is_last = wire.answers_per_connection.is_some_and(|most| of_connection >= most)
+            || wire.closing_distance.is_some_and(|distance| server.answers.is_multiple_of(distance));
+        if is_last {
+            reply.headers_mut().insert("connection", http::HeaderValue::from_static("close"));
+        }
+        // An error closes the connection before anything is written.
+        let is_closed = reply.status().as_u16() == CLOSED;
+        std::future::ready(if is_closed {
+            Err(io::ErrorKind::ConnectionAborted.into())
+        } else {
+            Ok::<_, io::Error>(reply)
+        })
     });
     let mut http = hyper::server::conn::http1::Builder::new();
     http.title_case_headers(wire.title_case).keep_alive(!wire.closed);
@@ -100,7 +128,10 @@ fn answer(server: &mut FakeServer, request: &http::Request<Incoming>) -> Respons
     for (name, value) in headers {
         response = response.header(name, value);
     }
-    let whole = Full::from(raw.unwrap_or_else(|| body.to_string()));
+    // A replacement character stands for a byte that no text in UTF-8 has.
+    let text = raw.unwrap_or_else(|| body.to_string());
+    let parts: Vec<_> = text.split(char::REPLACEMENT_CHARACTER).map(str::as_bytes).collect();
+    let whole = Full::from(parts.join(&0xff));
     let body = Written { whole, chunked: server.wire.chunked };
     let mut response = response.body(body).expect("a sound reply");
     if server.wire.old {
@@ -131,9 +162,16 @@ impl Body for Written {
     }
 }
 
+/// Microseconds since 2026-01-01 as the API writes them.
+pub fn timestamp(micros: u64) -> String {
+    let time = EPOCH + std::time::Duration::from_micros(micros);
+    let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
+    time.format(format).expect("a time")
+}
+
 /// Seconds since 2026-01-01 as HTTP writes them.
 pub fn http_date(seconds: u64) -> String {
-    let time = datetime!(2026-01-01 0:00 UTC) + std::time::Duration::from_secs(seconds);
+    let time = EPOCH + std::time::Duration::from_secs(seconds);
     let format = format_description!(
         "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
     );

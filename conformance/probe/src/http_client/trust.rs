@@ -1,4 +1,4 @@
-//! Whom a target over https is believed: the public roots, the machine's own, and what the operator adds.
+//! The certificate roots for a target over https: the public ones, the machine's own, and those that the operator adds.
 
 use std::sync::Arc;
 

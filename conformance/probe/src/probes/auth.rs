@@ -1,4 +1,4 @@
-//! Requests that must be refused. Few, since servers lock out who guesses.
+//! Requests that must be refused. Few, since servers lock out clients that guess keys.
 
 use conformance_model::budget::Cost;
 use conformance_model::recording::{Caller, Forgery, List, Purpose};
@@ -8,19 +8,23 @@ use crate::probes::isolation::telling_events;
 use crate::session::{Session, event_path};
 
 /// A right request after a refusal, and the head of one.
-pub(crate) const COST: Cost = Cost { live: 0, test: 3, other: 20, total: 23 };
+pub(crate) const COST: Cost = Cost { live: 0, test: 3, other: 24, total: 27 };
 pub(crate) const REVOKED_COST: Cost = Cost { live: 0, test: 0, other: PATHS, total: PATHS };
 /// The account, the three lists and a single event.
 const PATHS: u32 = 5;
 
-const FORGERIES: [Forgery; 9] = [
+const FORGERIES: [Forgery; 13] = [
     Forgery::EmptyBearer,
     Forgery::OtherScheme,
+    Forgery::BasicScheme,
     Forgery::NoScheme,
     Forgery::Unknown,
     Forgery::LastCharacter,
     Forgery::LetterCase,
     Forgery::Appended,
+    Forgery::WordAppended,
+    Forgery::ListAppended,
+    Forgery::Encoded,
     Forgery::Shortened,
     Forgery::OtherPrefix,
 ];

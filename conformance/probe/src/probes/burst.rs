@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use conformance_model::budget::BURST_MAX;
 use conformance_model::reading::{
-    BURST_TIME_MAX, Fit, Page, SERVED_MAX, Series, WINDOW, asks_for_more, first_event_id, http_date,
+    BURST_TIME_MAX, Fit, Page, SERVED_MAX, Series, WINDOW, first_event_id, http_date, is_served,
     most_in_a_minute, page_ask, retry_after, text_at,
 };
 use conformance_model::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording};
@@ -18,6 +18,8 @@ use crate::session::{IDLE_WINDOW, PATIENCE, Session, event_path, path_of};
 
 const ROUNDS: u8 = 3;
 const PATHS_MAX: u32 = 5;
+/// A HEAD request and an event that does not exist, in each round.
+const BESIDE_PATHS: u32 = 2;
 /// So many are safe to send side by side: the account's look-up and these stay below the limit.
 const QUICK_SHOTS: usize = 108;
 const VOLLEY: usize = 4;
@@ -30,14 +32,23 @@ const AGAIN_MAX: u32 = 372;
 /// The seconds of a wait at which the key is tried: before a window of a minute can have ended.
 const LOOKS: [u64; 3] = [20, 35, 50];
 /// The live key, the second key, the same key again, after a second twice, during the wait, and twice after it.
-const AFTERWARDS: u32 = 2 + STILL_MAX + 2 + LOOKS.len() as u32 + 4 + AGAIN_MAX;
-/// The number of requests with the live key beside the shots of a series.
-const BESIDE: u32 = 6;
+const AFTERWARDS: u32 = 2 + STILL_MAX + 2 + LOOKS.len() as u32 + 1 + 4 + AGAIN_MAX;
+/// The number of requests with the live key beside the shots of a series, one of them only where these are answered
+/// neither with 200 nor with 429.
+const BESIDE: u32 = 7;
+/// The fewest refusals in a row without a 429, and the fewest requests without an answer, that are no passing
+/// weakness.
+const OTHERWISE_MAX: usize = 12;
+const SILENCES_MAX: usize = 6;
+/// After so many of them the other key is tried.
+const OTHERWISE_MIN: usize = 3;
+/// The number of volleys that only a new window serves right after a refusal.
+const FRESH_VOLLEYS: usize = 2;
 /// The largest number of requests of that burst.
 pub(crate) const SETTLING_MAX: u32 = SERVED_MAX + 1 + BESIDE;
 pub(crate) const SETTLING_WAIT: Duration = WAIT_USUAL;
 pub(crate) const REQUESTS_MAX: u32 =
-    SERIES_MAX as u32 * (SERVED_MAX + 1 + BESIDE) + ROUNDS as u32 * PATHS_MAX + AFTERWARDS;
+    SERIES_MAX as u32 * (SERVED_MAX + 1 + BESIDE) + ROUNDS as u32 * (PATHS_MAX + BESIDE_PATHS) + AFTERWARDS;
 
 /// The longest wait that a refilling bucket asks for.
 const BRIEF: Duration = Duration::from_secs(2);
@@ -58,17 +69,17 @@ pub(crate) const WAIT_USUAL: Duration = Duration::from_secs(3 + 1 + 61);
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(65 + 121 + 61);
 
 const KEY: Caller = Caller::Own(Mode::Test);
+/// Distinguishes the event that does not exist from those of other probes.
+const ABSENT: u64 = 90;
+
+const PATHS: [&str; 4] =
+    [ACCOUNT_PATH, "/v1/events?per_page=1", "/v1/charges?per_page=1", "/v1/invoices?per_page=1"];
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
     if session.recording.no_burst.is_some() {
         return;
     }
-    let mut paths = vec![
-        ACCOUNT_PATH.to_owned(),
-        "/v1/events?per_page=1".to_owned(),
-        "/v1/charges?per_page=1".to_owned(),
-        "/v1/invoices?per_page=1".to_owned(),
-    ];
+    let mut paths = PATHS.map(str::to_owned).to_vec();
     past_the_minute(session).await;
     fire(session, 1, &mut paths).await;
     let mut series = 1;
@@ -81,24 +92,11 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         fire(session, series, &mut paths).await;
         refills(session, series).await;
     }
-    let last =
-        |it: &&Exchange| matches!(it.purpose, Purpose::Burst(Burst::Shot { .. } | Burst::Refill { .. }));
-    if session.recording.exchanges.iter().rev().find(last).and_then(Exchange::status) != Some(429) {
-        if session.is_silent() {
-            // Silence may be how the limit answers: the live key shows it.
-            session.ask_once(Caller::Own(Mode::Live), Purpose::Burst(Burst::OtherKey), ACCOUNT_PATH).await;
-            session.ask_once(KEY, Purpose::Burst(Burst::StillRefused), ACCOUNT_PATH).await;
-        }
+    if Series::of(&session.recording, series).is_none_or(|it| it.refused.is_none()) {
         rest(session);
         return settle(session, &mut paths).await;
     }
-    for round in 1..=ROUNDS {
-        // Another order each time: what a bucket refills in the meantime then serves another path.
-        paths.rotate_left(1);
-        for path in &paths {
-            session.ask_once(KEY, Purpose::Burst(Burst::Round { series, round }), path).await;
-        }
-    }
+    ask_in_rounds(session, series, &paths).await;
     session.ask_past_weakness(Caller::Own(Mode::Live), Purpose::Burst(Burst::OtherKey), ACCOUNT_PATH).await;
     if session.plan.second_key.is_some() {
         let second = Purpose::Burst(Burst::SecondKey);
@@ -112,8 +110,35 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             break;
         }
     }
-    rest(session);
+    // A new window takes what comes next; only a log of the last minute needs the key to be idle.
+    if !session.is_renewed || session.plan.thorough {
+        rest(session);
+    }
     settle(session, &mut paths).await;
+}
+
+/// Requests every path of the burst while the key is refused, also by HEAD, and an event that does not exist.
+async fn ask_in_rounds(session: &mut Session<'_>, series: u8, paths: &[String]) {
+    let mut asks: Vec<_> = paths.iter().map(|path| (Method::Get, path.clone())).collect();
+    asks.push((Method::Head, ACCOUNT_PATH.to_owned()));
+    let event = paths.iter().find_map(|path| path.strip_prefix("/v1/events/"));
+    asks.extend(event.map(|id| (Method::Get, event_path(&session.absent_twin(id, ABSENT)))));
+    for round in 1..=ROUNDS {
+        // Another order each time: what a bucket refills in the meantime then serves another path.
+        asks.rotate_left(3);
+        for (method, path) in &asks {
+            let step = match method {
+                Method::Get => Burst::Round { series, round },
+                Method::Head => Burst::Head { round },
+            };
+            session.ask_once(KEY, Purpose::Burst(step), path).await;
+        }
+    }
+}
+
+enum Method {
+    Get,
+    Head,
 }
 
 /// Waits until the key was idle long enough to repeat the burst: two windows where another client may have used
@@ -132,7 +157,7 @@ async fn refills(session: &mut Session<'_>, series: u8) -> bool {
     let found = Series::of(&session.recording, series).filter(|it| it.fit() == Fit::Bucket);
     let refused = found.and_then(|it| session.recording.exchange(it.refused?)).cloned();
     let Some(refused) = refused else { return true };
-    if refused.answer().and_then(retry_after).is_some_and(|told| told <= BRIEF) {
+    if refused.answer().and_then(retry_after).is_some_and(|delay| delay <= BRIEF) {
         return true;
     }
     if !session.pause(REFILLED, "a bucket would refill meanwhile").await {
@@ -177,8 +202,10 @@ async fn fire(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
     let start = session.waiter.now();
     let mut shots = 0;
     let mut reading = Reading::new(series);
+    let mut other_is_answered = None;
     while shots <= SERVED_MAX as usize && session.waiter.now() - start <= BURST_TIME_MAX {
-        let volley = if shots < QUICK_SHOTS { VOLLEY } else { 1 };
+        let is_doubtful = other_is_answered.is_some();
+        let volley = if shots < QUICK_SHOTS && !is_doubtful { VOLLEY } else { 1 };
         let mut aims: Vec<_> = (shots..shots + volley)
             .map(|shot| (KEY, purpose.clone(), paths[shot % paths.len()].clone()))
             .collect();
@@ -197,7 +224,9 @@ async fn fire(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
         let exchanges = session.ask_together(&aims).await;
         shots += volley;
         let of_key = |it: &&Exchange| it.caller == KEY;
-        if session.is_silent() || exchanges.iter().filter(of_key).any(|it| it.status() == Some(429)) {
+        if exchanges.iter().filter(of_key).any(|it| it.status() == Some(429))
+            || is_refused_otherwise(session, series, &mut other_is_answered).await
+        {
             return;
         }
         if shots == VOLLEY {
@@ -211,6 +240,32 @@ async fn fire(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
             paths.push(event_path(&id));
         }
     }
+}
+
+/// Returns `true` if the burst met refusals other than 429, or a server that no longer answers. The other key shows
+/// which: an outage reaches it too.
+async fn is_refused_otherwise(
+    session: &mut Session<'_>,
+    series: u8,
+    other_is_answered: &mut Option<bool>,
+) -> bool {
+    let shot = Purpose::Burst(Burst::Shot { series });
+    let shots = session.recording.exchanges.iter().rev().filter(|it| it.purpose == shot && it.is_asked());
+    let row: Vec<_> = shots.take_while(|it| !is_served(it)).map(Exchange::status).collect();
+    if row.len() < OTHERWISE_MIN {
+        *other_is_answered = None;
+        return session.is_silent();
+    }
+    if other_is_answered.is_none() {
+        let beside = Purpose::Burst(Burst::Beside { series });
+        let other = session.ask_once(Caller::Own(Mode::Live), beside, ACCOUNT_PATH).await;
+        *other_is_answered = Some(other.status() == Some(200));
+    }
+    if *other_is_answered != Some(true) {
+        return session.is_silent();
+    }
+    session.revive();
+    row.len() >= OTHERWISE_MAX || row.iter().take_while(|it| it.is_none()).count() >= SILENCES_MAX
 }
 
 /// The reading of the burst: its requests cover pages for which no other probe has room.
@@ -230,13 +285,8 @@ impl Reading {
         let beside = [ACCOUNT_PATH, lists[2], ACCOUNT_PATH, lists[0], ACCOUNT_PATH, lists[1]];
         let live = Caller::Own(Mode::Live);
         let beside = beside.map(|path| (live, Purpose::Burst(Burst::Beside { series }), path.to_owned()));
-        Reading {
-            series,
-            wanted: VecDeque::new(),
-            beside: beside.into(),
-            has_filters: false,
-            totals: Vec::new(),
-        }
+        let beside = if series == Burst::CLOSING { VecDeque::new() } else { beside.into() };
+        Reading { series, wanted: VecDeque::new(), beside, has_filters: false, totals: Vec::new() }
     }
 
     /// After the first volley the totals are known. First the long pages, since they suggest filters.
@@ -303,28 +353,36 @@ fn listed_event(path: &str, exchange: &Exchange) -> Option<String> {
 /// Waits exactly as long as the refusal asks for, and asks again; and once more a second later, for
 /// servers that cut the rest of a second off.
 async fn obey(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
-    let Some(told) = patience_asked(refused) else { return };
-    if look(session, refused, told, paths).await {
+    let Some(delay) = patience_asked(refused) else { return };
+    if look(session, refused, delay, paths).await {
         return;
     }
-    let mut word = Some((refused.clone(), told));
-    while let Some((refused, told)) = word.take() {
-        for span in [told, told + Duration::from_secs(1)] {
+    let ends_early = ends_early(session, refused, delay);
+    if ends_early {
+        // The last moment of the window is known as well as the first of the next.
+        let left = (refused.ended + delay).saturating_sub(session.waiter.now() + BRIEF);
+        if session.pause(left, "Retry-After asks for it").await {
+            session.ask_past_weakness(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
+        }
+    }
+    let mut word = Some((refused.clone(), delay));
+    while let Some((refused, delay)) = word.take() {
+        for span in [delay, delay + Duration::from_secs(1)] {
             let left = (refused.ended + span).saturating_sub(session.waiter.now());
             if !session.pause(left, "Retry-After asks for it").await {
                 return;
             }
             let purpose = Purpose::Burst(Burst::Waited { span });
             let waited = session.ask_past_weakness(KEY, purpose, ACCOUNT_PATH).await;
-            if waited.status() == Some(200) && is_odd(session, &refused, told) {
+            if waited.status() == Some(200) && delay <= BRIEF {
                 press(session, waited.sent, paths, &mut (1..=AGAIN_ROUNDS)).await;
+            } else if waited.status() == Some(200) && ends_early {
+                session.is_renewed = is_fresh(session, 1, paths).await;
             }
             let again = patience_asked(&waited).filter(|_| waited.status() == Some(429));
             let Some(again) = again else { return };
             // Where refusals count as well, the latest has the last word. One more wait, and no third.
-            if refused.purpose == Purpose::Burst(Burst::StillRefused)
-                && asks_for_more(&session.recording, &waited).is_some()
-            {
+            if refused.purpose == Purpose::Burst(Burst::StillRefused) && again > Duration::from_secs(1) {
                 word = Some((waited, again));
                 break;
             }
@@ -335,12 +393,12 @@ async fn obey(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
 /// Until a long wait ends the key must stay refused, unless the wait is longer than it takes. Whoever is served asks as
 /// much as it gets, and looks on: no minute holds three windows. Tells whether it was, for then no refusal's word counts
 /// any more.
-async fn look(session: &mut Session<'_>, refused: &Exchange, told: Duration, paths: &[String]) -> bool {
+async fn look(session: &mut Session<'_>, refused: &Exchange, delay: Duration, paths: &[String]) -> bool {
     let mut rounds = 1..=AGAIN_ROUNDS;
     let mut since = None;
     for at in LOOKS.map(Duration::from_secs) {
         let left = (refused.ended + at).saturating_sub(session.waiter.now());
-        if at + BRIEF >= told || !session.pause(left, "Retry-After asks for it").await {
+        if at + BRIEF >= delay || !session.pause(left, "Retry-After asks for it").await {
             break;
         }
         let looked = session.ask_past_weakness(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
@@ -355,20 +413,58 @@ fn patience_asked(refused: &Exchange) -> Option<Duration> {
     refused.answer().and_then(retry_after).filter(|span| *span <= PATIENCE)
 }
 
-/// Returns `true` if no window of a minute ends after that wait, be it aligned with the server's clock or begun by
-/// our first request. Then it is a bucket that refills, or no limit of 120 in a minute.
-fn is_odd(session: &Session<'_>, refused: &Exchange, told: Duration) -> bool {
+/// Returns `true` if a window ends sooner than a minute after our first request, although it served only ours: its
+/// borders lie elsewhere, as those of the clock's minutes do, or it is not a minute long.
+fn ends_early(session: &Session<'_>, refused: &Exchange, delay: Duration) -> bool {
     const SLACK: Duration = Duration::from_secs(3);
-    if told <= BRIEF {
-        return true;
+    let recording = &session.recording;
+    let series = Series::of(recording, 2).or_else(|| Series::of(recording, 1));
+    let first = recording
+        .exchanges
+        .iter()
+        .find(|it| it.caller == KEY && it.sent + WINDOW > refused.sent)
+        .map_or(Duration::ZERO, |it| it.sent);
+    series.is_some_and(|it| it.fit() == Fit::Exact)
+        && delay > BRIEF
+        && (refused.ended + delay).saturating_sub(first) + SLACK < WINDOW
+}
+
+/// Returns `true` if the key is served as only a new window serves it.
+async fn is_fresh(session: &mut Session<'_>, round: u8, paths: &[String]) -> bool {
+    let purpose = Purpose::Burst(Burst::Again { round });
+    for volley in 0..FRESH_VOLLEYS {
+        let path = |at: usize| paths[(volley * VOLLEY + at) % paths.len()].clone();
+        let aims: Vec<_> = (0..VOLLEY).map(|at| (KEY, purpose.clone(), path(at))).collect();
+        if session.ask_together(&aims).await.iter().any(|it| it.status() != Some(200)) {
+            return false;
+        }
     }
-    let first =
-        session.recording.exchanges.iter().find(|it| it.caller == KEY).map_or(Duration::ZERO, |it| it.sent);
-    if (refused.ended + told).saturating_sub(first) + SLACK >= WINDOW {
-        return false;
+    true
+}
+
+/// Sends a last burst in the window that began during the run, if there was one. It needs no wait, unless that window
+/// ends sooner than a minute after the one before.
+pub(crate) async fn close(session: &mut Session<'_>) {
+    if !std::mem::take(&mut session.is_renewed) || session.is_silent() {
+        return;
     }
-    let second = refused.answer().and_then(|it| http_date(it.header("date")?)).map(|it| it.second());
-    second.is_none_or(|second| Duration::from_secs(u64::from(60 - second)).abs_diff(told) > SLACK)
+    let is_refused = |it: &Exchange| it.caller == KEY && it.status() == Some(429);
+    let closed = session.recording.last(is_refused).map_or(Duration::ZERO, |it| it.sent);
+    let mut paths = PATHS.map(str::to_owned).to_vec();
+    fire(session, Burst::CLOSING, &mut paths).await;
+    let refused = session.recording.last(is_refused).filter(|it| it.sent > closed).cloned();
+    let delay = refused.as_ref().and_then(patience_asked).filter(|delay| *delay > BRIEF);
+    if let Some((refused, span)) = refused.zip(delay)
+        && refused.ended + span + NEAR_MIN < closed + WINDOW
+    {
+        let left = (refused.ended + span).saturating_sub(session.waiter.now());
+        if session.pause(left, "a window ends sooner than a minute after the one before").await {
+            let purpose = Purpose::Burst(Burst::Waited { span });
+            session.ask_past_weakness(KEY, purpose, ACCOUNT_PATH).await;
+            is_fresh(session, 2, &paths).await;
+        }
+    }
+    rest(session);
 }
 
 /// Asks as long as it is served, and again after each brief wait, until no minute could hold as many.
@@ -392,9 +488,9 @@ async fn press(
             }
         }
         let served = most_in_a_minute(&session.recording).map_or(0, |(count, _)| count);
-        let Some(told) = refused.as_ref().and_then(patience_asked) else { return };
-        let is_over = session.waiter.now() + told >= since + WINDOW;
-        if served > SERVED_MAX as usize || is_over || !session.pause(told, "Retry-After asks for it").await {
+        let Some(delay) = refused.as_ref().and_then(patience_asked) else { return };
+        let is_over = session.waiter.now() + delay >= since + WINDOW;
+        if served > SERVED_MAX as usize || is_over || !session.pause(delay, "Retry-After asks for it").await {
             return;
         }
     }

@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use conformance_model::budget::Cost;
-use conformance_model::reading::{Page, charges_of, holds_charge, names_invoice, page_ask, text_at};
+use conformance_model::reading::{
+    ChargeInvoices, Page, charges_of, enclosing, holds_charge, names_invoice, page_ask, selected_names,
+    shown_link, text_at,
+};
 use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use conformance_model::words::Mode;
 
@@ -26,9 +29,14 @@ const TOGETHER: u32 = 6;
 const UNKNOWN: u32 = 2;
 /// An invoice that was paid long ago, and its charge.
 const SETTLED: u32 = 2;
+/// The whole lists of each mode that were filtered, read once more at the end.
+const CLOSING: u32 = 4;
+/// The number of filtered pages that are read again because records changed, and the requests of each.
+const MOVED_MAX: u32 = 3;
+const AGAIN: u32 = 2;
 /// The number of requests that the statements about filters need at least.
-pub(crate) const NEEDED: u32 = ALONE + TOGETHER + SETTLED + UNKNOWN;
-const ALL: u32 = NEEDED + DOUBTS_MAX;
+pub(crate) const NEEDED: u32 = ALONE + TOGETHER + SETTLED + UNKNOWN + CLOSING;
+const ALL: u32 = NEEDED + DOUBTS_MAX + MOVED_MAX * AGAIN;
 /// Either key may turn out to show what there is to filter by.
 pub(crate) const COST: Cost = Cost { live: ALL, test: ALL, other: 0, total: ALL };
 
@@ -68,12 +76,63 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
     settled_long_ago(session, &in_turn).await;
     unknown_values(session, &in_turn).await;
-    if has_burst {
-        // What stood still meanwhile can be compared with what was filtered.
-        for list in List::ALL.into_iter().filter(|list| !live.rows(*list).is_empty()) {
-            session.page(Mode::Live, sized(list, None, LONG)).await;
+    read_again(session).await;
+}
+
+/// Reads the whole lists again, so that the filtered pages in between can be compared with them. A page whose
+/// selection changed meanwhile is read once more, directly between two whole lists.
+async fn read_again(session: &mut Session<'_>) {
+    for mode in Mode::BOTH {
+        for list in List::ALL {
+            let is_open = |it: &Exchange| {
+                filtered_by(it, mode).is_some_and(|ask| ask.list == list)
+                    && enclosing(&session.recording, it, list).is_none()
+            };
+            if session.recording.exchanges.iter().any(is_open) && session.has_room() {
+                session.page(mode, sized(list, None, LONG)).await;
+            }
         }
     }
+    for _ in 0..MOVED_MAX {
+        let Some((mode, ask)) = moved_meanwhile(&session.recording) else { return };
+        if !session.has_room_for(AGAIN) {
+            return;
+        }
+        let long = sized(ask.list, None, LONG);
+        session.page(mode, ask).await;
+        session.page(mode, long).await;
+    }
+}
+
+/// Returns the request of a filtered page, if that key asked for it by its number.
+fn filtered_by(exchange: &Exchange, mode: Mode) -> Option<PageAsk> {
+    let is_read = exchange.caller == Caller::Own(mode) && exchange.status() == Some(200);
+    page_ask(exchange).filter(|ask| is_read && !ask.filters.is_empty() && ask.link.is_none())
+}
+
+/// Returns a filtered page that was never read between two whole lists with the same selection.
+fn moved_meanwhile(recording: &Recording) -> Option<(Mode, PageAsk)> {
+    let pairs = &ChargeInvoices::of(recording);
+    let selected = |ask: &PageAsk, whole: &Exchange| {
+        let page = Page::of(whole)?;
+        selected_names(ask.list, &page.rows()?.iter().collect::<Vec<_>>(), &ask.filters, pairs)
+    };
+    let is_stable = |it: &Exchange, ask: &PageAsk| {
+        let pair = enclosing(recording, it, ask.list);
+        pair.is_some_and(|[before, after]| selected(ask, before) == selected(ask, after))
+    };
+    let mut moved = Vec::new();
+    for it in &recording.exchanges {
+        let Some((mode, ask)) = Mode::BOTH.into_iter().find_map(|mode| Some((mode, filtered_by(it, mode)?)))
+        else {
+            continue;
+        };
+        moved.retain(|known| *known != (mode, ask.clone()));
+        if !is_stable(it, &ask) {
+            moved.push((mode, ask));
+        }
+    }
+    moved.into_iter().next()
 }
 
 /// Reads a payment that no recent event shows: an invoice that was paid long ago, and all events of its charge.
@@ -100,15 +159,28 @@ async fn settled_long_ago(session: &mut Session<'_>, in_turn: &[(Mode, &Offer); 
 async fn unknown_values(session: &mut Session<'_>, in_turn: &[(Mode, &Offer); 2]) {
     for (list, filter) in [(List::Events, "type"), (List::Charges, "status")] {
         let fullest = in_turn.iter().find(|(_, offer)| !offer.rows(list).is_empty());
-        if let Some((mode, _)) = fullest
+        if let Some((mode, offer)) = fullest
             && session.has_room()
         {
-            let value = session.absent_twin(if filter == "type" { "charge.settled" } else { "settled" }, 7);
+            let unknown = session.absent_twin(if filter == "type" { "charge.settled" } else { "settled" }, 7);
+            let value = nearly_right(offer.rows(list), filter).unwrap_or(unknown);
             let path = format!("{}?{filter}={}", list.path(), encoded(&value));
             let purpose = Purpose::Twin { list, filter: filter.to_owned(), side: Side::AbsentBefore };
             session.ask(Caller::Own(*mode), purpose, &path).await;
         }
     }
+}
+
+/// Returns a prefix of a filter value that no row has: of `charge.paid` the first word, of `paid` all but the last
+/// letter.
+fn nearly_right(rows: &[Value], name: &str) -> Option<String> {
+    let shown = counts(rows, name);
+    let mut beginnings = shown.keys().filter_map(|value| {
+        let last = value.char_indices().next_back().map(|(last, _)| last);
+        let end = value.rfind('.').or(last).filter(|end| *end > 0)?;
+        Some(&value[..end])
+    });
+    beginnings.find(|value| !shown.contains_key(value)).map(str::to_owned)
 }
 
 /// Returns `true` if a burst read a list by filters of these names.
@@ -160,6 +232,10 @@ impl Offer {
             let text = events.iter().find_map(|event| text_at(event, &path))?;
             Some(vec![(name, text.to_owned())])
         };
+        let listed_link = || {
+            let link = self.charges.iter().find_map(shown_link)?;
+            Some(vec![("payment_link", link.to_owned())])
+        };
         let all_three = || {
             let (kind, mut pair) = charge_and_invoice(events)?;
             pair.insert(0, ("type", kind));
@@ -176,7 +252,7 @@ impl Offer {
             by(List::Events, value("invoice", ["invoice", "code"])),
             by(List::Charges, self.status(List::Charges, "charge")),
             by(List::Invoices, self.status(List::Invoices, "invoice")),
-            by(List::Charges, value("payment_link", ["charge", "payment_link"])),
+            by(List::Charges, value("payment_link", ["charge", "payment_link"]).or_else(listed_link)),
             by(List::Events, type_of(events, "charge")),
             by(List::Events, type_of(events, "invoice")),
             by(List::Events, charge_and_invoice(events).map(|(_, pair)| pair)),

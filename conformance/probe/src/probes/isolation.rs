@@ -1,18 +1,26 @@
 //! Absent, foreign, absent: the same question three times, of which only the middle one names
 //! something that exists in the other mode.
 
+use std::collections::BTreeSet;
+
 use conformance_model::budget::Cost;
-use conformance_model::reading::{Learnt, Page, events, first_event_id, learn, mode_told, page_ask, text_at};
+use conformance_model::reading::{
+    Learnt, Page, events, first_event_id, is_infrastructure, learn, mode_told, page_ask, text_at,
+};
 use conformance_model::recording::{Answer, Caller, Exchange, List, Purpose, RESPELLED, Side};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use crate::session::{Session, encoded, event_path};
 
-pub(crate) const COST: Cost = Cost { live: 16, test: 16, other: 0, total: 26 };
-/// Without the second rounds.
-pub(crate) const NEEDED: u32 = 20;
-/// Of these, a trio for each mode, and a pair for each filter.
-const COMPARED: u32 = 2 * 3 + 4 * 2;
+/// Three rounds of each mode. The second and the third may need one more request.
+const ROUNDS: u32 = Mode::BOTH.len() as u32 * (3 + 2 * ROUND_MAX);
+/// Own events, and filters by objects of each mode.
+const OTHERS: u32 = 14;
+pub(crate) const COST: Cost = Cost { live: 20, test: 20, other: 0, total: OTHERS + ROUNDS };
+/// Without the third rounds.
+pub(crate) const NEEDED: u32 = OTHERS + Mode::BOTH.len() as u32 * (3 + ROUND_MAX);
+/// Of these, two rounds for each mode, and a pair for each filter.
+const COMPARED: u32 = Mode::BOTH.len() as u32 * (3 + ROUND_MAX) + 4 * 2;
 pub(crate) const OTHER_COST: Cost = Cost { live: 1, test: 1, other: 2, total: 3 };
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
@@ -37,15 +45,14 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             }
         }
     }
-    let mut in_doubt = Vec::new();
+    let mut compared = Vec::new();
     for mode in Mode::BOTH {
         let foreign = learn(&session.recording, mode.other());
         // Its own key has just read it: whoever keeps answers by their address gives it away.
         let event = telling_events(session, mode.other()).into_iter().next().or(foreign.event);
-        if let Some(id) = event
-            && !trio(session, mode, &id, 1).await
-        {
-            in_doubt.push((mode, id));
+        if let Some(id) = event {
+            let is_alike = Comparison { mode, foreign: &id }.round(session, 1).await;
+            compared.push((mode, id, is_alike));
         }
         if let Some(code) = foreign.charge {
             twins(session, mode, List::Events, "charge", &code, "").await;
@@ -57,10 +64,15 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             twins(session, mode, list, filter, &code, "").await;
         }
     }
-    // A second round tells a lasting difference from the whims of a load balancer.
-    for (mode, id) in in_doubt {
-        if session.has_room_for(3) {
-            trio(session, mode, &id, ROUNDS).await;
+    // A difference counts only if it lasts. One that two rounds show gets a third.
+    for (mode, id, is_alike) in compared {
+        let comparison = Comparison { mode, foreign: &id };
+        if session.has_room_for(ROUND_MAX)
+            && !comparison.round(session, 2).await
+            && !is_alike
+            && session.has_room_for(ROUND_MAX)
+        {
+            comparison.round(session, 3).await;
         }
     }
 }
@@ -134,32 +146,70 @@ pub(super) async fn in_other_ways(session: &mut Session<'_>) {
     twins(session, mode, List::Events, "charge", code, &format!("&type={}", encoded(kind))).await;
 }
 
-/// The number of comparisons of absent and foreign objects where they differ.
-pub(super) const ROUNDS: u8 = 2;
+/// The largest number of requests of one round.
+const ROUND_MAX: u32 = 4;
 
-/// Asks for what nobody has, what the other mode has, and again what nobody has. Tells whether all seem alike.
-async fn trio(session: &mut Session<'_>, mode: Mode, foreign: &str, round: u8) -> bool {
-    let which = u64::from(round) * 2;
-    let [before, after] = [which, which + 1].map(|which| session.absent_twin(foreign, which));
-    let first = ask_event(session, mode, &before, Side::AbsentBefore, round).await;
-    let middle = ask_event(session, mode, foreign, Side::Foreign, round).await;
-    let last = ask_event(session, mode, &after, Side::AbsentAfter, round).await;
-    seem_alike([(&first, &before), (&middle, foreign), (&last, &after)])
+/// An event of the other mode, requested beside ids that do not exist.
+struct Comparison<'a> {
+    mode: Mode,
+    foreign: &'a str,
 }
 
-/// Returns `true` if the foreign answer in the middle differs from the absent ones only in what they differ in
-/// from each other, such as the remaining quota.
-pub(super) fn seem_alike(trio: [(&Exchange, &str); 3]) -> bool {
-    let answers = trio.map(|(exchange, id)| Some((exchange.answer()?, id)));
-    let [Some(first), Some(middle), Some(last)] = answers else { return true };
-    let neutral = |(answer, id): (&Answer, &str)| answer.body.replace(id, "");
-    let bodies = [first, middle, last].map(neutral);
-    let names =
-        || [first, middle, last].into_iter().flat_map(|(it, _)| it.headers.iter().map(|(name, _)| name));
-    let is_noise = |name: &String| first.0.header(name) != last.0.header(name);
-    first.0.status == middle.0.status
-        && (bodies[0] == bodies[1] || bodies[0] != bodies[2])
-        && names().all(|name| is_noise(name) || first.0.header(name) == middle.0.header(name))
+impl Comparison<'_> {
+    /// Sends the requests of one round, at an odd distance from the round before, so that what comes with each second
+    /// answer falls on another one. Returns `true` if all answers seem alike.
+    async fn round(&self, session: &mut Session<'_>, round: u8) -> bool {
+        let mut sides = order_of(round);
+        let before = session.recording.last(|it| {
+            it.caller == Caller::Own(self.mode)
+                && matches!(&it.purpose, Purpose::Event { side: Side::Foreign, round: of, .. } if *of + 1 == round)
+        });
+        let next = session.recording.exchanges.len() as u32 + 1;
+        let first = sides.iter().position(|it| *it == Side::Foreign).unwrap_or_default() as u32;
+        if before.is_some_and(|it| (next + first - it.number).is_multiple_of(2)) {
+            sides.insert(0, Side::AbsentBefore);
+        }
+        let mut asked = Vec::new();
+        for (which, side) in (u64::from(round) * 4..).zip(sides) {
+            let id = if side == Side::Foreign {
+                self.foreign.to_owned()
+            } else {
+                session.absent_twin(self.foreign, which)
+            };
+            asked.push((ask_event(session, self.mode, &id, side, round).await, id));
+        }
+        seem_alike(&asked)
+    }
+}
+
+/// The order of a round: absent, foreign, absent, and in every second round foreign, absent, foreign.
+pub(super) fn order_of(round: u8) -> Vec<Side> {
+    match round % 2 {
+        1 => vec![Side::AbsentBefore, Side::Foreign, Side::AbsentAfter],
+        _ => vec![Side::Foreign, Side::AbsentAfter, Side::Foreign],
+    }
+}
+
+/// Returns `true` if foreign answers differ from absent ones only in what answers of one kind differ in from each
+/// other, and in what gateways add.
+fn seem_alike(asked: &[(Exchange, String)]) -> bool {
+    let is_foreign = |it: &Exchange| matches!(&it.purpose, Purpose::Event { side: Side::Foreign, .. });
+    let told = |foreign: bool, tell: &dyn Fn(&Answer, &str) -> Option<String>| -> BTreeSet<Option<String>> {
+        let of_kind = asked.iter().filter(|(it, _)| is_foreign(it) == foreign);
+        of_kind.filter_map(|(it, id)| Some(tell(it.answer()?, id))).collect()
+    };
+    let is_alike = |tell: &dyn Fn(&Answer, &str) -> Option<String>| {
+        let [foreign, absent] = [true, false].map(|it| told(it, tell));
+        foreign.len() != 1 || absent.len() != 1 || foreign == absent
+    };
+    let answers = || asked.iter().filter_map(|(it, _)| it.answer());
+    let names: BTreeSet<&String> = answers().flat_map(|it| it.headers.iter().map(|(name, _)| name)).collect();
+    is_alike(&|answer, _| Some(answer.status.to_string()))
+        && is_alike(&|answer, id| Some(answer.body.replace(id, "")))
+        && names
+            .into_iter()
+            .filter(|name| !is_infrastructure(name))
+            .all(|name| is_alike(&|answer, id| answer.header(name).map(|value| value.replace(id, ""))))
 }
 
 pub(crate) async fn ask_event(

@@ -1,4 +1,4 @@
-//! The probes: they talk and write down, and judge nothing.
+//! The probes: they send requests and record responses.
 //!
 //! A probe may read an answer to learn what to ask next, or ask the same again. What an answer
 //! means for a statement is none of its business.

@@ -6,9 +6,11 @@ use conformance_model::recording::{Caller, Exchange, Kind, Purpose, Side};
 use conformance_model::words::Mode;
 
 use crate::plan::Plan;
-use crate::probes::isolation::{ROUNDS, seem_alike};
+use crate::probes::isolation::order_of;
 use crate::session::{Session, encoded};
 
+/// The number of comparisons of absent and foreign objects.
+const ROUNDS: u8 = 2;
 const PER_KIND: u32 = Mode::BOTH.len() as u32 * (1 + 3 * ROUNDS as u32);
 
 /// Returns the number of requests beyond all others, with either key.
@@ -44,18 +46,17 @@ struct Objects<'a> {
 }
 
 impl Objects<'_> {
-    /// A second round tells a lasting difference from the whims of a load balancer.
+    /// A second round in another order tells a lasting difference from the whims of a load balancer.
     async fn ask(&self, session: &mut Session<'_>, own: &str, foreign: &str) {
-        self.one(session, own, Side::Own, 1).await;
         for round in 1..=ROUNDS {
-            let which = u64::from(round) * 2;
-            let before = session.absent_twin(foreign, which);
-            let after = session.absent_twin(foreign, which + 1);
-            let first = self.one(session, &before, Side::AbsentBefore, round).await;
-            let middle = self.one(session, foreign, Side::Foreign, round).await;
-            let last = self.one(session, &after, Side::AbsentAfter, round).await;
-            if seem_alike([(&first, &before), (&middle, foreign), (&last, &after)]) {
-                return;
+            if round == ROUNDS {
+                // Between two rounds, so that what comes with each second answer comes with another one.
+                self.one(session, own, Side::Own, 1).await;
+            }
+            for (which, side) in (u64::from(round) * 4..).zip(order_of(round)) {
+                let absent = session.absent_twin(foreign, which);
+                let id = if side == Side::Foreign { foreign } else { &absent };
+                self.one(session, id, side, round).await;
             }
         }
     }

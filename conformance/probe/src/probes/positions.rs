@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use conformance_model::recording::{List, PageAsk};
 
-pub(super) const LONG: u64 = 100;
+pub(super) use conformance_model::reading::LONG;
 const DEFAULT: u64 = 25;
 /// Long pages that are read at most, where requests are plenty.
 const LONG_PAGES_MAX: u64 = 3;

@@ -1,4 +1,4 @@
-//! Deliveries: what came, and what the API says of the events that they name.
+//! Deliveries, and requests to the API for the events that they name.
 //!
 //! Nothing is sent to make deliveries happen. Whoever causes them is told when, and is waited for.
 

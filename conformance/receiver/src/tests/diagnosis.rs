@@ -21,7 +21,7 @@ fn check_with(caught: &Caught, keyring: &Keyring, now: i64, expected: &[Reason])
     check_construction(&construction(caught, keyring), expected);
 }
 
-/// What a check writes down of a signature is what a receiver says of it, its age left aside.
+/// A check records the same diagnosis of a signature as a receiver reports, except for its age.
 #[track_caller]
 fn check_construction(signed: &Signed, reasons: &[Reason]) {
     let of_age = |it: &&Reason| matches!(it, Reason::Stale { .. } | Reason::Future { .. });
@@ -64,7 +64,7 @@ fn the_right_signature_is_verified_within_five_minutes() {
     }
 }
 
-/// The vector of the README. Whoever parses this body and writes it again gets other bytes.
+/// The vector of the README. Parsing this body and writing it again gives other bytes.
 #[test]
 fn a_signature_made_with_openssl_is_verified() {
     // { printf '1767603600.'; cat body.json; } | openssl dgst -sha256 -hmac "$SECRET"
@@ -228,7 +228,7 @@ fn another_key_is_named() {
 fn a_fault_of_the_given_secret_is_named() {
     let caught = delivery(&signed(BODY), BODY);
     let with = |text: &str| Keyring { secrets: vec![named("SHOP", text)], ..Keyring::default() };
-    let padded = Reason::SecretPadded { whose: Padding::Given };
+    let padded = Reason::SecretPadded { whose: Padding::Receiver };
     check_with(&caught, &with(&format!("{SECRET}\n")), NOW, &[padded]);
     check_with(&caught, &with(&SECRET[6..]), NOW, &[Reason::SecretPrefixAdded]);
     let hexadecimal = hex::encode("0123456789");

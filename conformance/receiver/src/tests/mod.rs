@@ -1,8 +1,8 @@
-//! Every way of signing wrongly has a name, and the server catches what is really on the wire.
+//! Tests of the diagnosis of each signing fault, and of the recorded bytes.
 
+mod arbitrary_requests;
 mod diagnosis;
 mod envelope;
-mod junk;
 mod wire;
 
 use hmac::{Hmac, KeyInit, Mac};

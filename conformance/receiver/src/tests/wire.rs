@@ -1,17 +1,21 @@
-//! Real sockets: what is caught is what was written.
+//! Tests over real sockets: the recorded bytes are the sent ones.
 
-use std::time::Duration;
+use std::{ops::ControlFlow, time::Duration};
 
+use testkit::Message;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
+    sync::mpsc,
     time::timeout,
 };
 
 use conformance_model::octets::Octets;
 
 use super::{BODY, NOW, keyring, signed};
-use crate::{Arrival, Bounds, Diagnosis, Given, Receiver, Reply, Settings, Turned, diagnose};
+use crate::{
+    Arrival, Bounds, Diagnosis, Receiver, ReceiverAnswer, RejectedRequest, Reply, Settings, diagnose,
+};
 
 /// Far longer than anything here takes: a hang becomes a failure.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -59,7 +63,7 @@ async fn a_request_is_caught_as_it_was_written() {
     let answer = send(&receiver, &post(&headers, BODY)).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     let Arrival::Caught(caught, given) = next(&mut receiver).await else { panic!("it was caught") };
-    assert_eq!(given, Given::Scripted(Reply::Status(200)));
+    assert_eq!(given, ReceiverAnswer::Scripted(Reply::Status(200)));
     assert_eq!((caught.method.as_str(), caught.path.as_str()), ("POST", "/hooks?a=%20b"));
     let names: Vec<&str> = caught.headers.iter().map(|(name, _)| name.as_str()).collect();
     let written = ["Host", "X-SERVICE-signature", "x-Odd", "X-Service-Event", "x-odd", "Content-Length"];
@@ -100,13 +104,13 @@ async fn answers_follow_the_script() {
         let answer = send(&receiver, &post("", "{}")).await;
         assert!(answer.starts_with(start) && answer.is_empty() == start.is_empty(), "{given:?}: {answer}");
         let Arrival::Caught(_, got) = next(&mut receiver).await else { panic!("it was caught") };
-        assert_eq!(got, Given::Scripted(given));
+        assert_eq!(got, ReceiverAnswer::Scripted(given));
     }
 }
 
 #[track_caller]
-fn check_turned(arrival: Arrival, expected: &Turned) {
-    assert_eq!(arrival, Arrival::Turned(expected.clone()));
+fn check_turned(arrival: Arrival, expected: &RejectedRequest) {
+    assert_eq!(arrival, Arrival::Rejected(expected.clone()));
 }
 
 #[tokio::test]
@@ -115,7 +119,7 @@ async fn another_method_is_not_caught() {
     let answer = send(&receiver, b"GET /hooks HTTP/1.1\r\nHost: h\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("allow: POST\r\n"), "{answer}");
     let (method, path) = ("GET".to_owned(), "/hooks".to_owned());
-    check_turned(next(&mut receiver).await, &Turned::Method { method, path });
+    check_turned(next(&mut receiver).await, &RejectedRequest::Method { method, path });
 }
 
 #[tokio::test]
@@ -127,7 +131,7 @@ async fn a_body_over_the_bound_is_refused_and_the_sender_reads_it() {
     assert!(matches!(next(&mut receiver).await, Arrival::Caught(..)));
     let answer = send(&receiver, &post("", &"x".repeat(bytes_max + 1))).await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
-    check_turned(next(&mut receiver).await, &Turned::BodyTooLarge { bytes_max });
+    check_turned(next(&mut receiver).await, &RejectedRequest::BodyTooLarge { bytes_max });
 }
 
 #[tokio::test]
@@ -136,24 +140,24 @@ async fn a_body_cut_short_is_not_caught() {
     let mut stream = connect(&receiver).await;
     stream.write_all(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n{}").await.unwrap();
     stream.shutdown().await.unwrap();
-    assert!(matches!(next(&mut receiver).await, Arrival::Turned(Turned::BodyCut { .. })));
+    assert!(matches!(next(&mut receiver).await, Arrival::Rejected(RejectedRequest::BodyCut { .. })));
 }
 
 #[tokio::test]
 async fn garbage_is_told_apart_from_tls_and_the_next_request_is_caught() {
     let mut receiver = start(Settings::default()).await;
     send(&receiver, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
-    check_turned(next(&mut receiver).await, &Turned::Tls);
+    check_turned(next(&mut receiver).await, &RejectedRequest::Tls);
     send(&receiver, b"\x00\xff nonsense\r\n\r\n").await;
-    assert!(matches!(next(&mut receiver).await, Arrival::Turned(Turned::NotHttp { .. })));
-    // Somebody who only looks whether the port is open is no arrival.
+    assert!(matches!(next(&mut receiver).await, Arrival::Rejected(RejectedRequest::NotHttp { .. })));
+    // A client that only checks the port is no arrival.
     drop(connect(&receiver).await);
     send(&receiver, &post("", "{}")).await;
     assert!(matches!(next(&mut receiver).await, Arrival::Caught(..)));
 }
 
 #[tokio::test]
-async fn more_connections_than_seats_are_served_one_after_another() {
+async fn more_connections_than_slots_are_served_one_after_another() {
     let bounds = Bounds { connections: 1, ..Bounds::default() };
     let receiver = start(Settings { bounds, ..Settings::default() }).await;
     let (first, second) = (post("", "{\"n\":1}"), post("", "{\"n\":2}"));
@@ -187,50 +191,39 @@ async fn a_stopped_receiver_gives_out_what_it_has_and_takes_nothing_more() {
     assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), None);
 }
 
-/// A handler that answers one request with this text, and gives back what it read.
-async fn handler(answer: &'static str) -> (String, tokio::task::JoinHandle<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}/local?x=1", listener.local_addr().unwrap());
-    let read = tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        let mut request = String::new();
-        while !request.ends_with(BODY) {
-            let mut bytes = [0; 4096];
-            let count = stream.read(&mut bytes).await.unwrap();
-            assert_ne!(count, 0, "{request}");
-            request.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
-        }
-        stream.write_all(answer.as_bytes()).await.unwrap();
-        request
+/// A handler that answers each request with this text. Returns its address, and the requests that it got.
+fn handler(answer: &'static str) -> (String, mpsc::UnboundedReceiver<Message>) {
+    let (sender, requests) = mpsc::unbounded_channel();
+    let address = testkit::serve(move |request, connection| {
+        sender.send(request.clone()).expect("the test listens");
+        connection.send(answer).map(ControlFlow::Break)
     });
-    (address, read)
+    (format!("http://{}/local?x=1", address.unwrap()), requests)
 }
 
 #[tokio::test]
 async fn a_handler_gets_the_raw_request_and_its_answer_goes_back() {
-    let (address, read) =
-        handler("HTTP/1.1 418 Teapot\r\nX-Handler: yes\r\nContent-Length: 2\r\n\r\nno").await;
+    let (address, mut requests) =
+        handler("HTTP/1.1 418 Teapot\r\nX-Handler: yes\r\nContent-Length: 2\r\n\r\nno");
     let forward_to = Some(address.parse().unwrap());
     let mut receiver = start(Settings { forward_to, ..Settings::default() }).await;
     let headers = format!("X-Service-Signature: {}\r\nConnection: close\r\n", signed(BODY));
     let answer = send(&receiver, &post(&headers, BODY)).await;
     assert!(answer.starts_with("HTTP/1.1 418 ") && answer.ends_with("\r\n\r\nno"), "{answer}");
     assert!(answer.contains("x-handler: yes\r\n"), "{answer}");
-    let request = timeout(PATIENCE, read).await.unwrap().unwrap();
-    assert!(request.starts_with("POST /local?x=1 HTTP/1.1\r\n"), "{request}");
-    assert!(request.contains(&format!("x-service-signature: {}\r\n", signed(BODY))), "{request}");
-    assert!(!request.contains("connection: close"), "{request}");
-    assert!(matches!(next(&mut receiver).await, Arrival::Caught(_, Given::Forwarded(418))));
+    let request = timeout(PATIENCE, requests.recv()).await.unwrap().unwrap();
+    assert_eq!((request.start.as_str(), request.body.as_str()), ("POST /local?x=1 HTTP/1.1", BODY));
+    assert_eq!(request.header("x-service-signature"), Some(signed(BODY).as_str()), "{request:?}");
+    assert_eq!(request.header("connection"), None, "{request:?}");
+    assert!(matches!(next(&mut receiver).await, Arrival::Caught(_, ReceiverAnswer::Forwarded(418))));
 }
 
 #[tokio::test]
 async fn a_handler_that_is_not_there_is_a_bad_gateway() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
+    let address = format!("http://{}", testkit::free_address().unwrap());
     let forward_to = Some(address.parse().unwrap());
     let mut receiver = start(Settings { forward_to, ..Settings::default() }).await;
     let answer = send(&receiver, &post("", BODY)).await;
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-    assert!(matches!(next(&mut receiver).await, Arrival::Caught(_, Given::NotForwarded(_))));
+    assert!(matches!(next(&mut receiver).await, Arrival::Caught(_, ReceiverAnswer::NotForwarded(_))));
 }

@@ -1,4 +1,4 @@
-//! A request as data: it can be drawn, sent, left out, simplified, kept and shown.
+//! A fuzz request as data, which can be drawn, sent, removed, simplified, stored and printed.
 
 use serde::{Deserialize, Serialize};
 use url::Url;

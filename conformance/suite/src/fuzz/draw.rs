@@ -1,4 +1,4 @@
-//! Requests from a seed: mostly such as a client makes, some such as nobody should.
+//! Random requests from a seed: mostly plausible, some hostile.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};

@@ -1,4 +1,4 @@
-//! A run: asks what the seed says, and shrinks what breaks a law.
+//! A fuzz run: sends the requests of a seed, and shrinks sequences that break a rule.
 
 use super::{
     Found, Outcome, Plan,

@@ -1,7 +1,7 @@
 //! Tries a merchant's own webhook handler: deliveries that it must take, and some that it must not.
 //!
-//! `trials` is the table of what is tried, `delivery` writes and signs a delivery, `run` posts and writes down, `judge` is
-//! a pure function of what was written down, `report` tells. What the handler *does* can't be seen from outside, so a
+//! `trials` is the table of trials, `delivery` writes and signs a delivery, `run` posts and records, `judge` is
+//! a pure function of the record, `report` formats its result. What the handler *does* can't be seen from outside, so a
 //! [`Witness`] of the operator's says how often it acted; without one, such statements are not judged.
 
 mod delivery;

@@ -1,4 +1,4 @@
-//! The reports of the outcome: for people, programs, CI systems and job summaries. Pure.
+//! The reports of the outcome: text, JSON, JUnit and Markdown. Pure.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Posts the trials one after the other, and writes down what was answered and done.
+//! Posts the trials one after the other, and records responses and actions.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The table of trials: what is posted, how it must be answered, and how often the handler may act on it.
+//! The table of trials: deliveries, their expected responses, and the allowed number of actions.
 
 use serde_json::{Map, Value, json};
 

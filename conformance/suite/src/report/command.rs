@@ -1,4 +1,4 @@
-//! The command that repeats a request. Keys stand under the names of their variables.
+//! The command that repeats a request. Keys appear as the names of their variables.
 
 use url::Url;
 
@@ -50,6 +50,12 @@ fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
         Caller::Forged(Forgery::EmptyBearer) => "Bearer".into(),
         Caller::Forged(Forgery::NoScheme) => format!("${TEST}"),
         Caller::Forged(Forgery::OtherScheme) => format!("Token ${TEST}"),
+        Caller::Forged(Forgery::BasicScheme) => format!("Basic ${TEST}"),
+        Caller::Forged(Forgery::WordAppended) => format!("Bearer ${TEST} x"),
+        Caller::Forged(Forgery::ListAppended) => format!("Bearer ${TEST},x"),
+        Caller::Forged(Forgery::Encoded) => {
+            format!("Bearer $(printf %s \"${TEST}\" | sed s/_/%5F/g)")
+        }
         Caller::Forged(Forgery::Unknown) => format!("Bearer {test}0000000000000000000000000000000000000000"),
         Caller::Forged(Forgery::LastCharacter) => format!("Bearer ${{{TEST}%?}}~"),
         Caller::Forged(Forgery::LetterCase) => {

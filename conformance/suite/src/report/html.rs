@@ -1,4 +1,4 @@
-//! The report for people with a browser: one file, no script, nothing from outside.
+//! The HTML report: one file without scripts and external resources.
 
 use askama::Template;
 

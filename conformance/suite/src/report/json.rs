@@ -1,4 +1,4 @@
-//! The report for programs. `report.schema.json` describes it, and a test keeps the two equal.
+//! The JSON report. `report.schema.json` describes it, and a test keeps the two equal.
 
 use serde::Serialize;
 

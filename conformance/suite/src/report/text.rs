@@ -1,4 +1,4 @@
-//! The report for people: each failure ends with what to type next.
+//! The text report. Each failure ends with the command that repeats it.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! HAR files: what can be judged of them, what is left out, and that no key stays.
+//! HAR files: the statements that can be judged from them, and the redaction of keys.
 
 use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, block_on, named, plan, wire};
 use conformance::{Outcome, Secret, Silent, check as check_plan, report};

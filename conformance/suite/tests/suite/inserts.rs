@@ -113,20 +113,21 @@ fn what_comes_anyway_between_two_pages_is_used() {
         let mut book = server.live.clone();
         let mut has_grown = false;
         server.rewrite(move |asked, reply| {
-            let page = asked.number("page").filter(|_| asked.path == "/v1/events");
-            if page.is_some() && asked.mode == Some(Mode::Live) {
-                // Somebody opens a charge after the first page was read.
-                if page == Some(2) && !has_grown {
-                    book.open();
-                    has_grown = true;
-                }
-                let address = reply.body["links"]["first"].as_str().expect("a link");
-                let address = address.split("/v1/").next().expect("a beginning").to_owned();
-                let total = book.events.len();
-                *reply = if steady { &old } else { &book }.answer(asked, Mode::Live, &address);
-                if page == Some(2) {
-                    reply.body["meta"]["total"] = serde_json::json!(total);
-                }
+            if asked.path != "/v1/events" || asked.mode != Some(Mode::Live) || reply.status != 200 {
+                return;
+            }
+            let page = asked.number("page").unwrap_or(1);
+            // Somebody opens a charge after the first page was read.
+            if page == 2 && !has_grown {
+                book.open();
+                has_grown = true;
+            }
+            let address = reply.body["links"]["first"].as_str().expect("a link");
+            let address = address.split("/v1/").next().expect("a beginning").to_owned();
+            let total = book.events.len();
+            *reply = if steady && page > 1 { &old } else { &book }.answer(asked, Mode::Live, &address);
+            if page == 2 {
+                reply.body["meta"]["total"] = serde_json::json!(total);
             }
         });
         server

@@ -1,4 +1,4 @@
-//! What stands between the suite and a service, and what a thorough check learns about its limiter.
+//! Interference between the suite and a service, and the reading of its limiter by a thorough check.
 
 use std::time::Duration;
 

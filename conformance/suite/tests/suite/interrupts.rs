@@ -1,4 +1,4 @@
-//! An interrupted run judges what was answered, and makes no violation of what was not asked.
+//! An interrupted run judges the responses so far, and reports no violation for missing requests.
 
 use ::mutants::fake::book::Book;
 use ::mutants::fake::{FakeServer, Limiter, block_on, named, plan, run, wire};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::thread;
 
 use ::mutants::fake::{FakeServer, run};
-use ::mutants::{Subject, foreign, mutants, rewrite, table, trials, variants};
+use ::mutants::{Subject, combinations, foreign, mutants, rewrite, table, trials, variants};
 use conformance::{judged, report};
 
 /// What came out, as it is kept, and what is wrong with it.
@@ -24,6 +24,13 @@ fn mutants_break_what_they_name_and_honest_services_nothing() {
     let now = format!("{killed}\n{left_alone}");
     let changed = now.lines().find(|line| !kept.lines().any(|it| it == *line));
     assert!(now == kept, "{changed:?}; `cargo xtask mutants` shows the differences, --bless keeps them");
+}
+
+/// The published workflow tries some hundreds, with another seed each week.
+#[test]
+fn live_traffic_and_infrastructure_are_held_against_nobody() {
+    let (_, alarms) = tried(&combinations(1, 60));
+    assert!(alarms.is_empty(), "{alarms}");
 }
 
 #[test]

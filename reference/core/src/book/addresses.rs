@@ -15,13 +15,13 @@ pub(super) struct Addresses {
 }
 
 struct Entry {
-    /// Kept, so that a table that grows need not look at every charge again.
+    /// Stored, so that the table can grow without reading every charge.
     hash: u64,
     no: ChargeNo,
 }
 
 impl Addresses {
-    /// The charge that has this address; `of` says which address a charge has.
+    /// Returns the charge with this address; `of` returns the address of a charge.
     pub(super) fn find<'a>(&self, address: &str, of: impl Fn(ChargeNo) -> &'a str) -> Option<ChargeNo> {
         let hash = self.hasher.hash_one(address);
         let found = self.table.find(hash, |entry| entry.hash == hash && of(entry.no) == address)?;

@@ -1,4 +1,4 @@
-//! Charges of a book: opened, paid, called off.
+//! Charges of a book: opening, payment, cancellation.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub(super) struct Quote {
 }
 
 impl Book {
-    /// Opens a charge as the API asks for it.
+    /// Opens a charge from an API request.
     pub(crate) fn create_charge(
         &mut self,
         context: &BookContext<'_>,
@@ -147,7 +147,7 @@ impl Book {
         Ok(Quote { rate, due, next })
     }
 
-    /// Cancels a charge. `reason` is nothing when the API asked for it.
+    /// Cancels a charge. `reason` is `None` for a request of the API.
     pub(crate) fn cancel_charge(
         &mut self,
         context: &BookContext<'_>,
@@ -177,8 +177,8 @@ impl Book {
         let details = Details::Refund { amount, txid, reason };
         self.record(context, EventType::ChargeRefunded, Subject::Charge(no), details);
         // What held the charge open may no longer be enough.
-        let told = self.charge_mut(no).on_lock_end(context.now);
-        self.tell(context, no, told);
+        let changes = self.charge_mut(no).on_lock_end(context.now);
+        self.record_changes(context, no, changes);
         Ok(())
     }
 
@@ -190,8 +190,8 @@ impl Book {
         txid: Option<&str>,
     ) -> Result<(), ApiError> {
         let required = self.required(no);
-        let told = self.charge_mut(no).accept_late(txid, required)?;
-        self.tell(context, no, told);
+        let changes = self.charge_mut(no).accept_late(txid, required)?;
+        self.record_changes(context, no, changes);
         Ok(())
     }
 
@@ -224,9 +224,9 @@ impl Book {
             let required = self.required(no);
             let sightings = part.iter().map(|(_, sighting)| *sighting);
             let charge = self.charge_mut(no);
-            let told = charge.on_sightings(context.now, sightings, required);
+            let changes = charge.on_sightings(context.now, sightings, required);
             self.counting[no.index()] = charge.counts_blocks(required).then_some(charge.terms.asset);
-            self.tell(context, no, told);
+            self.record_changes(context, no, changes);
         }
     }
 
@@ -235,11 +235,11 @@ impl Book {
         self.locks.first().map(|(end, _)| *end)
     }
 
-    /// Rate locks that have run out, until so much work is done: one for each lock, and one for each endpoint that may be
-    /// told of it. Says how much it was. A charge that is held open expires when nothing holds it any more.
+    /// Ends rate locks that have run out, up to a bound of work: one unit for each lock, and one for each endpoint that may
+    /// be notified. Returns the work done. A charge that is held open expires when the hold ends.
     pub(crate) fn end_locks(&mut self, context: &BookContext<'_>, work_max: u32) -> u32 {
-        let told = |it: &Endpoint| u32::from(it.status == EndpointStatus::Enabled);
-        let (each, mut work) = (1 + self.endpoints.iter().map(told).sum::<u32>(), 0_u32);
+        let is_enabled = |endpoint: &Endpoint| u32::from(endpoint.status == EndpointStatus::Enabled);
+        let (each, mut work) = (1 + self.endpoints.iter().map(is_enabled).sum::<u32>(), 0_u32);
         while work < work_max
             && let Some(&(end, no)) = self.locks.first()
             && end <= context.now
@@ -247,11 +247,11 @@ impl Book {
             work = work.saturating_add(each);
             self.locks.pop_first();
             let charge = self.charge_mut(no);
-            let told = charge.on_lock_end(context.now);
+            let changes = charge.on_lock_end(context.now);
             // What is open still is held, so its hold ends later.
             let next_end = charge.status().is_open().then(|| charge.hold_end());
             self.locks.extend(next_end.map(|end| (end, no)));
-            self.tell(context, no, told);
+            self.record_changes(context, no, changes);
         }
         work
     }
@@ -260,7 +260,7 @@ impl Book {
         self.charge(no).terms.asset.required_confirmations(self.mode)
     }
 
-    /// Moves a charge to where its status belongs, on every shelf it stands on.
+    /// Updates the status of a charge in every index that contains it.
     fn refile(&mut self, no: ChargeNo) {
         let charge = &self.charges[no.index()];
         let (class, link) = (charge.status() as usize, charge.terms.link);
@@ -274,15 +274,15 @@ impl Book {
         }
     }
 
-    /// Turns what a charge has to tell into events, and settles its invoice if it was paid.
-    fn tell(&mut self, context: &BookContext<'_>, no: ChargeNo, told: Vec<ChargeChange>) {
-        if told.is_empty() {
+    /// Records the changes of a charge as events, and settles its invoice if it was paid.
+    fn record_changes(&mut self, context: &BookContext<'_>, no: ChargeNo, changes: Vec<ChargeChange>) {
+        if changes.is_empty() {
             return;
         }
         self.refile(no);
-        for happened in told {
-            let paid = matches!(happened, ChargeChange::Paid { .. });
-            let (kind, details) = match happened {
+        for change in changes {
+            let paid = matches!(change, ChargeChange::Paid { .. });
+            let (kind, details) = match change {
                 ChargeChange::PaymentDetected { txid, amount } => {
                     (EventType::ChargePaymentDetected, Details::Transfer { txid, amount })
                 }

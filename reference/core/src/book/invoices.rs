@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Book {
-    /// Issues an invoice, and e-mails it if that is asked for. Nothing happens if either is refused.
+    /// Issues an invoice, and e-mails it if requested. If either is refused, neither happens.
     pub(crate) fn create_invoice(
         &mut self,
         context: &BookContext<'_>,

@@ -4,7 +4,7 @@
 mod addresses;
 mod charges;
 mod commands;
-mod hooks;
+mod endpoints;
 mod invoices;
 mod links;
 mod payouts;
@@ -53,14 +53,14 @@ pub(crate) struct BookContext<'a> {
     pub(crate) heights: &'a ChainHeights,
 }
 
-/// Something that people beside the API's clients may want to know.
+/// A notice for the host: an event, or an e-mail.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Notice {
     /// An event was recorded.
     Event(EventNo),
     /// An e-mail went to the outbox.
     Mail {
-        /// To whom.
+        /// The recipient.
         to: String,
         /// The purpose of the e-mail.
         kind: MailKind,
@@ -71,7 +71,7 @@ pub enum Notice {
     EndpointOff(EndpointNo),
 }
 
-/// Objects by their codes, which are drawn: nobody can choose them so that they collide.
+/// Objects by their codes. Codes are random, so clients cannot provoke hash collisions.
 type ByCode<N> = HashMap<Code, N, DefaultHashBuilder>;
 
 /// All objects of one account in one mode.
@@ -169,7 +169,7 @@ impl Book {
         }
     }
 
-    /// Finds everything again, in a book of which only the objects were kept.
+    /// Rebuilds the indexes of a book that was restored from its objects.
     pub(crate) fn index(&mut self) {
         let links = self.links.iter().map(|link| link.code).zip(0..);
         self.link_codes = links.map(|(code, no)| (code, LinkNo(no))).collect();
@@ -231,7 +231,7 @@ impl Book {
                 (height << 32) | changes(&no)
             }
             Subject::Invoice(no) => {
-                // It shows its charges too. Counts only rise, so their sum tells every change.
+                // An invoice shows its charges too. Counts only rise, so their sum changes with each of them.
                 let invoice = self.invoice(no);
                 let own = u64::from(self.invoice_changes[no.index()]);
                 let all = own + invoice.charges.iter().map(changes).sum::<u64>();

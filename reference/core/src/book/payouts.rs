@@ -80,7 +80,7 @@ impl Payouts {
         self.next.contains_key(wallet.identity()) || self.wallets.values().any(|own| own.overlaps(wallet))
     }
 
-    /// The next address that no charge had before, without taking it. `taken` says which are.
+    /// Returns the next address that no charge had before, without reserving it. `taken` returns `true` for used ones.
     pub(super) fn next_address(&self, asset: Asset, taken: impl Fn(&str) -> bool) -> Option<NextAddress> {
         let wallet = self.wallets.get(&asset)?;
         // A list that was edited counts from its start again, so it may name addresses that are taken.

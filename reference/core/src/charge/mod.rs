@@ -1,10 +1,10 @@
 //! A charge: an amount of a coin, due at one address, at a rate that is locked for a while.
 
-mod life;
+mod lifecycle;
 mod refund;
 mod transfer;
 
-pub use life::{ChargeChange, HOLD_MAX, LOCK};
+pub use lifecycle::{ChargeChange, HOLD_MAX, LOCK};
 pub use refund::Refund;
 use serde::{Deserialize, Serialize};
 pub use transfer::{Standing, Transfer};
@@ -96,7 +96,7 @@ pub type Metadata = Vec<(String, MetaValue)>;
 pub enum MetaValue {
     /// Text of at most 500 characters.
     Text(String),
-    /// A number, kept as it was written.
+    /// A number, verbatim.
     Number(String),
     /// Yes or no.
     Truth(bool),
@@ -173,9 +173,9 @@ pub struct Charge {
 /// The account's tolerances when the charge was opened.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Bounds {
-    /// So many percent may be missing.
+    /// The percentage that may be missing.
     pub tolerance: Percent,
-    /// More than so many percent above is overpaid.
+    /// The percentage above which a payment is overpaid.
     pub threshold: Percent,
 }
 

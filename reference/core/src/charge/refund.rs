@@ -14,7 +14,7 @@ pub struct Refund {
     pub txid: Option<String>,
     /// Why.
     pub reason: Option<String>,
-    /// When it was recorded.
+    /// The time at which it was recorded.
     pub created_at: Timestamp,
     /// The late transfers that it sends back, by place, and how much of each. The rest of it is of what was received.
     late: Vec<(usize, Coin)>,

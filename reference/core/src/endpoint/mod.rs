@@ -17,23 +17,23 @@ pub(crate) const FAILED_IN_A_ROW_MAX: u32 = 15;
 
 /// The secret that signs deliveries to an endpoint: `whsec_` and 32 characters.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Secret(#[serde(with = "crate::shared")] Arc<Known>);
+pub struct Secret(#[serde(with = "crate::shared")] Arc<SecretText>);
 
 #[derive(Deserialize)]
 #[serde(from = "String")]
-struct Known {
+struct SecretText {
     text: String,
     signer: Signer,
 }
 
-impl From<String> for Known {
-    fn from(text: String) -> Known {
+impl From<String> for SecretText {
+    fn from(text: String) -> SecretText {
         let signer = Signer::new(&text);
-        Known { text, signer }
+        SecretText { text, signer }
     }
 }
 
-impl Serialize for Known {
+impl Serialize for SecretText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.text.serialize(serializer)
     }
@@ -70,7 +70,7 @@ pub enum EndpointStatus {
     Enabled,
     /// Switched off, by its owner or after too many failures.
     Disabled,
-    /// Taken away; kept only for the delivery log.
+    /// Removed; stored only for the delivery log.
     Removed,
 }
 

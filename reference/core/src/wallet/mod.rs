@@ -20,6 +20,8 @@ mod version;
 mod golden;
 #[cfg(test)]
 mod refusals;
+#[cfg(test)]
+mod vectors;
 
 pub use address::spelled;
 pub use cache::WalletCache;

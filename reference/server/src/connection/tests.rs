@@ -94,7 +94,7 @@ fn router_of(world: Box<dyn World>) -> Arc<Router> {
         Terms { seed: Seed(1), start: Some(Timestamp(0)), clock: ClockKind::Frozen, rate_limit: None };
     let worlds = Worlds::new(shared, terms, |setup| Ok::<_, Infallible>(Started::alone(world, setup)));
     let Ok(worlds) = worlds.map(Arc::new);
-    Arc::new(Router::new(worlds, &Dialect::default()).expect("randomness"))
+    Arc::new(Router::new(worlds, &Dialect::default(), Arc::default()).expect("randomness"))
 }
 
 /// A connection through a pipe that holds 64 kB in each direction.

@@ -1,7 +1,7 @@
-//! The state of a world behind some of its records: to open it, only the calls after them are made again.
+//! Checkpoints: the state of a world after some of its records, so that a start replays only the later ones.
 //!
-//! It is a cache of what the records lead to, and no part of what is kept. One of another program, a damaged one, one of
-//! a branch that was left: it is of no use then, and all calls are made again.
+//! A checkpoint is a cache. One of another program, a damaged one, or one of an abandoned branch is ignored, and all
+//! records are replayed.
 
 use std::{
     io::{self, Write},

@@ -1,5 +1,5 @@
-//! Writes the next checkpoint when it is time: nobody waits meanwhile, because a thread makes the calls that came after the
-//! last one again, in a world of its own.
+//! Schedules checkpoints. A background thread replays the calls after the last checkpoint in a world of its own, so no
+//! request waits.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! A world in a file: what it began with in the first line, and then its records.
+//! The file of a world: its setup in the first line, then its records.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! The records that lead to a moment: a world that went back has records that are no part of its later history.
+//! The records that lead to a position. After a rewind, the abandoned records are not part of the later history.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Where a journal is kept: a directory with the database, the file of the newest acknowledged commit and the checkpoint.
+//! The storage of a journal: a directory with the database, the file of the newest acknowledged commit and the checkpoint.
 
 use std::{
     fs::{self, File, OpenOptions},

@@ -1,16 +1,40 @@
-//! What a world was told, so that it can be told again: after the process died, or to go back.
+//! The journal: a write-ahead log of the inputs of a world, replayed on start and when the world is restored to an
+//! earlier moment.
 //!
-//! - `call` is what is kept of a call and `outcome` a digest of what it came to, `setup` what a world began with, `replay`
-//!   makes a world of them, `history` says which records lead to a moment.
-//! - `file` is a world that somebody takes along. `medium` is a directory and `disk` the records in it; `writer` is the thread
-//!   that commits for everybody who waits, and `open` goes on with what it wrote. `seal` is the running digest of the records,
-//!   which `verify` checks on open, and `recover` opens a damaged journal as far as it is sound. Without a directory they stay in memory, up
-//!   to a bound.
-//! - `checkpoint` is the state behind some of the records, and `checkpoints` sees to the next one; `rebuild` makes a world
-//!   of it and of the records that follow.
-//! - `world` is the world that writes down what it is told.
+//! A world is a deterministic state machine, so its inputs are all that has to be stored. One record is one call of
+//! the host (`call`): a request, an advance of the clock, the result of a webhook post. It carries a digest of the
+//! outcome (`outcome`), so a replay that comes to another result is detected at the record where it differs. The
+//! first record is preceded by the setup: seed, start and settings (`setup`). `world` is the world that records its
+//! calls, after each call and under the same lock: only then is it known whether the call changed anything. A
+//! request that only reads leaves a record only if it counts against a limit or something was due.
 //!
-//! Nothing waits under the world's lock: who asked waits for the commit after it was given back.
+//! *Durability.* With a directory, records are stored in a database (`disk`, by redb) on a medium (`medium`: a
+//! directory, or a test double that fails). One thread commits (`writer`). A request that changed something takes a
+//! ticket and waits, after it has released the world's lock, for the commit that contains its record; one commit
+//! serves all that wait. The response and the webhook posts that follow from the record leave after it. Records
+//! that no response depends on are committed within a second. If the disk fails, the world returns to its last
+//! commit and is read-only until the disk works again. Without a directory the records stay in memory, up to a
+//! bound.
+//!
+//! *Integrity.* Each commit has a seal, the running digest of all records up to it (`seal`), and the newest
+//! acknowledged commit is also in a file of its own. `verify` checks both before a journal is opened; `recover`
+//! copies the sound part of a damaged one, on request.
+//!
+//! *Start.* `open` finds the newest checkpoint (`checkpoint`), the stored state after some of the records, and
+//! replays the records after it (`rebuild`, `replay`). A checkpoint is a cache: a damaged one, or one from another
+//! version, is reported and ignored, and all records are replayed. `checkpoints` writes the next one in a thread of
+//! its own.
+//!
+//! *Rewind.* Restoring a snapshot deletes no record. It appends a rewind to the position of the snapshot, and
+//! `history` computes the records that lead to a position. `file` is a world with its records as one file, to be
+//! taken to another server.
+//!
+//! ```text
+//! position     0  1  2  3  4 │ rewind to 2 │ 5  6
+//! records      a  b  c  d  e │             │ f  g      the world now: a b f g
+//! ```
+//!
+//! Must not contain: a rule of the service, JSON of the API, or a wait under the world's lock.
 
 mod call;
 mod checkpoint;

@@ -1,4 +1,4 @@
-//! Opens a journal that is in a directory: what it began with is judged, its calls are made again, and it is gone on with.
+//! Opens a journal in a directory: validates its setup, replays its calls, and continues it.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! A file that is read while nothing can be written: what redb writes to open it stays in memory.
+//! A read-only storage overlay: redb's writes on open stay in memory.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},

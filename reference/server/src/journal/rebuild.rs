@@ -1,4 +1,4 @@
-//! The world that the records of a journal lead to: from its checkpoint on if there is one that is of use.
+//! The replay of a journal's records into a world, from a valid checkpoint on if there is one.
 
 use std::{
     io,

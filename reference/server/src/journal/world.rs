@@ -1,7 +1,7 @@
-//! The world that writes down what it is told.
+//! [`JournaledWorld`]: a world that records its calls.
 //!
-//! A call is written down after it was made and under the same lock, so that its outcome says whether there is anything to
-//! keep: what only reads, time that passes, and who was not let in leave no record unless something was due.
+//! A call is recorded after it was made and under the same lock, because its outcome decides whether a record is needed:
+//! reads, advances of the clock and refused keys leave no record unless something was due.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -98,6 +98,10 @@ impl World for JournaledWorld {
         if was_due {
             self.note(&HostCall::Advance { at: now.0 }, Need::Later, before, CallResult::Nothing);
         }
+    }
+
+    fn sandbox(&self) -> Option<&Sandbox> {
+        Some(&self.sandbox)
     }
 
     fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {

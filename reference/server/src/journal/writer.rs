@@ -1,4 +1,4 @@
-//! The thread that writes records: one commit for all that were told meanwhile, and for all who wait.
+//! The thread that writes records: one commit for all new records, and for all requests that wait.
 
 use std::{
     io,

@@ -1,8 +1,10 @@
 //! `/docs`: the API for people, drawn from the document that programs read.
 //!
-//! Reads the document and nothing else, so that what it says is what the tests hold true.
+//! Reads the document, a chapter of the guide to webhooks, and the handlers that tests run; it states nothing of its own.
 
-mod samples;
+mod examples;
+mod handlers;
+mod webhooks;
 
 use std::sync::OnceLock;
 
@@ -10,25 +12,39 @@ use askama::{
     Template,
     filters::{Escaper as _, Html as Escape},
 };
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use serde_json::Value;
 
-use samples::{SAMPLES, Sample};
+use examples::{Example, Language};
+use webhooks::Webhooks;
 
-use super::{Asset, Call, Site, html};
-use crate::{answer::Answer, openapi::Document, refusal::Refusal};
+use super::{Asset, Call, Site, home, html};
+use crate::{
+    answer::{self, Answer},
+    openapi::Document,
+    refusal::Refusal,
+};
 
 /// The document's own address; examples are shown with it.
 const WRITTEN_FOR: &str = "http://127.0.0.1:8402";
 /// References that lead to references.
 const DEPTH_MAX: usize = 8;
 
-/// Sends the calls that the page describes.
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// Styles of the page, beside those of the dashboard.
+pub(super) static DOCS_CSS: Asset = Asset::css("docs", include_str!("../../templates/docs.css"));
+/// Filters the list of calls, and sends the calls that the page describes.
 pub(super) static DOCS_JS: Asset = Asset::js("docs", include_str!("../../templates/docs.js"));
 
 /// The page's content, read from the document once.
 #[derive(Default)]
-pub(crate) struct Docs(OnceLock<Vec<Section>>);
+pub(crate) struct Docs(OnceLock<DocsContent>);
+
+struct DocsContent {
+    webhooks: Webhooks,
+    sections: Vec<Section>,
+}
 
 struct Section {
     id: String,
@@ -78,8 +94,8 @@ fn prose(value: &Value) -> String {
 #[template(path = "docs.html")]
 struct DocsPage<'a> {
     site: &'a Site,
-    sections: &'a [Section],
-    samples: &'static [Sample],
+    content: &'a DocsContent,
+    language: Language,
     /// `true` if the caller may use the sandbox, and so try the calls on the page.
     may_try: bool,
 }
@@ -96,31 +112,38 @@ impl Operation {
         Some(format!("{value:#}"))
     }
 
-    /// The line that makes the call.
-    fn curl(&self, site: &Site) -> String {
-        let mut line = "curl -s".to_owned();
-        if self.method != "GET" {
-            line.push_str(&format!(" -X {}", self.method));
-        }
-        if self.needs_key {
-            line.push_str(" -H \"Authorization: Bearer $KEY\"");
-        }
-        if let Some(body) = &self.body {
-            let body = body.replace('\'', r"'\''");
-            line.push_str(&format!(" -H 'Content-Type: application/json' -d '{body}'"));
-        }
-        format!("{line} '{}{}'", site.base, self.path)
+    /// An example of the call.
+    fn code(&self, site: &Site, language: Language) -> String {
+        let url = format!("{}{}", site.base, self.path);
+        Example { method: &self.method, url, needs_key: self.needs_key, body: self.body.as_deref() }
+            .text(language)
     }
 }
 
-/// Answers `GET /docs`.
+impl DocsPage<'_> {
+    /// The option of `trigger` that names this server, if it is not at the usual address.
+    fn trigger_target(&self) -> String {
+        if self.site.base == WRITTEN_FOR { String::new() } else { format!(" --to {}", self.site.base) }
+    }
+}
+
+/// Answers `GET /docs` and the files below it.
 pub(crate) fn docs(call: &Call<'_>, docs: &Docs, document: &Document) -> Result<Answer, Refusal> {
-    let sections = docs.0.get_or_init(|| {
+    let content = docs.0.get_or_init(|| {
         let document = serde_json::from_str(&document.at(WRITTEN_FOR)).expect("the document is JSON");
-        Reader { document }.sections()
+        let reader = Reader { document };
+        DocsContent { webhooks: Webhooks::read(&reader), sections: reader.sections() }
     });
+    if let Some(rest) = call.path.strip_prefix("/docs/") {
+        let handler = rest.strip_prefix("handlers/").and_then(|name| content.webhooks.handler(name));
+        return match handler {
+            Some(text) => Ok(answer::own(StatusCode::OK, TEXT, text.to_owned())),
+            None => home::lost(call),
+        };
+    }
     let may_try = call.admit().is_ok();
-    html(StatusCode::OK, &DocsPage { site: &call.site()?, sections, samples: &SAMPLES, may_try })
+    let language = Language::of_query(call.head.uri.query());
+    html(StatusCode::OK, &DocsPage { site: &call.site()?, content, language, may_try })
 }
 
 struct Reader {

@@ -1,6 +1,8 @@
 //! The fields of a form.
 
 use http::{HeaderMap, header::CONTENT_TYPE};
+use serde::Serialize;
+use simulator::api::AnswerRequest;
 use url::form_urlencoded;
 
 use crate::refusal::Refusal;
@@ -35,6 +37,21 @@ impl Form {
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
+}
+
+/// A customer's choice on a payment link or an invoice, as it was typed. Empty fields are left out.
+#[derive(Default, Serialize)]
+pub(crate) struct CustomerChoice<'f> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) asset: &'f str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) amount: &'f str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) customer_email: &'f str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) customer_name: &'f str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) custom_fields: Vec<AnswerRequest>,
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `/` and paths that nobody answers, for people: where to go from here. Programs get JSON.
+//! Pages for browsers at `/` and at unknown paths: the first steps. Programs get JSON there.
 
 use askama::Template;
 use http::{Method, StatusCode, header::ACCEPT, request::Parts};
@@ -25,7 +25,10 @@ pub(crate) fn home(call: &Call<'_>) -> Result<Answer, Refusal> {
     html(StatusCode::OK, &HomePage { site: &call.site()?, title: "A reference server", is_lost: false })
 }
 
-/// The same for a path that nobody answers.
+/// Answers an unknown path: the first steps for a browser, a refusal in JSON for a program.
 pub(crate) fn lost(call: &Call<'_>) -> Result<Answer, Refusal> {
+    if !wants_page(call.head) {
+        return Err(Refusal::NotFound);
+    }
     html(StatusCode::NOT_FOUND, &HomePage { site: &call.site()?, title: "Nothing here", is_lost: true })
 }

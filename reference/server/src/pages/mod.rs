@@ -1,10 +1,11 @@
 //! Pages for people: what every page shares.
 //!
-//! A page holds no rule of the service. It shows what the world answers under `/sandbox` and `/v1`, and what
-//! a form says becomes such a call again. Nothing on a page comes from elsewhere, nothing in it is a script
+//! A page holds no rule of the service. It reads the objects of the core, and what a form says becomes a call of
+//! `/sandbox`. Nothing on a page comes from elsewhere, nothing in it is a script
 //! but the files under `/assets`, and the browser is told to insist on both.
 
 mod asset;
+mod book;
 pub(crate) mod dashboard;
 pub(crate) mod docs;
 pub(crate) mod form;
@@ -15,7 +16,7 @@ pub(crate) mod objects;
 pub(crate) mod qr;
 pub(crate) mod words;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use askama::Template;
 use bytes::Bytes;
@@ -24,9 +25,10 @@ use http::{
     header::{ALLOW, CONTENT_SECURITY_POLICY, LOCATION, ORIGIN, REFERRER_POLICY, X_FRAME_OPTIONS},
     request::Parts,
 };
-use reference_core::{dialect::Dialect, time::Timestamp};
-use reference_wire::Request;
-use serde_json::Value;
+use reference_core::{dialect::Dialect, error::ApiError, time::Timestamp};
+use reference_wire::{Request, Response};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use simulator::sandbox::Sandbox;
 
 pub(crate) use asset::{Asset, FRAME_CSS, FRAME_JS, ICON};
 pub(crate) use live::{Part, Topic, follow};
@@ -121,11 +123,6 @@ impl Call<'_> {
         if fit { Ok(()) } else { Err(Refusal::FormOrigin) }
     }
 
-    /// Asks the world in the name of this call.
-    pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Reply, Refusal> {
-        self.asker().ask(method, path, body).await
-    }
-
     /// Returns the client of the world for after this call.
     pub(crate) fn asker(&self) -> Asker {
         let base = self.backend.addresses.base(self.authority).into_owned();
@@ -153,43 +150,50 @@ pub(crate) struct Asker {
     base: String,
 }
 
-/// The answer of the world.
-pub(crate) struct Reply {
+/// The complaint of the world, in the words of its answer.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Complaint {
+    #[serde(skip)]
     pub(crate) status: StatusCode,
-    pub(crate) json: Value,
+    pub(crate) message: String,
+    /// By field.
+    #[serde(default)]
+    pub(crate) errors: BTreeMap<String, Vec<String>>,
 }
 
-impl Reply {
-    /// The world did what was asked.
-    pub(crate) fn is_good(&self) -> bool {
-        self.status.is_success()
+impl Complaint {
+    /// Reads the complaint from a refusal.
+    pub(crate) fn of(refusal: &Response) -> Result<Complaint, Refusal> {
+        let status = StatusCode::from_u16(refusal.status).map_err(|_| Refusal::Broken)?;
+        let complaint: Complaint = serde_json::from_slice(&refusal.body).map_err(|_| Refusal::Broken)?;
+        Ok(Complaint { status, ..complaint })
     }
+}
 
-    /// Returns the error message of the world.
-    pub(crate) fn message(&self) -> &str {
-        self.json["message"].as_str().unwrap_or_default()
-    }
+/// The body of a request to the world, as it stands in its journal.
+pub(crate) fn json(request: &impl Serialize) -> String {
+    serde_json::to_string(request).expect("a request is JSON")
 }
 
 impl Asker {
-    /// Asks the world. Who may ask what is the caller's to know.
-    pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Reply, Refusal> {
-        let (status, body) = self.respond(method, path, body).await?;
-        Ok(Reply { status, json: serde_json::from_slice(&body).map_err(|_| Refusal::Broken)? })
+    /// Reads the world at the present time. What it does not hold is a page that is not there.
+    pub(crate) async fn read<T>(&self, view: impl Fn(&Sandbox) -> Result<T, ApiError>) -> Result<T, Refusal> {
+        let seen = self.backend.host.read(view).await?;
+        seen.ok_or(Refusal::Unreadable)?.map_err(|_| Refusal::NotFound)
     }
 
-    /// Asks the world for an answer as it stands.
-    async fn respond(
+    /// Asks the world to do something. The request is one that a program could send: the world's records hold it as such.
+    pub(crate) async fn act<T: DeserializeOwned>(
         &self,
         method: &str,
         path: &str,
-        body: Option<&Value>,
-    ) -> Result<(StatusCode, Bytes), Refusal> {
-        let body = body.map(Value::to_string).unwrap_or_default();
-        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
-        let request = Request { query, ..Request::json(&self.base, method, path, &body) };
-        let response = self.backend.host.respond(&request).await?;
-        Ok((StatusCode::from_u16(response.status).map_err(|_| Refusal::Broken)?, response.body))
+        body: &str,
+    ) -> Result<Result<T, Complaint>, Refusal> {
+        let response = self.backend.host.respond(&Request::json(&self.base, method, path, body)).await?;
+        if !matches!(response.status, 200..300) {
+            return Complaint::of(&response).map(Err);
+        }
+        serde_json::from_slice(&response.body).map(Ok).map_err(|_| Refusal::Broken)
     }
 
     /// Returns the context of every page.
@@ -254,6 +258,7 @@ pub(crate) fn asset(path: &str) -> Result<Answer, Refusal> {
         &hosted::HOSTED_CSS,
         &hosted::HOSTED_JS,
         &dashboard::DASHBOARD_CSS,
+        &docs::DOCS_CSS,
         &docs::DOCS_JS,
     ];
     let asset = all.into_iter().find(|asset| asset.file() == file).ok_or(Refusal::NotFound)?;
@@ -275,8 +280,13 @@ pub(crate) fn html(status: StatusCode, page: &impl Template) -> Result<Answer, R
 
 /// Sends the browser on to a page of ours: what it posted is done.
 pub(crate) fn see_other(site: &Site, path: &str) -> Result<Answer, Refusal> {
+    redirect(&site.to(path))
+}
+
+/// Returns a redirect to an address of this server.
+pub(crate) fn redirect(to: &str) -> Result<Answer, Refusal> {
     let mut answer = answer::own(StatusCode::SEE_OTHER, HTML, Bytes::new());
-    let location = HeaderValue::try_from(site.to(path)).map_err(|_| Refusal::Broken)?;
+    let location = HeaderValue::try_from(to).map_err(|_| Refusal::Broken)?;
     answer.headers_mut().insert(LOCATION, location);
     Ok(answer)
 }

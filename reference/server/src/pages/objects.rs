@@ -1,285 +1,296 @@
-//! Charges, invoices, payment links and events as the API answers them, as far as pages show them. Nothing here is
-//! reckoned: amounts stay the text they came as.
+//! The objects of the core as pages read them: a copy of each, with the codes of the objects that it refers to.
 
-use std::{fmt, ops::Deref};
+use std::ops::Deref;
 
-use reference_core::time::Timestamp;
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error, MapAccess, Visitor},
+use reference_core::{
+    account::{Account, AccountKind, Settings},
+    asset::Asset,
+    book::Book,
+    charge::{self, ChargeStatus, Customer, MetaValue, Metadata},
+    event::{self, Subject},
+    id::{ChargeNo, Code, EventNo, InvoiceNo, LinkNo},
+    invoice::{self, InvoiceStatus},
+    link::{LinkTerms, Pricing, Question},
+    mode::Mode,
+    money::{Coin, Fiat},
+    time::Timestamp,
 };
-use serde_json::value::RawValue;
+use simulator::api::AnswerRequest;
 
 use super::words;
 
-/// A moment as the API writes it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment(pub(crate) Timestamp);
-
-impl<'de> Deserialize<'de> for Moment {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Moment, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let at =
-            Timestamp::parse(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is not a time")))?;
-        Ok(Moment(at))
-    }
-}
-
-impl Deref for Moment {
-    type Target = Timestamp;
-
-    fn deref(&self) -> &Timestamp {
-        &self.0
-    }
-}
-
-/// Key/value pairs in the order in which they came, values as text.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Pairs(pub(crate) Vec<(String, String)>);
-
-impl<'de> Deserialize<'de> for Pairs {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Pairs, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Pairs;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
-                let mut pairs = Vec::new();
-                // Raw, because a number may be larger than any that this program can hold.
-                while let Some((key, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                    let text = serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned());
-                    pairs.push((key, text));
-                }
-                Ok(Pairs(pairs))
-            }
-        }
-        deserializer.deserialize_map(Object)
-    }
-}
-#[derive(Debug, Deserialize)]
+/// A charge.
 pub(crate) struct Charge {
-    pub(crate) code: String,
-    pub(crate) status: String,
-    pub(crate) payment_link: Option<String>,
-    pub(crate) invoice: Option<String>,
-    pub(crate) description: Option<String>,
-    pub(crate) fiat_amount: String,
-    pub(crate) fiat_currency: String,
-    pub(crate) asset: String,
-    pub(crate) asset_amount: String,
-    pub(crate) received_amount: String,
-    pub(crate) remaining_amount: String,
-    pub(crate) overpaid: bool,
-    pub(crate) refunded_amount: String,
-    #[serde(default)]
-    pub(crate) refunds: Vec<Refund>,
-    pub(crate) exchange_rate: String,
-    pub(crate) deposit_address: String,
-    pub(crate) customer_email: Option<String>,
-    pub(crate) customer_name: Option<String>,
-    pub(crate) custom_fields: Vec<CustomField>,
-    pub(crate) expires_at: Moment,
-    pub(crate) paid_at: Option<Moment>,
-    pub(crate) created_at: Moment,
+    charge: charge::Charge,
+    pub(crate) payment_link: Option<Code>,
+    pub(crate) invoice: Option<Code>,
 }
 
-/// A charge with what only its owner sees. Apart from it, because raw values cannot stand inside of what is flattened,
-/// as the charge of a hosted page is.
-#[derive(Debug, Deserialize)]
-pub(crate) struct ChargeDetails {
-    #[serde(flatten)]
-    charge: Charge,
-    pub(crate) customer: Customer,
-    pub(crate) metadata: Pairs,
-}
+impl Deref for Charge {
+    type Target = charge::Charge;
 
-impl Deref for ChargeDetails {
-    type Target = Charge;
-
-    fn deref(&self) -> &Charge {
+    fn deref(&self) -> &charge::Charge {
         &self.charge
     }
 }
 
 impl Charge {
+    pub(crate) fn of(book: &Book, no: ChargeNo) -> Charge {
+        let charge = book.charge(no).clone();
+        Charge {
+            payment_link: charge.terms.link.map(|no| book.link(no).code),
+            invoice: charge.terms.invoice.map(|no| book.invoice(no).code),
+            charge,
+        }
+    }
+
     /// Money is still expected.
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.status.as_str(), "pending" | "underpaid")
+        self.status().is_open()
+    }
+
+    pub(crate) fn is_paid(&self) -> bool {
+        self.status() == ChargeStatus::Paid
     }
 
     /// The price with its currency.
     pub(crate) fn price(&self) -> String {
-        words::price(&self.fiat_amount, &self.fiat_currency)
+        words::price(self.terms.fiat_amount, self.terms.fiat_currency)
     }
 
     /// Something was credited.
     pub(crate) fn was_begun(&self) -> bool {
-        self.received_amount != "0"
+        self.received() != Coin::ZERO
     }
 
     pub(crate) fn was_refunded(&self) -> bool {
-        self.refunded_amount != "0"
+        self.refunded() != Coin::ZERO
     }
-}
 
-#[derive(Debug, Deserialize)]
-pub(crate) struct Refund {
-    pub(crate) amount: String,
-    pub(crate) txid: Option<String>,
-    pub(crate) reason: Option<String>,
-    pub(crate) created_at: Moment,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct Customer {
-    pub(crate) email: Option<String>,
-    pub(crate) name: Option<String>,
-    pub(crate) ip_address: Option<String>,
-    pub(crate) user_agent: Option<String>,
-    pub(crate) reference: Option<String>,
-    pub(crate) phone: Option<String>,
-    pub(crate) country: Option<String>,
-    pub(crate) metadata: Pairs,
-}
-
-impl Customer {
-    /// Returns the known facts with their names.
-    pub(crate) fn facts(&self) -> Vec<(&str, &str)> {
+    /// Returns the known facts about the customer with their names.
+    pub(crate) fn customer_facts(&self) -> Vec<(&str, &str)> {
+        let Customer { email, name, ip_address, user_agent, reference, phone, country, metadata } =
+            self.terms.customer();
         let all = [
-            ("Name", &self.name),
-            ("E-mail", &self.email),
-            ("Reference", &self.reference),
-            ("Phone", &self.phone),
-            ("Country", &self.country),
-            ("IP address", &self.ip_address),
-            ("Browser", &self.user_agent),
+            ("Name", name),
+            ("E-mail", email),
+            ("Reference", reference),
+            ("Phone", phone),
+            ("Country", country),
+            ("IP address", ip_address),
+            ("Browser", user_agent),
         ];
         let known = all.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
-        known.chain(self.metadata.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))).collect()
+        known.chain(pairs(metadata)).collect()
+    }
+
+    /// Returns the owner's key/value pairs.
+    pub(crate) fn metadata(&self) -> Vec<(&str, &str)> {
+        pairs(&self.terms.metadata).collect()
     }
 }
 
-#[derive(Debug, Deserialize)]
-pub(crate) struct CustomField {
-    pub(crate) label: String,
-    pub(crate) value: String,
+/// Key/value pairs in the order in which they came, values as text.
+fn pairs(metadata: &Metadata) -> impl Iterator<Item = (&str, &str)> {
+    metadata.iter().map(|(key, value)| {
+        let text = match value {
+            MetaValue::Text(text) | MetaValue::Number(text) => text,
+            MetaValue::Truth(true) => "true",
+            MetaValue::Truth(false) => "false",
+            MetaValue::Null => "null",
+        };
+        (key.as_str(), text)
+    })
 }
 
-#[derive(Debug, Deserialize)]
+/// An invoice.
 pub(crate) struct Invoice {
-    pub(crate) code: String,
-    pub(crate) number: String,
-    pub(crate) status: String,
-    pub(crate) overdue: bool,
-    pub(crate) customer_name: Option<String>,
-    pub(crate) customer_email: Option<String>,
-    pub(crate) memo: Option<String>,
-    pub(crate) amount: String,
-    pub(crate) currency: String,
-    pub(crate) items: Vec<Item>,
-    pub(crate) due_at: Option<String>,
+    invoice: invoice::Invoice,
     pub(crate) charges: Vec<InvoiceCharge>,
-    pub(crate) sent_at: Option<Moment>,
-    pub(crate) viewed_at: Option<Moment>,
-    pub(crate) paid_at: Option<Moment>,
-    pub(crate) voided_at: Option<Moment>,
-    pub(crate) created_at: Moment,
+}
+
+/// A charge of an invoice.
+pub(crate) struct InvoiceCharge {
+    pub(crate) code: Code,
+    pub(crate) status: ChargeStatus,
+    pub(crate) asset: Asset,
+}
+
+impl Deref for Invoice {
+    type Target = invoice::Invoice;
+
+    fn deref(&self) -> &invoice::Invoice {
+        &self.invoice
+    }
 }
 
 impl Invoice {
+    pub(crate) fn of(book: &Book, no: InvoiceNo) -> Invoice {
+        let invoice = book.invoice(no).clone();
+        let charges = invoice.charges.iter().map(|no| {
+            let charge = book.charge(*no);
+            InvoiceCharge { code: charge.code, status: charge.status(), asset: charge.terms.asset }
+        });
+        Invoice { charges: charges.collect(), invoice }
+    }
+
     /// The amount with its currency.
     pub(crate) fn price(&self) -> String {
-        words::price(&self.amount, &self.currency)
+        words::price(self.terms.amount, self.terms.currency)
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.status == "open"
+        self.status() == InvoiceStatus::Open
+    }
+
+    pub(crate) fn is_paid(&self) -> bool {
+        self.status() == InvoiceStatus::Paid
+    }
+
+    pub(crate) fn is_void(&self) -> bool {
+        self.status() == InvoiceStatus::Void
     }
 }
 
-#[derive(Debug, Deserialize)]
-pub(crate) struct Item {
-    pub(crate) description: String,
-    pub(crate) quantity: String,
-    pub(crate) unit_amount: String,
-    pub(crate) total: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct InvoiceCharge {
-    pub(crate) code: String,
-    pub(crate) status: String,
-    pub(crate) asset: String,
-}
-
-#[derive(Debug, Deserialize)]
+/// A payment link.
 pub(crate) struct Link {
-    pub(crate) code: String,
-    pub(crate) title: String,
-    pub(crate) description: Option<String>,
-    pub(crate) pricing_type: String,
-    pub(crate) amount: Option<String>,
-    pub(crate) min_amount: Option<String>,
-    pub(crate) max_amount: Option<String>,
-    pub(crate) suggested_amounts: Vec<String>,
-    pub(crate) currency: String,
-    pub(crate) accepted_assets: Option<Vec<String>>,
-    pub(crate) status: String,
-    pub(crate) cancel_url: Option<String>,
-    pub(crate) collect_name: bool,
-    pub(crate) require_email: bool,
-    pub(crate) custom_fields: Vec<Question>,
-    pub(crate) expires_at: Option<Moment>,
-    pub(crate) max_payments: Option<u32>,
-    pub(crate) accepting_payments: bool,
-    pub(crate) views_count: u64,
-    pub(crate) created_at: Moment,
-    pub(crate) updated_at: Moment,
+    pub(crate) code: Code,
+    pub(crate) terms: LinkTerms,
+    pub(crate) is_archived: bool,
+    pub(crate) accepts_payments: bool,
+    pub(crate) views: u64,
+    pub(crate) created_at: Timestamp,
+    pub(crate) updated_at: Timestamp,
 }
 
 impl Link {
-    /// The price with its currency; `None` if the customer says how much.
+    pub(crate) fn of(book: &Book, no: LinkNo, now: Timestamp) -> Link {
+        let link = book.link(no);
+        Link {
+            code: link.code,
+            terms: link.terms.clone(),
+            is_archived: link.archived,
+            accepts_payments: link.accepts_payments(now),
+            views: link.views,
+            created_at: link.created_at,
+            updated_at: link.updated_at,
+        }
+    }
+
+    pub(crate) fn status(&self) -> &'static str {
+        if self.is_archived { "archived" } else { "active" }
+    }
+
+    /// Returns `true` if it takes no payments although it is not archived.
+    pub(crate) fn is_closed(&self) -> bool {
+        !self.is_archived && !self.accepts_payments
+    }
+
+    /// The price; `None` if the customer chooses it.
+    pub(crate) fn amount(&self) -> Option<Fiat> {
+        match self.terms.pricing {
+            Pricing::Fixed(amount) => Some(amount),
+            Pricing::Open { .. } => None,
+        }
+    }
+
+    /// The least and the most that a customer may choose.
+    pub(crate) fn limits(&self) -> (Option<Fiat>, Option<Fiat>) {
+        match self.terms.pricing {
+            Pricing::Fixed(_) => (None, None),
+            Pricing::Open { min, max, .. } => (min, max),
+        }
+    }
+
+    pub(crate) fn suggested(&self) -> &[Fiat] {
+        match &self.terms.pricing {
+            Pricing::Fixed(_) => &[],
+            Pricing::Open { suggested, .. } => suggested,
+        }
+    }
+
+    /// The price with its currency; `None` if the customer chooses it.
     pub(crate) fn price(&self) -> Option<String> {
-        self.amount.as_deref().map(|amount| words::price(amount, &self.currency))
+        self.amount().map(|amount| words::price(amount, self.terms.currency))
     }
 
     /// Returns the range of the customer's price: `Between 5.00 and 100.00`.
     pub(crate) fn bounds(&self) -> Option<String> {
-        let said = |amount: &String| words::fiat(amount);
-        match (&self.min_amount, &self.max_amount) {
-            (Some(min), Some(max)) => Some(format!("Between {} and {}", said(min), said(max))),
-            (Some(min), None) => Some(format!("At least {}", said(min))),
-            (None, Some(max)) => Some(format!("At most {}", said(max))),
+        match self.limits() {
+            (Some(min), Some(max)) => Some(format!("Between {} and {}", words::fiat(min), words::fiat(max))),
+            (Some(min), None) => Some(format!("At least {}", words::fiat(min))),
+            (None, Some(max)) => Some(format!("At most {}", words::fiat(max))),
             (None, None) => None,
         }
     }
+
+    /// Returns an amount that the link takes, where the customer chooses it.
+    pub(crate) fn sample_amount(&self) -> Option<String> {
+        let first = self.suggested().first().copied().or(self.limits().0);
+        self.amount().is_none().then(|| first.map_or_else(|| "10.00".to_owned(), |first| first.to_string()))
+    }
+
+    /// Returns the e-mail address of a simulated customer, if the link needs one.
+    pub(crate) fn sample_email(&self) -> Option<&'static str> {
+        self.terms.require_email.then_some("customer@shop.example")
+    }
+
+    /// Returns the answers of a simulated customer to the questions that need one.
+    pub(crate) fn sample_answers(&self) -> Vec<AnswerRequest> {
+        let required = self.terms.custom_fields.iter().filter(|question| question.required);
+        let answer = |Question { label, .. }: &Question| AnswerRequest {
+            label: label.clone(),
+            value: "simulated".to_owned(),
+        };
+        required.map(answer).collect()
+    }
 }
 
-#[derive(Debug, Deserialize)]
-pub(crate) struct Question {
-    pub(crate) label: String,
-    pub(crate) required: bool,
-}
-
-#[derive(Debug, Deserialize)]
+/// An event.
 pub(crate) struct Event {
-    pub(crate) id: String,
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
-    pub(crate) details: Pairs,
-    pub(crate) charge: Option<Subject>,
-    pub(crate) invoice: Option<Subject>,
-    pub(crate) created_at: Moment,
+    event: event::Event,
+    pub(crate) charge: Option<Code>,
+    /// The code and the number of its invoice.
+    pub(crate) invoice: Option<(Code, String)>,
 }
 
-/// The object of an event.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Subject {
-    pub(crate) code: String,
-    /// Invoices have one.
-    pub(crate) number: Option<String>,
+impl Deref for Event {
+    type Target = event::Event;
+
+    fn deref(&self) -> &event::Event {
+        &self.event
+    }
+}
+
+impl Event {
+    pub(crate) fn of(book: &Book, no: EventNo) -> Event {
+        let event = book.events().get(no).clone();
+        let (charge, invoice) = match event.subject {
+            Subject::Charge(no) => (Some(book.charge(no).code), None),
+            Subject::Invoice(no) => {
+                let invoice = book.invoice(no);
+                (None, Some((invoice.code, invoice.number.clone())))
+            }
+        };
+        Event { event, charge, invoice }
+    }
+}
+
+/// An account, and the coins that it accepts in a mode.
+pub(crate) struct AccountView {
+    pub(crate) id: String,
+    pub(crate) kind: AccountKind,
+    pub(crate) settings: Settings,
+    pub(crate) accepted: Vec<Asset>,
+}
+
+impl AccountView {
+    pub(crate) fn of(account: &Account, mode: Mode) -> AccountView {
+        AccountView {
+            id: account.id.to_string(),
+            kind: account.kind,
+            settings: account.settings.clone(),
+            accepted: account.book(mode).payouts().accepted().collect(),
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The words for times and amounts on pages.
 
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
 use reference_core::time::{Span, Timestamp};
 
@@ -29,7 +29,7 @@ pub(crate) trait MomentWords {
 
     /// For customers: `20 Sep 2026, 10:05 UTC`.
     fn words(&self) -> String {
-        moment(&self.iso())
+        moment(self.iso())
     }
 
     /// Returns the distance from `now` in words: `in 5 minutes`, `2 hours ago`.
@@ -51,13 +51,14 @@ impl MomentWords for Timestamp {
     }
 }
 
-/// A moment or a day of the API for people: `20 Sep 2026, 10:05 UTC`. What is none stays as it is.
-pub(crate) fn moment(text: &str) -> String {
+/// A moment or a day for people: `20 Sep 2026, 10:05 UTC`. Any other text stays as it is.
+pub(crate) fn moment(at: impl Display) -> String {
+    let text = &at.to_string();
     day_and_time(text).unwrap_or_else(|| text.to_owned())
 }
 
 /// An amount of fiat with its currency, which stay on one line.
-pub(crate) fn price(amount: &str, currency: &str) -> String {
+pub(crate) fn price(amount: impl Display, currency: impl Display) -> String {
     format!("{}\u{a0}{currency}", fiat(amount))
 }
 
@@ -98,7 +99,8 @@ pub(crate) fn away(service: Timestamp, real: Timestamp) -> Option<String> {
 }
 
 /// An amount of fiat with its thousands apart: `12 345.60`, with thin spaces that do not break.
-pub(crate) fn fiat(text: &str) -> String {
+pub(crate) fn fiat(amount: impl Display) -> String {
+    let text = amount.to_string();
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
     let mut grouped = String::with_capacity(text.len() + 8);
     for (place, digit) in whole.char_indices() {

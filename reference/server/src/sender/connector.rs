@@ -1,5 +1,5 @@
-//! From an endpoint's URL to a connection that may be spoken on: name lookup, address rule, TCP and TLS, all by
-//! one moment, so that whichever of them was too slow is named.
+//! Opens a connection to an endpoint: name lookup, address rule, TCP and TLS, all with one deadline. The error names
+//! the step that exceeded it.
 
 use std::net::{IpAddr, SocketAddr};
 

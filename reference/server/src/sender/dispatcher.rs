@@ -1,4 +1,4 @@
-//! All posts together: who is under way, who waits, and what comes back.
+//! [`Dispatcher`]: starts waiting attempts, limits running ones, and reports their results.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! One request and one answer on a connection of its own.
+//! One request and one response on a new connection.
 
 use std::{error::Error, pin::pin, time::Duration};
 

@@ -1,7 +1,7 @@
-//! Name lookups, a bounded number at a time, with a share for everybody who asks.
+//! DNS lookups: a bounded number at a time, shared fairly between accounts.
 //!
-//! A lookup that nobody waits for any more keeps its place until it ends, because the thread that it runs on does
-//! so too. Attempts that ask for one name at the same time share one lookup; nothing is kept after it.
+//! An abandoned lookup keeps its slot until it ends, because its thread cannot be stopped. Concurrent attempts for one
+//! name share a lookup; results are not cached.
 
 use std::{
     collections::BTreeMap,

@@ -1,15 +1,38 @@
-//! The webhook sender: posts deliveries over the real network.
+//! The webhook sender: posts deliveries over the network, shared fairly between accounts.
 //!
-//! Every attempt resolves its host anew, has every address judged by the address rule, and connects to one of
-//! the very addresses that were judged. Follows no redirect, asks no proxy, keeps no connection. Signs with
-//! the time of day, because a real receiver compares the signature with its own clock, whatever the service
-//! clock shows.
+//! The world decides what is posted and when; the sender makes one attempt and reports its result, exactly once,
+//! whatever happens: also when the world has ended, the server stops, or the attempt panics. It has no retries of
+//! its own.
 //!
 //! ```text
-//! dispatcher ── queue                          whose turn it is: account, then host
-//!     └── WebhookSender ──┬── connector ── lookups   resolve, judge, connect, TLS
-//!                         └── exchange               one request, one bounded answer
+//! dispatcher ── queue                                order: accounts take turns, then hosts of an account
+//!     └── WebhookSender ──┬── connector ── lookups   resolve, check the address, connect, TLS
+//!                         └── exchange               one request, one bounded response
 //! ```
+//!
+//! *Fairness.* At most 256 attempts run at once (`SenderBounds`), 8 of one account to one host. An account may use
+//! as many slots as it leaves free beside a reserve of a quarter; an account without any takes its first from the
+//! reserve. A slow host fills only its own queue. If all slots are in use and an account has none, the attempts
+//! that have run for more than 3 seconds give up their slot, those of the account with the most slots first; such
+//! an attempt fails and is retried by the world's schedule. No delivery is refused for lack of room: it waits in
+//! the queue.
+//!
+//! *Address rule.* Every attempt resolves the name again. All addresses of the answer must be public, and the
+//! connection goes to one of these addresses and not to a second resolution of the name, so a name that changes
+//! between check and use reaches nothing internal. Redirects are not followed, proxies are not used and connections
+//! are not kept. At most 64 lookups run at once, shared like slots. `forward` is the exception for development: a
+//! named public host stands for a handler on this machine.
+//!
+//! *Result.* The status line decides: once it is there, a body that is endless, slow or torn only shortens the
+//! excerpt in the log (`open.delivery.success`). Lookup, connection and TLS have 5 seconds together, and the
+//! attempt has 15. The signature uses the time of day, because a real receiver compares it with its own clock,
+//! whatever the service's clock shows.
+//!
+//! Example: an endpoint at `https://shop.example/hooks` whose name resolves to 203.0.113.7 and 10.0.0.4. One of
+//! them is private, so the attempt is reported as `Refused` and nothing is sent. After the DNS entry is mended, the
+//! next attempt passes the check again.
+//!
+//! Must not contain: a retry schedule, a decision about an event's content, or a second way to connect.
 
 mod connector;
 mod dispatcher;
@@ -50,7 +73,7 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use crate::clock;
+use crate::{clock, metrics::Metrics};
 
 /// Forwards that may be added to a running server.
 const FORWARDS_MAX: usize = 64;
@@ -65,6 +88,7 @@ pub(crate) struct WebhookSender {
     tls: TlsConnector,
     dialect: Dialect,
     bounds: SenderBounds,
+    metrics: Arc<Metrics>,
 }
 
 /// Names a world of this server: the first is 0. No number is given twice.
@@ -102,7 +126,11 @@ struct Record {
 
 impl WebhookSender {
     /// Fails if the extra roots are none, or if the dialect's names are not fit for headers.
-    pub(crate) fn new(config: &SenderConfig, dialect: &Dialect) -> io::Result<WebhookSender> {
+    pub(crate) fn new(
+        config: &SenderConfig,
+        dialect: &Dialect,
+        metrics: Arc<Metrics>,
+    ) -> io::Result<WebhookSender> {
         let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
         let prefix = &dialect.header_prefix;
         HeaderName::try_from(prefix)
@@ -117,6 +145,7 @@ impl WebhookSender {
             tls: TlsConnector::from(Arc::new(trust::client_config(config.extra_roots.as_deref())?)),
             dialect: dialect.clone(),
             bounds: config.bounds,
+            metrics,
         })
     }
 
@@ -146,8 +175,10 @@ impl WebhookSender {
             (None, Ok(Err(outcome))) => outcome,
             (None, Ok(Ok(())) | Err(_)) => AttemptResult::TimedOut,
         };
+        let took = begun.elapsed();
+        self.metrics.on_attempt(&outcome, took);
         let mut trace = record.trace;
-        trace.took_ms = u64::try_from(begun.elapsed().as_millis()).ok();
+        trace.took_ms = u64::try_from(took.as_millis()).ok();
         AttemptReport { result: outcome, trace: Some(Box::new(trace)) }
     }
 

@@ -11,8 +11,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// One slot in so many is for accounts that hold none.
 const RESERVE_PART: usize = 4;
 
-/// Whether an account that holds so many slots may take another one. The first may be any. Of the others a reserve stays
-/// free, and beside it at least as many as the account held before: so some greedy accounts leave room for the next one.
+/// Returns `true` if an account that holds so many slots may take another one. The first slot may be any free one. For
+/// the others a reserve stays free, and beside it at least as many slots as the account already holds, so that a few busy
+/// accounts leave room for the next one.
 pub(super) fn may_take(held: usize, free: usize, total: usize) -> bool {
     held < if held == 0 { free } else { free.saturating_sub(total / RESERVE_PART) }
 }

@@ -44,8 +44,8 @@ pub struct SenderBounds {
     /// Posts at a time, at least 1. An account may have as many as it leaves free beside a reserve of a quarter, from which
     /// an account without any takes its first.
     pub posts: usize,
-    /// How long an account without any post waits when all slots are in use: then an attempt that has taken as long fails in
-    /// its favour, the longest of the account that has the most.
+    /// The time after which an attempt gives up its slot if all slots are in use and an account has none. The longest
+    /// attempt of the account with the most slots is first.
     pub yield_time: Duration,
     /// Posts at a time of one account to one host, at least 1.
     pub posts_per_host: usize,

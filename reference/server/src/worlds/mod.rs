@@ -35,6 +35,7 @@ use crate::{
     journal::{Beginning, MEMORY_MAX, Started},
     log::REQUESTS_MAX,
     memory::{MemoryBudget, MemoryShare},
+    metrics::Census,
     sender::{AttemptOwners, WorldNo},
     snapshots::WorldMoment,
 };
@@ -113,20 +114,6 @@ pub(crate) enum NotOpened {
     Refused(Response),
     /// The other one met a bug of its own.
     Broken(Broken),
-}
-
-/// The figures of all worlds together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Census {
-    /// Those that are open, the first included.
-    pub(crate) open: usize,
-    /// Those that were opened on request so far.
-    pub(crate) opened: u64,
-    /// Those that were kept and are not open yet.
-    pub(crate) opening: usize,
-    /// Bytes of memory that all of them hold, estimated.
-    pub(crate) held_bytes: u64,
-    pub(crate) held_bytes_max: u64,
 }
 
 /// The id and the memory of a world that is about to open.

@@ -1,4 +1,4 @@
-//! Who is open and for how long, in virtual time.
+//! Tests of the opening and closing of worlds, in virtual time.
 
 use std::{convert::Infallible, net::Ipv4Addr};
 

@@ -27,8 +27,8 @@ pub struct Openings {
     pub waiting: usize,
     /// Those that can't be opened. What is left of them stays where it is.
     pub lost: Vec<LostWorld>,
-    /// What an operator should know of worlds that are open, a sentence each: a checkpoint that was of no use, damage that was
-    /// left behind, a clock that is ahead.
+    /// Notices about open worlds for the operator, a sentence each: an ignored checkpoint, damage that was left behind, a
+    /// clock that is ahead.
     pub notices: Vec<String>,
 }
 

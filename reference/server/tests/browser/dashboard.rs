@@ -238,10 +238,18 @@ async fn a_branch_begins_at_a_row_of_the_history() {
     page.open(&shop.url("/dashboard/acme/live/history?part=requests")).await;
     page.wait_for_text("main", "POST /v1/charges 201").await;
     page.click_through("tbody tr:last-child button").await;
-    page.wait_for_text(".note.good", "goes on from").await;
-    page.click_through("#go-on").await;
     page.wait_for_address("/w/").await;
-    page.open(&format!("{}/charges/{}", page.address().await, Shop::code(&charge))).await;
+    page.wait_for_text(".note.good", "a branch that continues from").await;
+    let world =
+        page.address().await.split("/w/").nth(1).and_then(|rest| rest.split('/').next().map(str::to_owned));
+    let world = world.expect("the address names the world");
+    page.wait_for_text(".top", &format!("World {world}")).await;
+    let title = page.eval("document.title").await;
+    assert!(title.as_str().is_some_and(|title| title.ends_with(&format!("· world {world}"))), "{title}");
+    // A whole code opens its object.
+    page.fill("#search", Shop::code(&charge)).await;
+    page.click_through(".search button").await;
+    page.wait_for_address(&format!("/charges/{}", Shop::code(&charge))).await;
     page.wait_for_text("main", "pending").await;
     assert_eq!(page.complaints(), Vec::<String>::new());
 }

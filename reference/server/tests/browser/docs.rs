@@ -52,7 +52,8 @@ async fn the_pages_that_explain_are_for_everybody() {
     for (name, path, says) in [
         ("home", "/", "First steps"),
         ("lost", "/nowhere", "no page at this address"),
-        ("docs", "/docs", "Verify a webhook"),
+        ("docs", "/docs", "Signature and retries"),
+        ("docs in Python", "/docs?examples=python", "requests.post"),
     ] {
         for look in Look::ALL {
             page.look(look).await;
@@ -65,7 +66,19 @@ async fn the_pages_that_explain_are_for_everybody() {
     }
     page.look(Look::DESKTOP).await;
     page.open(&shop.url("/docs")).await;
-    page.click("#sample-python summary").await;
-    page.wait_for_text("#sample-python", "def verify").await;
+    page.click("details[id='flask_hooks.py'] summary").await;
+    page.wait_for_text("details[id='flask_hooks.py']", "def verify").await;
+    // The filter finds a call by its method, path or summary, and hides the other groups.
+    page.fill("#filter", "post refunds").await;
+    let shown = "[...document.querySelectorAll('#menu li')].filter((it) => it.checkVisibility()).map((it) => it.innerText.replace(/\\s+/g, ' '))";
+    let entries = page.eval(shown).await;
+    assert!(entries.as_array().is_some_and(|all| (1..=3).contains(&all.len())), "{entries}");
+    assert!(entries.to_string().contains("/v1/charges/{id}/refunds"), "{entries}");
+    page.fill("#filter", "no such call").await;
+    page.wait_for_text("#filter-none", "Nothing has this text").await;
+    assert_eq!(page.eval(shown).await, serde_json::json!([]));
+    // A link to an event opens it.
+    page.open(&shop.url("/docs#charge.paid")).await;
+    page.wait_for_text("details[id='charge.paid']", "chargeproof trigger charge.paid --mode test").await;
     assert_eq!(page.complaints(), Vec::<String>::new());
 }

@@ -23,7 +23,7 @@ use tokio::{
 
 use crate::page::Page;
 
-/// Where Chromium may be, besides where `CHARGEPROOF_CHROMIUM` says.
+/// The usual paths of Chromium, besides the one in `CHARGEPROOF_CHROMIUM`.
 const PLACES: &[&str] = &[
     "/usr/bin/chromium",
     "/usr/bin/chromium-browser",
@@ -53,7 +53,7 @@ const FLAGS: &[&str] = &[
     "--remote-debugging-pipe",
 ];
 
-/// What a pipe carries between messages.
+/// The byte between two messages of a pipe.
 const END: u8 = 0;
 
 /// Begins the browser with its pipes at descriptors 3 and 4, where it reads commands and answers; only a shell can place
@@ -156,7 +156,7 @@ fn program() -> Option<PathBuf> {
     places.into_iter().find(|path| path.exists())
 }
 
-/// Whether a missing browser is a failure.
+/// Returns `true` if a missing browser is a failure.
 pub(crate) fn is_required() -> bool {
     std::env::var("CHARGEPROOF_BROWSER").is_ok_and(|word| word == "required")
         || std::env::var_os("CI").is_some()
@@ -167,7 +167,7 @@ pub(crate) struct Line {
     to: tokio::sync::Mutex<ChildStdin>,
     next: AtomicU64,
     waiting: Mutex<BTreeMap<u64, oneshot::Sender<Value>>>,
-    /// What the browser said unasked: session and message.
+    /// The notifications of the browser: session and message.
     told: Mutex<Vec<(String, Value)>>,
 }
 
@@ -233,7 +233,7 @@ impl Line {
         self.try_command(session, method, params).await.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// What the browser said unasked to a session, oldest first.
+    /// The notifications of the browser to a session, oldest first.
     pub(crate) fn told(&self, session: &str) -> Vec<Value> {
         let told = self.told.lock().expect("nobody panics holding it");
         told.iter().filter(|(to, _)| to == session).map(|(_, message)| message.clone()).collect()

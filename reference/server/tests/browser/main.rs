@@ -4,9 +4,6 @@
 
 mod axe;
 mod checkout;
-#[allow(dead_code, reason = "shared with the tests of the wire, which need more of it")]
-#[path = "../server/wire/client.rs"]
-mod client;
 mod dashboard;
 mod dashboard_looks;
 mod docs;

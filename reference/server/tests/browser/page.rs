@@ -137,19 +137,19 @@ impl Page {
         self.until(&condition, || format!("the page never came to {part}")).await;
     }
 
-    /// Where the page is.
+    /// Returns the address of the page.
     pub(crate) async fn address(&self) -> String {
         self.eval("location.href").await.as_str().expect("an address").to_owned()
     }
 
-    /// What can be read in an element.
+    /// Returns the visible text of an element.
     pub(crate) async fn text(&self, selector: &str) -> String {
         self.wait_for(selector).await;
         let text = self.eval(&read(selector)).await;
         text.as_str().expect("text").to_owned()
     }
 
-    /// How many elements there are.
+    /// Returns the number of elements.
     pub(crate) async fn count(&self, selector: &str) -> u64 {
         self.eval(&format!("document.querySelectorAll({}).length", json!(selector)))
             .await
@@ -157,7 +157,7 @@ impl Page {
             .expect("a count")
     }
 
-    /// Whether an element is there and can be seen.
+    /// Returns `true` if an element exists and is visible.
     pub(crate) async fn sees(&self, selector: &str) -> bool {
         let script = format!("Boolean(document.querySelector({})?.checkVisibility())", json!(selector));
         self.eval(&script).await == json!(true)
@@ -247,7 +247,7 @@ impl Page {
             .collect()
     }
 
-    /// Nothing may be wider than the window: a page is not read sideways.
+    /// Checks that no element is wider than the window, so that no page scrolls sideways.
     pub(crate) async fn must_fit(&self) {
         let overflow = self.eval(
             "(() => {

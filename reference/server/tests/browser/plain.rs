@@ -1,11 +1,10 @@
-//! What a page sends beside what can be seen, and who may do what: over the raw wire, without a browser.
+//! Headers and access rules of the pages, tested over plain HTTP without a browser.
 
-use crate::{
-    client::{Client, Reply},
-    shop::Shop,
-};
+use testkit::{AsyncConnection, Message};
 
-async fn ask(shop: &Shop, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+use crate::shop::Shop;
+
+async fn ask(shop: &Shop, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Message {
     let mut request = format!("{method} {path} HTTP/1.1\r\n");
     if !headers.iter().any(|(name, _)| *name == "Host") {
         request += &format!("Host: {}\r\n", shop.server.address());
@@ -17,7 +16,7 @@ async fn ask(shop: &Shop, method: &str, path: &str, headers: &[(&str, &str)], bo
         request += "Content-Type: application/x-www-form-urlencoded\r\n";
     }
     request += &format!("Content-Length: {}\r\n\r\n{body}", body.len());
-    Client::connect(shop.server.address()).await.ask(request).await
+    AsyncConnection::connect(shop.server.address()).await.ask(request).await
 }
 
 #[tokio::test]
@@ -92,7 +91,7 @@ async fn form_word(shop: &Shop, path: &str) -> String {
 
 /// Status of a form sent with these headers, to the panel and to a customer's page.
 #[track_caller]
-fn check(status: &Reply, expected: u16, headers: &[(&str, &str)]) {
+fn check(status: &Message, expected: u16, headers: &[(&str, &str)]) {
     assert_eq!(status.status, expected, "{headers:?}: {}", status.body);
 }
 
@@ -184,7 +183,7 @@ async fn a_receipt_is_for_what_is_paid() {
 async fn a_page_that_follows_what_happens_does_not_keep_the_server_from_stopping() {
     let shop = Shop::frozen().await;
     let path = format!("{}/live", shop.charge("BTC").await);
-    let mut client = Client::connect(shop.server.address()).await;
+    let mut client = AsyncConnection::connect(shop.server.address()).await;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", shop.server.address());
     let head = client.ask(request).await;
     assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
@@ -198,7 +197,7 @@ async fn pages_that_follow_leave_half_of_the_connections_free() {
     let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", shop.server.address());
     let mut open = Vec::new();
     for status in [200, 200, 503] {
-        let mut client = Client::connect(shop.server.address()).await;
+        let mut client = AsyncConnection::connect(shop.server.address()).await;
         assert_eq!(client.ask(&request).await.status, status);
         open.push(client);
     }

@@ -6,7 +6,9 @@ use reference_core::time::Timestamp;
 use reference_server::{Bounds, ClockKind, Config, SandboxAccess, Server};
 use serde_json::{Value, json};
 
-use crate::{client::Client, page::Page};
+use testkit::AsyncConnection;
+
+use crate::page::Page;
 
 const START: Timestamp = Timestamp(1_789_898_741_000_000); // 2026-09-20T10:05:41Z
 
@@ -57,7 +59,7 @@ impl Shop {
         let address = self.server.address();
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\r\n");
-        Client::connect(address).await.ask(request).await.status
+        AsyncConnection::connect(address).await.ask(request).await.status
     }
 
     /// A reading call to the sandbox.
@@ -78,7 +80,7 @@ impl Shop {
             self.server.address(),
             body.len(),
         );
-        let reply = Client::connect(self.server.address()).await.ask(request).await;
+        let reply = AsyncConnection::connect(self.server.address()).await.ask(request).await;
         assert!(matches!(reply.status, 200..300), "{method} {path} {body}: {} {}", reply.status, reply.body);
         serde_json::from_str(&reply.body).expect("answers are JSON")
     }

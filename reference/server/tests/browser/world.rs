@@ -46,7 +46,7 @@ fn scenario() -> Script {
     Script::parse("paid.yaml", SOURCE).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Nothing was refused, and nothing was asked for.
+/// Checks that the page reported no error and made no request.
 async fn must_be_quiet(page: &Page) {
     assert_eq!(page.complaints(), Vec::<String>::new());
     assert_eq!(page.eval("performance.getEntriesByType('resource').length").await, 0);
@@ -59,7 +59,7 @@ async fn a_world_is_for_everybody() {
     for (name, script, fault, says) in [
         ("world-drawn", &drawn, None, "every law held"),
         ("world-passed", &scenario(), None, "every law held"),
-        ("world-failed", &scenario(), Some("retry-renamed"), "law 2 (once) is broken"),
+        ("world-failed", &scenario(), Some("retry-renamed"), "invariant 2 (once) is broken"),
     ] {
         let (_directory, page) = open(&browser, script, fault).await;
         for look in Look::ALL.into_iter().chain([NARROW]) {

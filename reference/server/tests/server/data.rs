@@ -187,7 +187,7 @@ async fn a_post_that_was_under_way_is_made_again_under_its_id() {
     server.stop().await;
 }
 
-/// What was done, as a scenario.
+/// Returns the inputs of the world as a scenario.
 async fn told(server: &Server) -> String {
     let told = ok(server, "GET", "/sandbox/scenario", &Value::Null).await;
     told["scenario"].as_str().expect("a text").to_owned()

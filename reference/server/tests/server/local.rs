@@ -1,30 +1,23 @@
 //! The server inside somebody else's test.
 
-use std::{
-    io::{Read, Write},
-    net::TcpStream,
-};
+use std::net::TcpStream;
 
 use reference_server::{ClockKind, Config, Local};
+use testkit::{Message, Request};
 
-fn get(url: &str, path: &str, key: &str) -> String {
-    let host = url.strip_prefix("http://").expect("a plain address");
-    let mut stream = TcpStream::connect(host).expect("it listens");
-    let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {key}\r\n\r\n"
-    );
-    stream.write_all(request.as_bytes()).expect("it reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    answer
+fn ask(server: &Local, request: Request<'_>) -> Message {
+    let host = server.url().strip_prefix("http://").expect("a plain address");
+    testkit::ask(host, Request { host, ..request }).expect("it answers")
 }
 
 #[test]
 fn one_line_starts_it_and_a_drop_stops_it() {
     let server = Local::start().expect("a free port");
     let url = server.url().to_owned();
-    assert!(get(&url, "/v1/account", server.live_key()).contains(r#""mode":"live""#));
-    assert!(get(&url, "/v1/account", server.test_key()).contains(r#""mode":"test""#));
+    for (mode, key) in [("live", server.live_key()), ("test", server.test_key())] {
+        let answer = ask(&server, Request { key: Some(key), ..Request::get("/v1/account") });
+        assert!(answer.body.contains(&format!(r#""mode":"{mode}""#)), "{answer:?}");
+    }
     drop(server);
     let host = url.strip_prefix("http://").expect("a plain address");
     assert!(TcpStream::connect(host).is_err(), "nobody listens any more");
@@ -71,22 +64,13 @@ fn a_port_that_is_taken_is_said_at_once() {
 fn pages_show_a_charge_with_metadata() {
     let server = Local::frozen("2026-01-05T09:00:00Z").expect("a free port");
     let body = r#"{"asset":"BTC","amount":"5","currency":"EUR","customer":{"name":"Jo","metadata":{"n":1}},"metadata":{"order":7}}"#;
-    let host = server.url().strip_prefix("http://").expect("a plain address");
-    let mut stream = TcpStream::connect(host).expect("it listens");
-    let request = format!(
-        "POST /v1/charges HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        server.live_key(),
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).expect("it reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    let (_, rest) = answer.split_once(r#""code":""#).expect("a charge");
-    let code = &rest[..12];
-    for path in [format!("/c/{code}"), format!("/dashboard/acme/live/charges/{code}")] {
-        let page = get(server.url(), &path, server.live_key());
-        assert!(page.starts_with("HTTP/1.1 200"), "{path}: {page}");
+    let key = Some(server.live_key());
+    let charge = ask(&server, Request { method: "POST", key, body, ..Request::get("/v1/charges") }).json();
+    let code = charge["data"]["code"].as_str().expect("a charge");
+    let of_dashboard = format!("/dashboard/acme/live/charges/{code}");
+    for path in [&format!("/c/{code}"), &of_dashboard] {
+        let page = ask(&server, Request { key, ..Request::get(path) });
+        assert_eq!(page.status, 200, "{path}: {page:?}");
     }
-    assert!(get(server.url(), &format!("/dashboard/acme/live/charges/{code}"), "").contains("order"));
+    assert!(ask(&server, Request::get(&of_dashboard)).body.contains("order"));
 }

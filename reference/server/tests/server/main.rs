@@ -1,6 +1,7 @@
 //! The server over real sockets: its answers on the wire, what it posts, its document and its tools.
 
 mod data;
+mod guide;
 mod local;
 #[cfg(feature = "mcp")]
 mod mcp;

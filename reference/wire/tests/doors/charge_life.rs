@@ -1,4 +1,4 @@
-//! The states of a charge, edge by edge: what was done to it, what it is then, and what it told.
+//! The states of a charge, edge by edge: input, new state, and events.
 
 use reference_core::{
     command::SettingsDraft,

@@ -1,4 +1,4 @@
-//! What belongs to the other mode, or to another account, is not there.
+//! Objects of the other mode, or of another account, do not exist for a key.
 
 use reference_core::mode::Mode;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Money that comes too late: announced, kept, and taken only when the owner says so.
+//! Late payments: announced, and accepted by the owner only.
 
 use reference_core::{
     event::EventType, mode::Mode, money::Coin, outbox::AttemptResult, sighting::Sighting, time::Span,

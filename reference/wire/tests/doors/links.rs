@@ -1,4 +1,4 @@
-//! Payment links: who may pay how much, and until when.
+//! Payment links: allowed amounts, and the end of a link.
 
 use reference_core::{
     asset::Asset,

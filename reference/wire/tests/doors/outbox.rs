@@ -1,4 +1,4 @@
-//! Deliveries: when they are posted, how often, with what, and when no more.
+//! Deliveries: their times, number of attempts, content, and cancellation.
 
 use reference_core::{
     book::Notice,

@@ -1,4 +1,4 @@
-//! Query strings and bodies: what is taken, and what is refused by name.
+//! Query strings and bodies: accepted and refused values.
 
 use serde_json::{Value, json};
 

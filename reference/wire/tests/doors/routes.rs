@@ -1,4 +1,4 @@
-//! Which paths take which methods, and what every other path answers.
+//! The methods of each path, and the response of every other path.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What goes over the wire, byte by byte, as snapshots that a person can read.
+//! Snapshots of requests, responses and deliveries, byte by byte.
 
 use reference_core::{
     asset::{Asset, Currency},

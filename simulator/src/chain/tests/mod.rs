@@ -1,4 +1,4 @@
-//! Stories told to a chain in one line each, and laws that hold whatever is told.
+//! Tests of a chain: examples of one line each, and properties of random histories.
 
 mod behaviour;
 mod laws;
@@ -93,7 +93,7 @@ impl Story {
         self.names.push(txid);
     }
 
-    /// What the watcher noticed until now: `t1:0 t1:1 t2:dropped`, a later output as `t1.1:0`.
+    /// Returns the sightings until now: `t1:0 t1:1 t2:dropped`, a later output as `t1.1:0`.
     fn fetch(&mut self) -> String {
         let seen = self.chain.advance(self.now);
         let words: Vec<String> = seen.iter().map(|(_, sighting)| self.word(sighting)).collect();
@@ -135,7 +135,7 @@ fn level(fee: &str) -> FeeLevel {
     }
 }
 
-/// What must be true of the inside of a chain at any moment.
+/// Checks the internal consistency of a chain.
 fn check_books(chain: &Chain) {
     use super::TransactionState;
     let mut in_blocks = BTreeSet::new();

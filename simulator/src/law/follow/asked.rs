@@ -1,4 +1,4 @@
-//! The request bodies, as far as the model needs them.
+//! Request bodies, as far as the model needs them.
 
 use reference_core::asset::Currency;
 use serde::Deserialize;

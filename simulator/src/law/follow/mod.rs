@@ -1,5 +1,5 @@
-//! A recorded world, entry by entry, beside the model: what was done is done in the model too, and what was answered
-//! and posted must be what the model says.
+//! The replay of a recorded world in the model, entry by entry: inputs go to the model too, and recorded responses and
+//! posts must be those of the model.
 
 mod answers;
 mod asked;

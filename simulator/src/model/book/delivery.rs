@@ -1,4 +1,4 @@
-//! Endpoints and deliveries by the contract: what is due when, and what comes of an attempt.
+//! Endpoints and deliveries by the contract: due times, and effects of attempts.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a charge records of what it hears around the end of its lock.
+//! Sightings around the end of a charge's lock.
 
 use reference_core::money::Coin;
 

@@ -1,4 +1,4 @@
-//! The log of a world: what somebody outside of it could have noticed, in order.
+//! The log of a world: its observable events, in order.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -1,4 +1,4 @@
-//! The observers of a world: the log for everybody, the record for the judges, and the tampering of tests.
+//! The observers of a world: the public log, the record for the judges, and the tampering of tests.
 //!
 //! The world reports what crosses its border and keeps none of it. An [`Observer`] changes nothing; only a
 //! [`Tamper`] does, and it stands next to the service: input is recorded before it is spoiled, output is spoiled

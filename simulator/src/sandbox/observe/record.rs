@@ -1,4 +1,4 @@
-//! The record of a world, for those who judge it.
+//! The record of a world, for the invariants.
 
 use reference_core::{outbox::AttemptResult, sighting::Sighting, time::Timestamp};
 use reference_wire::{AttemptRequest, Request, Response};

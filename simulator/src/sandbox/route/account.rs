@@ -5,6 +5,7 @@ use reference_core::{
     business::{Business, PostalAddress},
     command::{BookCommand, Command, CommandResult, Payout, SettingsDraft},
     error::ApiError,
+    id::AccountNo,
     mode::Mode,
     money::Percent,
     wallet::Script,
@@ -16,7 +17,10 @@ use super::{
     call::{SandboxCall, read_asset, required},
     nothing, records,
 };
-use crate::api::{KeyAnswer, KeyList, KeyPair, NewAccount, WalletAnswer, WalletList};
+use crate::{
+    api::{KeyAnswer, KeyList, KeyPair, KeyRecord, NewAccount, WalletAnswer, WalletList, WalletRecord},
+    sandbox::Sandbox,
+};
 
 const MEMBERS_MAX: usize = 100;
 const ADDRESSES_MAX: usize = 10_000;
@@ -113,8 +117,22 @@ pub(super) fn change(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
 }
 
 pub(super) fn keys(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let service = call.service();
-    answer(KeyList { keys: service.keys().iter().map(|key| records::key(service, key)).collect() })
+    answer(KeyList { keys: call.sandbox.keys() })
+}
+
+impl Sandbox {
+    /// Returns the keys of all accounts, in order of making.
+    pub fn keys(&self) -> Vec<KeyRecord> {
+        let service = self.service();
+        service.keys().iter().map(|key| records::key(service, key)).collect()
+    }
+
+    /// Returns the payout wallets of a book.
+    pub fn wallets(&self, (account, mode): (AccountNo, Mode)) -> Vec<WalletRecord> {
+        let owner = self.service().account(account);
+        let wallets = owner.book(mode).payouts().iter();
+        wallets.map(|(asset, wallet)| records::wallet(&owner.id, mode, asset, wallet)).collect()
+    }
 }
 
 pub(super) fn create_key(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
@@ -141,11 +159,8 @@ pub(super) fn revoke_key(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
 }
 
 pub(super) fn wallets(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let service = call.service();
-    let wallets = service.books().flat_map(|(account, mode, book)| {
-        let id = &service.account(account).id;
-        book.payouts().iter().map(move |(asset, wallet)| records::wallet(id, mode, asset, wallet))
-    });
+    let books = call.service().books();
+    let wallets = books.flat_map(|(account, mode, _)| call.sandbox.wallets((account, mode)));
     answer(WalletList { wallets: wallets.collect() })
 }
 
@@ -166,10 +181,9 @@ pub(super) fn set_wallet(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outco
     let payout = key.map_or(Payout::Addresses(addresses), |text| Payout::Key { text, script });
     let (account, asset) = (required(account, "account")?, required(asset, "asset")?);
     call.act((account, mode), Command::SetWallet { asset, payout })?;
-    let mut wallets = call.book((account, mode)).payouts().iter();
-    let (_, wallet) = wallets.find(|(set, _)| *set == asset).expect("the wallet was set just now");
-    let id = &call.service().account(account).id;
-    answer(WalletAnswer { wallet: records::wallet(id, mode, asset, wallet) })
+    let mut wallets = call.sandbox.wallets((account, mode)).into_iter();
+    let wallet = wallets.find(|wallet| wallet.asset == asset).expect("the wallet was set just now");
+    answer(WalletAnswer { wallet })
 }
 
 pub(super) fn remove_wallet(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {

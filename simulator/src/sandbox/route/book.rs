@@ -1,4 +1,4 @@
-//! A book as its owner sees it: what a key of it would read and make, and what the dashboard shows beyond that.
+//! A book in the dashboard: the calls of the API without a key, and the owner's own views.
 //!
 //! Asks for no key, and counts for no limit.
 
@@ -12,7 +12,7 @@ use reference_core::{
     endpoint::EndpointStatus,
     error::ApiError,
     event::{EventType, Subject},
-    id::EventNo,
+    id::{AccountNo, EventNo},
     invoice::InvoiceStatus,
     mode::Mode,
 };
@@ -24,8 +24,11 @@ use super::{
     records,
 };
 use crate::{
-    api::{BookCounts, ChargeCounts, EndpointCounts, InvoiceCounts, LateList, LatePayment, TransferList},
-    sandbox::observe::BookOf,
+    api::{
+        BookCounts, ChargeCounts, EndpointCounts, InvoiceCounts, LateList, LatePayment, TransferList,
+        TransferRecord,
+    },
+    sandbox::{Sandbox, observe::BookOf},
 };
 
 /// So many of the newest late payments are looked at to find those that wait for the owner.
@@ -34,8 +37,7 @@ const LATE_LOOKED_AT_MAX: usize = 1_000;
 /// The book that the path names.
 pub(super) fn named(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
     let [account, mode, ..] = call.parameters() else { unreachable!("the route names a book") };
-    let account = call.service().find_account(account).ok_or(ApiError::NotFound)?;
-    Ok((account, Mode::parse(mode).ok_or(ApiError::NotFound)?))
+    call.sandbox.find_book(account, Mode::parse(mode).ok_or(ApiError::NotFound)?)
 }
 
 /// The path of the API that follows the book: `/v1/charges`.
@@ -74,59 +76,88 @@ pub(super) fn act(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     }
 }
 
-/// Returns the number of objects of each kind.
 pub(super) fn counts(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let place = named(call)?;
-    let owner = call.service().account(place.0);
-    let book = call.book(place);
-    let count = |list: &List| {
-        let listing = book.listing(list);
-        listing.newest().map_or(0, |newest| listing.rank(newest)) as u64
-    };
-    let charges = |status| count(&List::Charges { status, link: None });
-    let invoices = |status| count(&List::Invoices { status });
-    let endpoints =
-        |status| book.endpoints().iter().filter(|endpoint| endpoint.status == status).count() as u64;
-    answer(BookCounts {
-        account: owner.id.to_string(),
-        mode: place.1,
-        members: owner.settings.members.clone(),
-        charges: ChargeCounts {
-            all: charges(None),
-            pending: charges(Some(ChargeStatus::Pending)),
-            underpaid: charges(Some(ChargeStatus::Underpaid)),
-            paid: charges(Some(ChargeStatus::Paid)),
-            expired: charges(Some(ChargeStatus::Expired)),
-            canceled: charges(Some(ChargeStatus::Canceled)),
-        },
-        invoices: InvoiceCounts {
-            all: invoices(None),
-            open: invoices(Some(InvoiceStatus::Open)),
-            paid: invoices(Some(InvoiceStatus::Paid)),
-            void: invoices(Some(InvoiceStatus::Void)),
-        },
-        links: count(&List::Links),
-        events: book.events().count() as u64,
-        late: waiting(book).len() as u64,
-        endpoints: EndpointCounts {
-            enabled: endpoints(EndpointStatus::Enabled),
-            disabled: endpoints(EndpointStatus::Disabled),
-        },
-    })
+    answer(call.sandbox.counts(named(call)?))
 }
 
-/// Late payments that wait for the owner, newest first.
 pub(super) fn late(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let book = call.book(named(call)?);
-    let late = waiting(book).into_iter().map(|(charge, transfer)| LatePayment {
-        charge: charge.code,
-        status: charge.status().as_str().into(),
-        asset: charge.terms.asset,
-        asset_amount: charge.terms.asset_amount.to_string(),
-        received_amount: charge.received().to_string(),
-        transfer: records::transfer(call.service(), book, charge, transfer),
-    });
-    answer(LateList { late: late.collect() })
+    answer(LateList { late: call.sandbox.late(named(call)?) })
+}
+
+impl Sandbox {
+    /// Finds the book of an account by its id.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::NotFound`] if there is no such account.
+    pub fn find_book(&self, account: &str, mode: Mode) -> Result<(AccountNo, Mode), ApiError> {
+        Ok((self.service().find_account(account).ok_or(ApiError::NotFound)?, mode))
+    }
+
+    /// Returns the book of an account and a mode.
+    pub fn book(&self, (account, mode): (AccountNo, Mode)) -> &Book {
+        self.service().account(account).book(mode)
+    }
+
+    /// Returns the number of objects of each kind.
+    pub fn counts(&self, place: (AccountNo, Mode)) -> BookCounts {
+        let owner = self.service().account(place.0);
+        let book = self.book(place);
+        let count = |list: &List| {
+            let listing = book.listing(list);
+            listing.newest().map_or(0, |newest| listing.rank(newest)) as u64
+        };
+        let charges = |status| count(&List::Charges { status, link: None });
+        let invoices = |status| count(&List::Invoices { status });
+        let endpoints =
+            |status| book.endpoints().iter().filter(|endpoint| endpoint.status == status).count() as u64;
+        BookCounts {
+            account: owner.id.to_string(),
+            mode: place.1,
+            members: owner.settings.members.clone(),
+            charges: ChargeCounts {
+                all: charges(None),
+                pending: charges(Some(ChargeStatus::Pending)),
+                underpaid: charges(Some(ChargeStatus::Underpaid)),
+                paid: charges(Some(ChargeStatus::Paid)),
+                expired: charges(Some(ChargeStatus::Expired)),
+                canceled: charges(Some(ChargeStatus::Canceled)),
+            },
+            invoices: InvoiceCounts {
+                all: invoices(None),
+                open: invoices(Some(InvoiceStatus::Open)),
+                paid: invoices(Some(InvoiceStatus::Paid)),
+                void: invoices(Some(InvoiceStatus::Void)),
+            },
+            links: count(&List::Links),
+            events: book.events().count() as u64,
+            late: waiting(book).len() as u64,
+            endpoints: EndpointCounts {
+                enabled: endpoints(EndpointStatus::Enabled),
+                disabled: endpoints(EndpointStatus::Disabled),
+            },
+        }
+    }
+
+    /// Returns the late payments that wait for the owner, newest first.
+    pub fn late(&self, place: (AccountNo, Mode)) -> Vec<LatePayment> {
+        let book = self.book(place);
+        let late = waiting(book).into_iter().map(|(charge, transfer)| LatePayment {
+            charge: charge.code,
+            status: charge.status().as_str().into(),
+            asset: charge.terms.asset,
+            asset_amount: charge.terms.asset_amount.to_string(),
+            received_amount: charge.received().to_string(),
+            transfer: records::transfer(self.service(), book, charge, transfer),
+        });
+        late.collect()
+    }
+
+    /// Returns the transfers to a charge of a book, in order of sighting.
+    pub fn transfers(&self, place: (AccountNo, Mode), charge: &Charge) -> Vec<TransferRecord> {
+        let (service, book) = (self.service(), self.book(place));
+        charge.transfers().iter().map(|it| records::transfer(service, book, charge, it)).collect()
+    }
 }
 
 /// Returns the late payments that wait for the owner, newest announcement last.
@@ -155,10 +186,9 @@ fn waiting(book: &Book) -> Vec<(&Charge, &Transfer)> {
 
 /// The transfers to a charge, with what only its owner needs to know of them.
 pub(super) fn transfers(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let book = call.book(named(call)?);
+    let place = named(call)?;
+    let book = call.book(place);
     let charge = book.charge(book.find_charge(code(call.parameters()[2])?)?);
-    let service = call.service();
-    let transfers =
-        charge.transfers().iter().map(|transfer| records::transfer(service, book, charge, transfer));
-    answer(TransferList { transfers: transfers.collect(), reorganised: charge.is_reorganised() })
+    let transfers = call.sandbox.transfers(place, charge);
+    answer(TransferList { transfers, reorganised: charge.is_reorganised() })
 }

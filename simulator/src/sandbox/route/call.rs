@@ -1,4 +1,4 @@
-//! A call that is being answered: who asks for what, and what of the world is within reach.
+//! The context of a call under `/sandbox`: the caller, the request, and the reachable part of the world.
 
 use reference_core::{
     asset::Asset,
@@ -83,8 +83,8 @@ impl<'c> SandboxCall<'c> {
         self.sandbox.service()
     }
 
-    pub(super) fn book(&self, (account, mode): BookOf) -> &Book {
-        self.service().account(account).book(mode)
+    pub(super) fn book(&self, place: BookOf) -> &Book {
+        self.sandbox.book(place)
     }
 
     pub(super) fn act(

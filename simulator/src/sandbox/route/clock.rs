@@ -27,38 +27,46 @@ use crate::{
 };
 
 pub(super) fn overview(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let (world, service) = (call.world(), call.service());
-    let accounts = service.books().filter(|(_, mode, _)| *mode == Mode::Live).map(|(no, _, _)| {
-        let account = service.account(no);
-        AccountRecord {
-            id: account.id.to_string(),
-            kind: account.kind.as_str().into(),
-            members: account.settings.members.clone(),
+    answer(call.sandbox.overview())
+}
+
+impl Sandbox {
+    /// Returns the accounts, chains and rates of the world.
+    pub fn overview(&self) -> Overview {
+        let (world, service) = (&self.world, self.service());
+        let accounts = service.books().filter(|(_, mode, _)| *mode == Mode::Live).map(|(no, _, _)| {
+            let account = service.account(no);
+            AccountRecord {
+                id: account.id.to_string(),
+                kind: account.kind.as_str().into(),
+                members: account.settings.members.clone(),
+            }
+        });
+        let chains = world.chains.values().map(|chain| {
+            let facts = chain.asset().facts();
+            ChainRecord {
+                mode: chain.mode(),
+                asset: chain.asset(),
+                height: chain.height(world.now),
+                required_confirmations: chain.asset().required_confirmations(chain.mode()),
+                network: facts.network.into(),
+                decimals: facts.decimals,
+                wallet: if takes_list(facts.form) { "addresses" } else { "key" }.into(),
+                next_block_at: chain.block_after(world.now, 1),
+            }
+        });
+        let rates = service.exchange().iter();
+        let rates =
+            rates.map(|(asset, currency, rate)| RateRecord { asset, currency, rate: rate.to_string() });
+        Overview {
+            seed: world.setup.seed.0,
+            accounts: accounts.collect(),
+            chains: chains.collect(),
+            rates: rates.collect(),
+            happenings: self.log().count(),
+            next_due: world.next_due(),
         }
-    });
-    let chains = world.chains.values().map(|chain| {
-        let facts = chain.asset().facts();
-        ChainRecord {
-            mode: chain.mode(),
-            asset: chain.asset(),
-            height: chain.height(world.now),
-            required_confirmations: chain.asset().required_confirmations(chain.mode()),
-            network: facts.network.into(),
-            decimals: facts.decimals,
-            wallet: if takes_list(facts.form) { "addresses" } else { "key" }.into(),
-            next_block_at: chain.block_after(world.now, 1),
-        }
-    });
-    let rates = service.exchange().iter();
-    let rates = rates.map(|(asset, currency, rate)| RateRecord { asset, currency, rate: rate.to_string() });
-    answer(Overview {
-        seed: world.setup.seed.0,
-        accounts: accounts.collect(),
-        chains: chains.collect(),
-        rates: rates.collect(),
-        happenings: call.sandbox.log().count(),
-        next_due: world.next_due(),
-    })
+    }
 }
 
 pub(super) fn world_events(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {

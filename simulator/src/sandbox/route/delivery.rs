@@ -5,7 +5,7 @@ use reference_core::{
     command::BookCommand,
     error::ApiError,
     event::{Event, Subject},
-    id::{Code, parse_uuid},
+    id::{AccountNo, Code, parse_uuid},
     mode::Mode,
     outbox::{Delivery, DeliveryState},
 };
@@ -18,8 +18,9 @@ use super::{
     nothing, records,
 };
 use crate::{
-    api::{DeliveryAnswer, DeliveryList, MerchantAnswer},
+    api::{DeliveryAnswer, DeliveryList, DeliveryRecord, MerchantAnswer},
     network::ReceiverBehavior,
+    sandbox::Sandbox,
 };
 
 /// So many deliveries are shown at once.
@@ -27,23 +28,26 @@ const SHOWN_MAX: usize = 1_000;
 const ANSWERS_MAX: usize = 1_000;
 
 /// The requested part of the log. Parsed once, because the whole log may be compared with it.
-struct Filter {
-    account: Option<String>,
-    mode: Option<Mode>,
-    status: Option<&'static str>,
+#[derive(Clone, Debug, Default)]
+pub struct DeliveryFilter {
+    /// The state.
+    pub status: Option<&'static str>,
     /// The endpoint; `Some(None)` for a text that is no id, which selects nothing.
-    endpoint: Option<Option<Code>>,
-    event: Option<Option<Uuid>>,
-    charge: Option<Option<Code>>,
-    invoice: Option<Option<Code>>,
+    pub endpoint: Option<Option<Code>>,
+    /// The event.
+    pub event: Option<Option<Uuid>>,
+    /// The charge of the event.
+    pub charge: Option<Option<Code>>,
+    /// The invoice of the event.
+    pub invoice: Option<Option<Code>>,
     /// A delivery of one book: what is older is asked of that book only.
-    before: Option<Uuid>,
+    pub before: Option<Uuid>,
 }
 
-impl Filter {
-    fn takes_book(&self, account: &str, book: &Book) -> bool {
-        self.account.as_ref().is_none_or(|wanted| wanted == account)
-            && self.mode.is_none_or(|wanted| wanted == book.mode())
+impl DeliveryFilter {
+    /// Newest first.
+    fn newest<'b>(&self, book: &'b Book, limit: usize) -> impl Iterator<Item = &'b Delivery> {
+        self.of_book(book).filter(|delivery| self.takes(book, delivery)).take(limit)
     }
 
     /// Newest first, before the filters that look at each delivery.
@@ -86,9 +90,8 @@ pub(super) fn log(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let id = |f: &mut Fields<'_>, name| f.text(name, TEXT_MAX);
     let code = |f: &mut Fields<'_>, name| id(f, name).map(|id| Code::parse(&id));
     let state = |text: &str| DeliveryState::WORDS.into_iter().find(|word| *word == text);
-    let wanted = Filter {
-        account: f.text("account", TEXT_MAX),
-        mode: read_mode(&mut f),
+    let (account, mode) = (f.text("account", TEXT_MAX), read_mode(&mut f));
+    let wanted = DeliveryFilter {
         status: f.word("status", &DeliveryState::WORDS, state),
         endpoint: code(&mut f, "endpoint"),
         charge: code(&mut f, "charge"),
@@ -102,20 +105,45 @@ pub(super) fn log(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     }
     f.finish()?;
     let mut deliveries = Vec::new();
-    for ((account, _), book) in call.books() {
-        let account = &*call.service().account(account).id;
-        if wanted.takes_book(account, book) {
-            let all = wanted.of_book(book);
-            let newest = all.filter(|delivery| wanted.takes(book, delivery)).take(limit);
-            deliveries.extend(newest.map(|delivery| (account, book, delivery)));
+    for (place, book) in call.books() {
+        let id = &*call.service().account(place.0).id;
+        if account.as_ref().is_none_or(|wanted| wanted == id) && mode.is_none_or(|wanted| wanted == place.1) {
+            let newest = wanted.newest(book, limit);
+            deliveries.extend(newest.map(|delivery| (place, delivery)));
         }
     }
-    deliveries.sort_by_key(|(_, _, delivery)| std::cmp::Reverse(delivery.id));
+    deliveries.sort_by_key(|(_, delivery)| std::cmp::Reverse(delivery.id));
     // Only now: a busy book must not hide what is newer in another.
     deliveries.truncate(limit);
-    let records =
-        deliveries.into_iter().map(|(account, book, delivery)| records::delivery(account, book, delivery));
-    answer(DeliveryList { deliveries: records.collect() })
+    let record = |(place, it): ((AccountNo, Mode), _)| {
+        records::delivery(&call.service().account(place.0).id, call.book(place), it)
+    };
+    answer(DeliveryList { deliveries: deliveries.into_iter().map(record).collect() })
+}
+
+impl Sandbox {
+    /// Returns the newest deliveries of a book that a filter takes, newest first.
+    pub fn deliveries(
+        &self,
+        place: (AccountNo, Mode),
+        filter: &DeliveryFilter,
+        limit: usize,
+    ) -> Vec<DeliveryRecord> {
+        let (id, book) = (&self.service().account(place.0).id, self.book(place));
+        filter.newest(book, limit).map(|it| records::delivery(id, book, it)).collect()
+    }
+
+    /// Returns a delivery of a book with all that went over the wire.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::NotFound`] if the book holds no such delivery.
+    pub fn delivery(&self, place: (AccountNo, Mode), id: Uuid) -> Result<DeliveryRecord, ApiError> {
+        let (service, book) = (self.service(), self.book(place));
+        let no = book.outbox().find(id).ok_or(ApiError::NotFound)?;
+        let account = &service.account(place.0).id;
+        Ok(records::delivery_in_full(account, book, book.outbox().get(no), service.config()))
+    }
 }
 
 /// The delivery that the path names.
@@ -125,14 +153,8 @@ fn named(call: &SandboxCall<'_>) -> Result<Uuid, ApiError> {
 
 pub(super) fn one(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let id = named(call)?;
-    let found = call.books().find_map(|((account, _), book)| {
-        let outbox = book.outbox();
-        Some((&call.service().account(account).id, book, outbox.get(outbox.find(id)?)))
-    });
-    let (account, book, delivery) = found.ok_or(ApiError::NotFound)?;
-    answer(DeliveryAnswer {
-        delivery: records::delivery_in_full(account, book, delivery, call.service().config()),
-    })
+    let place = call.find_book(|book| book.outbox().find(id).is_some())?;
+    answer(DeliveryAnswer { delivery: call.sandbox.delivery(place, id)? })
 }
 
 pub(super) fn resend(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {

@@ -27,6 +27,7 @@ use serde_json::{Map, Value};
 pub(super) use self::advance::AdvanceTarget;
 pub use self::advance::{PendingAdvance, Progress};
 use self::call::SandboxCall;
+pub use self::delivery::DeliveryFilter;
 use super::{Sandbox, observe::BookOf};
 use crate::api::{self, Empty, WorldEvent};
 

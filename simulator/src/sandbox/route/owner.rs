@@ -6,7 +6,8 @@ use reference_core::{
     command::{BookCommand, CommandResult},
     error::ApiError,
     event::EventType,
-    id::EndpointNo,
+    id::{AccountNo, EndpointNo},
+    mail::Mail,
     mode::Mode,
 };
 use reference_wire::fields::{Fields, PROSE_MAX, TEXT_MAX};
@@ -18,15 +19,34 @@ use super::{
 };
 use crate::{
     api::{EndpointAnswer, EndpointList, EndpointRecord, MailList, MailRecord, TestAnswer},
-    sandbox::observe::BookOf,
+    sandbox::{Sandbox, observe::BookOf},
 };
 
 pub(super) fn endpoints(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let service = call.service();
-    let endpoints = call.books().flat_map(|(place, book)| {
-        book.endpoints().iter().map(move |endpoint| records::endpoint(service, place, endpoint))
-    });
+    let endpoints = call.books().flat_map(|(place, _)| call.sandbox.endpoints(place));
     answer(EndpointList { endpoints: endpoints.collect() })
+}
+
+impl Sandbox {
+    /// Returns the webhook endpoints of a book in order of adding, removed ones too.
+    pub fn endpoints(&self, place: (AccountNo, Mode)) -> Vec<EndpointRecord> {
+        let endpoints = self.book(place).endpoints().iter();
+        endpoints.map(|endpoint| records::endpoint(self.service(), place, endpoint)).collect()
+    }
+
+    /// Returns the newest e-mails of a book, oldest first.
+    pub fn mails(&self, (account, mode): (AccountNo, Mode), limit: usize) -> Vec<MailRecord> {
+        let book = self.book((account, mode));
+        let mail = |mail: &Mail| MailRecord {
+            account: self.service().account(account).id.to_string(),
+            mode,
+            to: mail.to.clone(),
+            kind: mail.kind.as_str().into(),
+            invoice: book.invoice(mail.invoice).code,
+            at: mail.at,
+        };
+        book.mails().newest(limit).map(mail).collect()
+    }
 }
 
 fn read_events(f: &mut Fields<'_>) -> Option<BTreeSet<EventType>> {
@@ -173,16 +193,7 @@ pub(super) fn mails(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
             && asked_mode.is_none_or(|asked| asked == mode)
     };
     let books = call.books().filter(|((account, mode), _)| wanted(&service.account(*account).id, *mode));
-    let mails = books.flat_map(|((account, mode), book)| {
-        book.mails().newest(limit).map(move |mail| MailRecord {
-            account: service.account(account).id.to_string(),
-            mode,
-            to: mail.to.clone(),
-            kind: mail.kind.as_str().into(),
-            invoice: book.invoice(mail.invoice).code,
-            at: mail.at,
-        })
-    });
+    let mails = books.flat_map(|(place, _)| call.sandbox.mails(place, limit));
     let mut mails: Vec<MailRecord> = mails.collect();
     mails.sort_by_key(|mail| std::cmp::Reverse(mail.at));
     mails.truncate(limit);

@@ -1,12 +1,12 @@
 //! The content of the hosted pages, one call per page. The words for states are chosen here, because choosing them
-//! takes the rules of the service; a page only draws them.
+//! takes the rules of the service; a page only draws them. The view of an object in it is the reader's choice.
 
 use reference_core::{
     asset::{Asset, Currency},
     book::Book,
     charge::{Charge, ChargeStatus, Standing},
     error::ApiError,
-    id::ChargeNo,
+    id::{ChargeNo, Code, InvoiceNo, LinkNo},
     invoice::{Invoice, InvoiceStatus},
     link::{Link, Pricing},
     money::{Coin, Fiat},
@@ -21,78 +21,203 @@ use crate::{
         ChargePage, CoinOffer, InvoiceOfCharge, InvoicePage, LinkClosed, LinkOfCharge, LinkPage, PageAccount,
         PaymentPart, PaymentStage,
     },
-    sandbox::observe::BookOf,
+    sandbox::{Sandbox, observe::BookOf},
 };
 
 /// An object as a reader of the API sees it.
-fn object(call: &SandboxCall<'_>, place: BookOf, path: &str) -> Result<Value, ApiError> {
-    let body =
-        reference_wire::look(call.service(), call.world().now, place, (path, None), call.request.base)?;
-    let mut answer: Value = serde_json::from_slice(&body).expect("answers of the API are JSON");
-    Ok(answer["data"].take())
-}
-
-/// Returns the account of the page, as far as customers may know.
-fn page_account(call: &SandboxCall<'_>, place: BookOf) -> PageAccount {
-    let owner = call.service().account(place.0);
-    let settings = &owner.settings;
-    PageAccount {
-        id: owner.id.to_string(),
-        display_name: settings.display_name.clone(),
-        brand_color: settings.brand_color.clone(),
-        website_url: settings.website_url.clone(),
-        support_email: settings.support_email.clone(),
-    }
+fn object(call: &SandboxCall<'_>, place: BookOf, path: &str) -> Value {
+    let body = reference_wire::look(call.service(), call.world().now, place, (path, None), call.request.base);
+    let mut answer: Value = serde_json::from_slice(&body.expect("the object was found just now"))
+        .expect("answers of the API are JSON");
+    answer["data"].take()
 }
 
 /// `GET /sandbox/pages/c/{id}`: a charge.
 pub(super) fn charge(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let code = call.id()?;
-    let place = call.find_book(|book| book.find_charge(code).is_ok())?;
-    let no = call.book(place).find_charge(code)?;
-    let payment = payment(call, place, no)?;
-    answer(ChargePage { account: page_account(call, place), mode: place.1, payment })
+    let charge = |place, _| object(call, place, &format!("/v1/charges/{code}"));
+    answer(call.sandbox.charge_page(code, charge)?)
 }
 
-fn payment(call: &SandboxCall<'_>, place: BookOf, no: ChargeNo) -> Result<PaymentPart<Value>, ApiError> {
-    let (book, now) = (call.book(place), call.world().now);
-    let charge = book.charge(no);
-    let asset = charge.terms.asset;
-    let required = asset.required_confirmations(book.mode());
-    let coming = coming(charge, required);
-    let total = charge.counted().plus(coming);
-    Ok(PaymentPart {
-        charge: object(call, place, &format!("/v1/charges/{}", charge.code))?,
-        stage: stage(charge, required),
-        reorganised: charge.is_reorganised(),
-        covered: total.covers(charge.terms.asset_amount, charge.bounds.tolerance),
-        missing: charge.remaining().less(coming).to_string(),
-        coin: records::coin(asset, book.mode()),
-        transfers: charge
-            .transfers()
-            .iter()
-            .map(|it| records::transfer(call.service(), book, charge, it))
-            .collect(),
-        invoice: charge.terms.invoice.map(|no| {
-            let invoice = book.invoice(no);
-            InvoiceOfCharge {
-                code: invoice.code,
-                number: invoice.number.to_string(),
-                status: invoice.status().as_str().into(),
-            }
-        }),
-        link: charge.terms.link.map(|no| {
-            let link = book.link(no);
-            LinkOfCharge {
-                code: link.code,
-                title: link.terms.title.clone(),
-                success_url: link.terms.success_url.clone(),
-                cancel_url: link.terms.cancel_url.clone(),
-                success_message: link.terms.success_message.clone(),
-                accepting_payments: link.accepts_payments(now),
-            }
-        }),
-    })
+/// `GET /sandbox/pages/i/{id}`: an invoice.
+pub(super) fn invoice(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let code = call.id()?;
+    let invoice = |place, _| object(call, place, &format!("/v1/invoices/{code}"));
+    let charge =
+        |place: BookOf, no| object(call, place, &format!("/v1/charges/{}", call.book(place).charge(no).code));
+    answer(call.sandbox.invoice_page(code, invoice, charge)?)
+}
+
+/// `GET /sandbox/pages/pay/{id}`: a payment link.
+pub(super) fn link(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let code = call.id()?;
+    let link = |place, _| object(call, place, &format!("/v1/payment-links/{code}"));
+    answer(call.sandbox.link_page(code, link)?)
+}
+
+impl Sandbox {
+    /// Returns the content of the page of a charge. `view` makes the charge in it.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::NotFound`] if no book holds the charge.
+    pub fn charge_page<C>(
+        &self,
+        code: Code,
+        view: impl FnOnce(BookOf, ChargeNo) -> C,
+    ) -> Result<ChargePage<C>, ApiError> {
+        let (place, no) = self.find_object(|book| book.find_charge(code))?;
+        let payment = self.payment(place, no, view);
+        Ok(ChargePage { account: self.page_account(place), mode: place.1, payment })
+    }
+
+    /// Returns the content of the page of an invoice. `view` and `charge` make the objects in it.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::NotFound`] if no book holds the invoice.
+    pub fn invoice_page<I, C>(
+        &self,
+        code: Code,
+        view: impl FnOnce(BookOf, InvoiceNo) -> I,
+        charge: impl FnOnce(BookOf, ChargeNo) -> C,
+    ) -> Result<InvoicePage<I, C>, ApiError> {
+        let (place, no) = self.find_object(|book| book.find_invoice(code))?;
+        let book = self.book(place);
+        let invoice = book.invoice(no);
+        let terms = &invoice.terms;
+        let may_choose = may_choose(book, invoice);
+        Ok(InvoicePage {
+            account: self.page_account(place),
+            mode: place.1,
+            invoice: view(place, no),
+            payment: telling_charge(book, invoice).map(|no| self.payment(place, no, charge)),
+            may_choose,
+            coins: match may_choose {
+                true => self.coins(place, (Some(terms.amount), terms.currency), |_| true),
+                false => Vec::new(),
+            },
+        })
+    }
+
+    /// Returns the content of the page of a payment link. `view` makes the link in it.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::NotFound`] if no book holds the link.
+    pub fn link_page<L>(
+        &self,
+        code: Code,
+        view: impl FnOnce(BookOf, LinkNo) -> L,
+    ) -> Result<LinkPage<L>, ApiError> {
+        let (place, no) = self.find_object(|book| book.find_link(code))?;
+        let link = self.book(place).link(no);
+        let terms = &link.terms;
+        let price = match &terms.pricing {
+            Pricing::Fixed(price) => Some(*price),
+            Pricing::Open { .. } => None,
+        };
+        let takes = |asset| terms.accepted_assets.as_ref().is_none_or(|taken| taken.contains(&asset));
+        Ok(LinkPage {
+            account: self.page_account(place),
+            mode: place.1,
+            link: view(place, no),
+            closed: closed(link, self.now()),
+            coins: self.coins(place, (price, terms.currency), takes),
+        })
+    }
+
+    /// Finds an object in any book.
+    fn find_object<No>(
+        &self,
+        find: impl Fn(&Book) -> Result<No, ApiError>,
+    ) -> Result<(BookOf, No), ApiError> {
+        let mut books = self.service().books();
+        books
+            .find_map(|(account, mode, book)| Some(((account, mode), find(book).ok()?)))
+            .ok_or(ApiError::NotFound)
+    }
+
+    /// Returns the account of the page, as far as customers may know.
+    fn page_account(&self, place: BookOf) -> PageAccount {
+        let owner = self.service().account(place.0);
+        let settings = &owner.settings;
+        PageAccount {
+            id: owner.id.to_string(),
+            display_name: settings.display_name.clone(),
+            brand_color: settings.brand_color.clone(),
+            website_url: settings.website_url.clone(),
+            support_email: settings.support_email.clone(),
+        }
+    }
+
+    fn payment<C>(
+        &self,
+        place: BookOf,
+        no: ChargeNo,
+        view: impl FnOnce(BookOf, ChargeNo) -> C,
+    ) -> PaymentPart<C> {
+        let (book, now) = (self.book(place), self.now());
+        let charge = book.charge(no);
+        let asset = charge.terms.asset;
+        let required = asset.required_confirmations(book.mode());
+        let coming = coming(charge, required);
+        let total = charge.counted().plus(coming);
+        PaymentPart {
+            charge: view(place, no),
+            stage: stage(charge, required),
+            reorganised: charge.is_reorganised(),
+            covered: total.covers(charge.terms.asset_amount, charge.bounds.tolerance),
+            missing: charge.remaining().less(coming).to_string(),
+            coin: records::coin(asset, book.mode()),
+            transfers: charge
+                .transfers()
+                .iter()
+                .map(|it| records::transfer(self.service(), book, charge, it))
+                .collect(),
+            invoice: charge.terms.invoice.map(|no| {
+                let invoice = book.invoice(no);
+                InvoiceOfCharge {
+                    code: invoice.code,
+                    number: invoice.number.to_string(),
+                    status: invoice.status().as_str().into(),
+                }
+            }),
+            link: charge.terms.link.map(|no| {
+                let link = book.link(no);
+                LinkOfCharge {
+                    code: link.code,
+                    title: link.terms.title.clone(),
+                    success_url: link.terms.success_url.clone(),
+                    cancel_url: link.terms.cancel_url.clone(),
+                    success_message: link.terms.success_message.clone(),
+                    accepting_payments: link.accepts_payments(now),
+                }
+            }),
+        }
+    }
+
+    /// The coins to choose from, each with what a price comes to in it now, if there is a price. A coin without
+    /// a rate can't be chosen now, and is not among them. Nor is one in which the price is too large.
+    fn coins(
+        &self,
+        place: BookOf,
+        (price, currency): (Option<Fiat>, Currency),
+        takes: impl Fn(Asset) -> bool,
+    ) -> Vec<CoinOffer> {
+        let exchange = self.service().exchange();
+        let accepted = self.book(place).payouts();
+        let all = Asset::ALL.into_iter().filter(|&asset| accepted.accepts(asset) && takes(asset));
+        all.filter_map(|asset| {
+            let rate = exchange.rate(asset, currency)?;
+            let amount = match price {
+                Some(price) => Some(rate.quote(price, asset)?.to_string()),
+                None => None,
+            };
+            Some(CoinOffer { coin: records::coin(asset, place.1), amount })
+        })
+        .collect()
+    }
 }
 
 /// Money that is on its way and will count.
@@ -123,49 +248,6 @@ fn stage(charge: &Charge, required: u32) -> PaymentStage {
     }
 }
 
-/// The coins to choose from, each with what a price comes to in it now, if there is a price. A coin without
-/// a rate can't be chosen now, and is not among them. Nor is one in which the price is too large.
-fn coins(
-    call: &SandboxCall<'_>,
-    place: BookOf,
-    (price, currency): (Option<Fiat>, Currency),
-    takes: impl Fn(Asset) -> bool,
-) -> Vec<CoinOffer> {
-    let exchange = call.service().exchange();
-    let accepted = call.book(place).payouts();
-    let all = Asset::ALL.into_iter().filter(|&asset| accepted.accepts(asset) && takes(asset));
-    all.filter_map(|asset| {
-        let rate = exchange.rate(asset, currency)?;
-        let amount = match price {
-            Some(price) => Some(rate.quote(price, asset)?.to_string()),
-            None => None,
-        };
-        Some(CoinOffer { coin: records::coin(asset, place.1), amount })
-    })
-    .collect()
-}
-
-/// `GET /sandbox/pages/i/{id}`: an invoice.
-pub(super) fn invoice(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let code = call.id()?;
-    let place = call.find_book(|book| book.find_invoice(code).is_ok())?;
-    let book = call.book(place);
-    let invoice = book.invoice(book.find_invoice(code)?);
-    let terms = &invoice.terms;
-    let may_choose = may_choose(book, invoice);
-    answer(InvoicePage {
-        account: page_account(call, place),
-        mode: place.1,
-        invoice: object(call, place, &format!("/v1/invoices/{code}"))?,
-        payment: telling_charge(book, invoice).map(|no| payment(call, place, no)).transpose()?,
-        may_choose,
-        coins: match may_choose {
-            true => coins(call, place, (Some(terms.amount), terms.currency), |_| true),
-            false => Vec::new(),
-        },
-    })
-}
-
 /// The charge that says most about an invoice: the one that was paid, or else the newest.
 fn telling_charge(book: &Book, invoice: &Invoice) -> Option<ChargeNo> {
     let paid = |no: &&ChargeNo| book.charge(**no).status() == ChargeStatus::Paid;
@@ -180,27 +262,6 @@ fn may_choose(book: &Book, invoice: &Invoice) -> bool {
             ChargeStatus::Pending => charge.is_untouched(),
             status => !status.is_open(),
         })
-}
-
-/// `GET /sandbox/pages/pay/{id}`: a payment link.
-pub(super) fn link(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let code = call.id()?;
-    let place = call.find_book(|book| book.find_link(code).is_ok())?;
-    let book = call.book(place);
-    let link = book.link(book.find_link(code)?);
-    let terms = &link.terms;
-    let price = match &terms.pricing {
-        Pricing::Fixed(price) => Some(*price),
-        Pricing::Open { .. } => None,
-    };
-    let takes = |asset| terms.accepted_assets.as_ref().is_none_or(|taken| taken.contains(&asset));
-    answer(LinkPage {
-        account: page_account(call, place),
-        mode: place.1,
-        link: object(call, place, &format!("/v1/payment-links/{code}"))?,
-        closed: closed(link, call.world().now),
-        coins: coins(call, place, (price, terms.currency), takes),
-    })
 }
 
 /// Returns the reason why a link takes no payments; `None` if it does.

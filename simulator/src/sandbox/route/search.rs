@@ -7,13 +7,17 @@ use reference_core::{
     call::List,
     charge::{Charge, MetaValue},
     error::ApiError,
-    id::{ChargeNo, InvoiceNo, LinkNo, parse_uuid},
+    id::{AccountNo, ChargeNo, InvoiceNo, LinkNo, parse_uuid},
     invoice::Invoice,
+    mode::Mode,
 };
 use reference_wire::fields::Fields;
 
 use super::{Outcome, answer, book::named, call::SandboxCall};
-use crate::api::{SearchAnswer, SearchHit, Word};
+use crate::{
+    api::{SearchAnswer, SearchHit, Word},
+    sandbox::Sandbox,
+};
 
 /// So many of the newest objects of each list are looked at.
 const LOOKED_AT_MAX: usize = 50_000;
@@ -27,35 +31,41 @@ type Named = (String, String);
 
 pub(super) fn search(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let place = named(call)?;
-    let wanted = f.text("q", WANTED_MAX).unwrap_or_default().trim().to_lowercase();
+    let wanted = f.text("q", WANTED_MAX).unwrap_or_default().trim().to_owned();
     f.finish()?;
     if wanted.is_empty() || wanted.len() > WANTED_MAX {
         return Err(ApiError::field("q", format!("The q field must have 1 to {WANTED_MAX} bytes.")));
     }
-    let book = call.book(place);
-    let mut found = by_id(book, &wanted);
-    let mut add = |kind, id: String, fields: Vec<Named>, status: Word| {
-        let holds = |(_, value): &Named| value.to_lowercase().contains(&wanted);
-        let hit = fields.into_iter().find(holds);
-        found.extend(hit.map(|(field, value)| SearchHit { kind, id, field, value, status }));
-        found.len() < FOUND_MAX
-    };
-    let charges = newest(book, &List::Charges { status: None, link: None });
-    let invoices = newest(book, &List::Invoices { status: None });
-    let links = newest(book, &List::Links);
-    let _ = charges
-        .into_iter()
-        .map(|no| book.charge(ChargeNo(no)))
-        .all(|it| add("charge".into(), it.code.to_string(), of_charge(it), it.status().as_str().into()))
-        && invoices.into_iter().map(|no| book.invoice(InvoiceNo(no))).all(|it| {
-            add("invoice".into(), it.code.to_string(), of_invoice(it), it.status().as_str().into())
-        })
-        && links.into_iter().map(|no| book.link(LinkNo(no))).all(|it| {
-            let status = if it.archived { "archived" } else { "active" };
-            let fields = vec![own("code", it.code), own("title", &it.terms.title)];
-            add("payment_link".into(), it.code.to_string(), fields, status.into())
-        });
-    answer(SearchAnswer { found })
+    answer(SearchAnswer { found: call.sandbox.search(place, &wanted) })
+}
+
+impl Sandbox {
+    /// Returns the objects of a book that hold a text, newest first by kind. Case is ignored.
+    pub fn search(&self, place: (AccountNo, Mode), wanted: &str) -> Vec<SearchHit> {
+        let wanted = wanted.to_lowercase();
+        let book = self.book(place);
+        let mut found = by_id(book, &wanted);
+        let mut add = |kind, id: String, fields: Vec<Named>, status: Word| {
+            let holds = |(_, value): &Named| value.to_lowercase().contains(&wanted);
+            let hit = fields.into_iter().find(holds);
+            found.extend(hit.map(|(field, value)| SearchHit { kind, id, field, value, status }));
+            found.len() < FOUND_MAX
+        };
+        let charges = newest(book, &List::Charges { status: None, link: None });
+        let invoices = newest(book, &List::Invoices { status: None });
+        let links = newest(book, &List::Links);
+        let _ =
+            charges.into_iter().map(|no| book.charge(ChargeNo(no))).all(|it| {
+                add("charge".into(), it.code.to_string(), of_charge(it), it.status().as_str().into())
+            }) && invoices.into_iter().map(|no| book.invoice(InvoiceNo(no))).all(|it| {
+                add("invoice".into(), it.code.to_string(), of_invoice(it), it.status().as_str().into())
+            }) && links.into_iter().map(|no| book.link(LinkNo(no))).all(|it| {
+                let status = if it.archived { "archived" } else { "active" };
+                let fields = vec![own("code", it.code), own("title", &it.terms.title)];
+                add("payment_link".into(), it.code.to_string(), fields, status.into())
+            });
+        found
+    }
 }
 
 /// The newest members of a list, newest first.

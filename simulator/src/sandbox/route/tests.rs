@@ -1,4 +1,4 @@
-//! The table of routes, and what holds for all calls.
+//! Tests of the table of routes, and of common properties of calls.
 
 use reference_core::{
     asset::{Asset, Currency},

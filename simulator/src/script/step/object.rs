@@ -1,4 +1,4 @@
-//! Charges, payment links and invoices: what the API and the hosted pages are asked for.
+//! The steps for charges, payment links and invoices.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Requests of any kind, moments to wait for, and what must hold.
+//! The steps for arbitrary requests, waiting and expectations.
 
 use std::{collections::BTreeMap, fmt};
 

@@ -1,4 +1,4 @@
-//! Which operations may come next: likely ones often, and amounts, depths and moments at their bounds.
+//! Draws the next operation: likely ones often, with amounts, depths and times at their bounds.
 
 use proptest::{option, prelude::*, sample::select, strategy::Union};
 use proptest_state_machine::ReferenceStateMachine;

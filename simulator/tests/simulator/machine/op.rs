@@ -1,4 +1,4 @@
-//! What can happen: one operation of one person, what watchers say at one moment, or time.
+//! The operations of the state-machine test: one act of one person, sightings of one moment, or time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

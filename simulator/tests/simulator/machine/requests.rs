@@ -1,4 +1,4 @@
-//! Where people's operations enter the service: requests, the dashboard, the hosted pages.
+//! Sends the operations of people to the service: requests, the dashboard, the hosted pages.
 
 use std::collections::BTreeSet;
 

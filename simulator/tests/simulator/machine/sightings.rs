@@ -1,4 +1,4 @@
-//! What watchers may say next: amounts and depths at their bounds, one transfer or a whole block.
+//! Draws the next sightings: amounts and depths at their bounds, one transfer or a whole block.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use reference_core::sighting::Depth;

@@ -1,5 +1,5 @@
-//! How everything must be, as proptest carries it from operation to operation: the simulator's model, and what is known
-//! beside it of time, names, pages and repeated requests.
+//! The expected state that proptest carries from operation to operation: the simulator's model, with time, names, pages
+//! and repeated requests.
 
 use std::{collections::BTreeMap, fmt};
 

@@ -1,4 +1,4 @@
-//! Clients get other answers than those of the service, or ask something else than they meant.
+//! Planted faults in requests and responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 

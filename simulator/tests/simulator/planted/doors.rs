@@ -1,4 +1,4 @@
-//! What only the state-machine test looks for: repeated requests of every kind, sleep, and panics.
+//! Planted faults that only the state-machine test detects: repeated requests of every kind, restarts, and panics.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ impl Tamper for KeyUnheard {
     }
 }
 
-/// Whoever uses a key again gets the first answer, whatever was asked.
+/// A repeated idempotency key gets the first response, whatever the request was.
 #[derive(Default)]
 struct KeyIsAll {
     answers: BTreeMap<(String, Vec<u8>), Response>,
@@ -52,7 +52,7 @@ impl Tamper for Sleeper {
     }
 }
 
-/// Nobody looks when a hold has lasted for a day, or when a lock ends while something is under way.
+/// The end of a hold of one day, and the end of a lock while a payment is under way, are not noticed.
 #[derive(Default)]
 struct EndsUnseen {
     ends: BTreeMap<String, Timestamp>,

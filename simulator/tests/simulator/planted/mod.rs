@@ -16,13 +16,13 @@ use simulator::{demo::DemoFault, law::Law, sweep::Runner, tamper::Tamper};
 
 /// A service that is wrong in one way.
 pub(crate) struct Bug {
-    /// What is wrong.
+    /// The description of the fault.
     pub(crate) name: &'static str,
     /// The laws that a sweep may see broken first; none if it need not see it.
     laws: &'static [Law],
     /// Makes it.
     pub(crate) make: fn() -> Box<dyn Tamper>,
-    /// Why the state-machine test cannot see it, if it cannot.
+    /// The reason why the state-machine test cannot detect it, if there is one.
     pub(crate) unseen_by_machine: Option<&'static str>,
 }
 
@@ -49,13 +49,13 @@ pub(crate) fn bugs() -> impl Iterator<Item = &'static Bug> {
 
 /// The search begins in so many places.
 const STARTS: [u64; 3] = [0, 1_000, 2_000];
-/// How many worlds it took, and which law was broken first; nothing if it was missed.
+/// The number of worlds until the first breach, and its law; `None` if the fault was missed.
 type Found = Option<(u64, Law)>;
 
 /// A bug that so many worlds do not show is missed.
 const WORLDS_MAX: u64 = 600;
 
-/// How many worlds it takes from a start, and which law is broken first. `right` shares its wallets.
+/// Returns the number of worlds from a start to the first breach, and its law. `right` shares its wallets.
 fn find(right: &Runner<'_>, bug: &Bug, start: u64) -> Found {
     let runner = Runner { wrong: Some(&bug.make), ..right.clone() };
     (0..WORLDS_MAX).find_map(|n| {
@@ -64,7 +64,7 @@ fn find(right: &Runner<'_>, bug: &Bug, start: u64) -> Found {
     })
 }
 
-/// What each bug took from each start, on two threads.
+/// Returns the number of worlds for each fault from each start, on two threads.
 fn find_all(bugs: &[&Bug]) -> Vec<Vec<Found>> {
     let half = |part: usize| -> Vec<(usize, Vec<Found>)> {
         let right = Runner::default();

@@ -1,4 +1,4 @@
-//! The service hears something else of the chains than what the watchers say.
+//! Planted faults in the sightings that reach the service.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ fn place(notice: &Sighting) -> Place {
     (notice.txid.clone(), notice.output)
 }
 
-/// What merchants were told of their charges: coin, mode, end of the lock, by address.
+/// The charges that merchants know: coin, mode, end of the lock, by address.
 #[derive(Default)]
 struct Charges {
     known: BTreeMap<String, (Asset, Mode, Timestamp)>,
@@ -89,7 +89,7 @@ impl Tamper for LateMoneyLost {
     }
 }
 
-/// What is seen in the last microsecond of the lock is heard as if the lock were over.
+/// A sighting in the last microsecond of the lock is treated as late.
 #[derive(Default)]
 struct LastMomentIsLate {
     charges: Charges,
@@ -160,7 +160,7 @@ impl Tamper for BumpComesLater {
     }
 }
 
-/// What is first seen while a charge is held open takes the time of what holds it.
+/// A transfer first seen while a charge is held open takes the time of the transfer that holds it.
 #[derive(Default)]
 struct HoldTakesMore {
     charges: Charges,
@@ -190,7 +190,7 @@ impl Tamper for HoldTakesMore {
     }
 }
 
-/// What a charge was paid with stays counted, whatever becomes of it.
+/// A transfer stays credited after it has vanished.
 #[derive(Default)]
 struct PaidIsForGood {
     paid: BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! Merchants get something else than what the service sends, or the service hears something else of how it ended.
+//! Planted faults in webhook posts and their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 

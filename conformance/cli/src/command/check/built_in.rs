@@ -13,8 +13,8 @@ use simulator::play::{Call, Stage};
 use tokio::runtime::Runtime;
 use url::Url;
 
-use super::{Screen, choose, occasion, play};
-use crate::{Failure, args::Check, config::Config, remote::RemoteStage, screen::GOOD};
+use super::{ProgressDisplay, choose, event_sources, play};
+use crate::{Failure, args::Check, config::Config, remote::RemoteStage, terminal::GOOD};
 
 /// The scenario that leaves behind what every statement needs.
 const POPULATED: &str = "check/populated";
@@ -39,9 +39,9 @@ impl BuiltInServer {
     pub(super) fn start(
         runtime: &Runtime,
         config: &Config,
-        screen: &Screen,
+        screen: &ProgressDisplay,
     ) -> Result<BuiltInServer, Failure> {
-        let catch = Arc::new(occasion::receiver(runtime)?);
+        let catch = Arc::new(event_sources::receiver(runtime)?);
         let server_config = ServerConfig {
             address: (std::net::Ipv4Addr::LOCALHOST, 0).into(),
             seed: SEED,
@@ -51,7 +51,7 @@ impl BuiltInServer {
             dialect: config.dialect.clone(),
             sender: SenderConfig {
                 reach: Reach::Network,
-                forwards: vec![occasion::way(catch.address())],
+                forwards: vec![event_sources::way(catch.address())],
                 ..SenderConfig::default()
             },
             ..ServerConfig::local()
@@ -95,7 +95,7 @@ impl BuiltInServer {
         })
     }
 
-    /// Its clock, which stands still until it is moved.
+    /// Its clock, which is frozen until it is moved.
     pub(super) fn clock(&self) -> MovedClock {
         MovedClock { stage: self.stage.clone(), moved: Duration::ZERO }
     }
@@ -111,7 +111,7 @@ impl BuiltInServer {
         plan.second_key = Some(Secret::new(self.second_key.clone()));
         plan.other_account_key = Some(Secret::new(self.other_account_key.clone()));
         plan.revoked_key = Some(Secret::new(self.revoked_key.clone()));
-        // It is ours: nobody minds two more charges, and we know where its objects are.
+        // The built-in server may get two more charges, and the paths of its objects are known.
         plan.writes = Some(Create::default());
         plan.paths = Paths {
             charge: Some("/v1/charges/{id}".to_owned()),
@@ -120,7 +120,7 @@ impl BuiltInServer {
         };
         choose(&mut plan, args, config)?;
         if !plan.without.contains(&Part::Webhooks) {
-            plan.webhooks = Some(occasion::webhooks(&self.catch, &self.stage, config)?);
+            plan.webhooks = Some(event_sources::webhooks(&self.catch, &self.stage, config)?);
         }
         Ok(plan)
     }
@@ -150,7 +150,7 @@ impl Waiter for MovedClock {
                     headers: &[],
                     body: Some(&body),
                 };
-                let answer = stage.lock().expect("nobody panics while asking").call(&call);
+                let answer = stage.lock().expect("calls do not panic").call(&call);
                 match answer {
                     Ok(answer) if answer.status == 200 => Ok(()),
                     Ok(answer) => Err(format!("cannot advance the clock: {}", answer.json())),

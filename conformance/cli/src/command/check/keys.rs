@@ -21,11 +21,11 @@ pub(super) const SECOND_KEY: &str = "CHARGEPROOF_SECOND_KEY";
 pub(super) const OTHER_ACCOUNT_KEY: &str = "CHARGEPROOF_OTHER_ACCOUNT_KEY";
 pub(super) const REVOKED_KEY: &str = "CHARGEPROOF_REVOKED_KEY";
 
-/// A shorter one could not be told from other text, and so not be withheld.
+/// The shortest secret that can be distinguished from other text, and so be redacted.
 const SECRET_LETTERS_MIN: usize = 8;
 
 /// The source of a key or a secret.
-struct Slot<'a> {
+struct KeySource<'a> {
     variable: String,
     setting: &'static str,
     file: Option<&'a Path>,
@@ -41,7 +41,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Gathers them. `warn` is told of files that others can read.
+    /// Reads the keys. `warn` receives a message for each file that other users can read.
     pub(super) fn gather(
         config: &Config,
         keys_of: KeysOf,
@@ -51,12 +51,12 @@ impl Keys {
         let mut slot = |variable: &str, setting, file: &Option<PathBuf>| {
             if keys_of == KeysOf::Other {
                 let variable = variable.replacen('_', "_B_", 1);
-                let own = Slot { variable, setting, file: None }.key(warn)?;
+                let own = KeySource { variable, setting, file: None }.key(warn)?;
                 if own.is_some() {
                     return Ok(own);
                 }
             }
-            Slot { variable: variable.to_owned(), setting, file: file.as_deref() }.key(warn)
+            KeySource { variable: variable.to_owned(), setting, file: file.as_deref() }.key(warn)
         };
         let live = slot(LIVE_KEY, "live_key_file", &check.live_key_file)?;
         let test = slot(TEST_KEY, "test_key_file", &check.test_key_file)?;
@@ -85,7 +85,7 @@ pub(super) fn webhook_secrets(
 ) -> Result<[Option<Secret>; 2], Failure> {
     let check = &config.check;
     let mut slot = |variable: &str, setting, file: &Option<PathBuf>| {
-        let secret = Slot { variable: variable.to_owned(), setting, file: file.as_deref() }.key(warn)?;
+        let secret = KeySource { variable: variable.to_owned(), setting, file: file.as_deref() }.key(warn)?;
         match secret {
             Some(secret) if secret.len() < SECRET_LETTERS_MIN => Err(Failure::usage(format!(
                 "`{variable}` has fewer than {SECRET_LETTERS_MIN} characters, or the file that `check.{setting}` names has; \
@@ -101,7 +101,7 @@ pub(super) fn webhook_secrets(
     Ok([live, test])
 }
 
-impl Slot<'_> {
+impl KeySource<'_> {
     /// The environment goes before the file.
     fn key(&self, warn: &mut dyn FnMut(String)) -> Result<Option<Secret>, Failure> {
         match env::var(&self.variable) {
@@ -136,7 +136,7 @@ impl Slot<'_> {
 fn others_may_read(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     const GROUP_AND_OTHERS: u32 = 0o077;
-    std::fs::metadata(path).is_ok_and(|it| it.permissions().mode() & GROUP_AND_OTHERS != 0)
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & GROUP_AND_OTHERS != 0)
 }
 
 #[cfg(not(unix))]
@@ -157,10 +157,13 @@ mod tests {
         fs::write(&path, text).unwrap();
         #[cfg(unix)]
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
-        let slot =
-            Slot { variable: "CHARGEPROOF_NO_SUCH_KEY".into(), setting: "live_key_file", file: Some(&path) };
+        let slot = KeySource {
+            variable: "CHARGEPROOF_NO_SUCH_KEY".into(),
+            setting: "live_key_file",
+            file: Some(&path),
+        };
         let mut warnings = String::new();
-        let found = match slot.key(&mut |it| warnings += &it) {
+        let found = match slot.key(&mut |warning| warnings += &warning) {
             Ok(key) => {
                 format!("{} {warnings}", if key == Some(Secret::new("svc_live_abc")) { "read" } else { "?" })
             }

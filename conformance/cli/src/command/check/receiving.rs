@@ -10,19 +10,19 @@ use conformance::{
 use reference_core::event::EventType;
 use tokio::runtime::Runtime;
 
-use super::{Screen, keys};
+use super::{ProgressDisplay, keys};
 use crate::{
     Failure,
     args::Receiving,
     command::{receiver::recorded, serve::cannot_listen},
     config::Config,
-    screen::{DIM, GOOD},
+    terminal::{DIM, GOOD},
 };
 
 const RECEIVE_FOR: Duration = Duration::from_secs(60);
 /// Time limit of one run of the `--register` command.
 const REGISTER_TIME: Duration = Duration::from_secs(30);
-/// As many deliveries as a receiver keeps.
+/// The number of deliveries that a receiver stores.
 const CAPTURED_MAX: usize = 5_000;
 const LIVE_PATH: &str = "/live";
 const TEST_PATH: &str = "/test";
@@ -54,7 +54,7 @@ pub(super) fn webhooks(
     args: &Receiving,
     config: &Config,
     runtime: &Runtime,
-    screen: &Screen,
+    screen: &ProgressDisplay,
     interrupt: &Interrupt,
 ) -> Result<Option<Webhooks>, Failure> {
     let dialect = config.dialect.clone();
@@ -83,7 +83,7 @@ fn listen(
     address: SocketAddr,
     endpoints: [Endpoint; 2],
     runtime: &Runtime,
-    screen: &Screen,
+    screen: &ProgressDisplay,
     interrupt: &Interrupt,
 ) -> Result<Source, Failure> {
     let catch = runtime
@@ -154,7 +154,7 @@ fn subscribed(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
 #[derive(Debug)]
 struct Registrar {
     command: Hook,
-    /// An address that must be taken: refusals say nothing otherwise.
+    /// An address that must be accepted: otherwise refusals prove nothing.
     own: String,
     /// Ends the command.
     interrupt: Interrupt,
@@ -167,10 +167,10 @@ impl Occasion for Registrar {
             let public = self.register(own, true).await?;
             let taken = public.accepted;
             let mut registrations = vec![public];
-            // Whoever takes nothing is not asked a dozen times.
-            // Nor is a service that takes our plain address asked for another.
+            // A service that accepts no address is not tried with all of them.
+            // Nor is a service that accepts our plain address tried with another.
             let is_plain = own.starts_with("http://");
-            let tried = REFUSED.iter().filter(|it| !is_plain || **it != PLAIN);
+            let tried = REFUSED.iter().filter(|url| !is_plain || **url != PLAIN);
             for address in tried.take(if taken { REFUSED.len() } else { 1 }) {
                 registrations.push(self.register(address, false).await?);
             }

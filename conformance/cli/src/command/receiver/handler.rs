@@ -23,8 +23,8 @@ use crate::{
     command::{short_seed, web_address},
     config::Config,
     files::{self, SETTINGS_MAX},
-    screen::{self, DIM, say, spinner},
     signals,
+    terminal::{self, DIM, say, spinner},
 };
 
 /// A command of the operator that takes longer is stopped.
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Try, config: &Config) -> Result<u8, Failure> {
     let mut bar = TrialProgress(spinner());
     let outcome = runtime.block_on(attempt(&plan, witness, &mut bar));
     bar.0.finish_and_clear();
-    tell(&outcome, args)?;
+    print_result(&outcome, args)?;
     Ok(outcome.exit_code())
 }
 
@@ -122,12 +122,12 @@ fn read_sample(path: &Path) -> Result<Map<String, Value>, Failure> {
     }
 }
 
-fn tell(outcome: &HandlerOutcome, args: &Try) -> Result<(), Failure> {
+fn print_result(outcome: &HandlerOutcome, args: &Try) -> Result<(), Failure> {
     let again = again(outcome, args);
     let format = conformance::handler::Format::from(args.format);
     match args.format {
-        HandlerFormat::Text => screen::print(render(outcome, format, Style::Colour, &again)),
-        _ => screen::print_raw(&render(outcome, format, Style::Plain, &again)),
+        HandlerFormat::Text => terminal::print(render(outcome, format, Style::Colour, &again)),
+        _ => terminal::print_raw(&render(outcome, format, Style::Plain, &again)),
     }
     args.report.iter().try_for_each(|(format, path)| {
         files::write_whole(path, &render(outcome, (*format).into(), Style::Plain, &again))
@@ -211,12 +211,12 @@ fn shell(option: &str, command: &str, order: &Order) -> Result<String, String> {
         .spawn()
         .map_err(|error| format!("{option} can't be run: {error}"))?;
     let stdout = child.stdout.take().expect("it was asked for");
-    // A command is over when its output ends: so nobody has to look again and again.
+    // A command has ended when its output ends, so no polling is needed.
     let (over, ended) = mpsc::channel();
     std::thread::spawn(move || {
         let mut text = String::new();
         let read = stdout.take(OUTPUT_BYTES_MAX).read_to_string(&mut text).map(|_| text);
-        // Who asked may have gone on without it.
+        // The caller may have timed out.
         let _ = over.send(read);
     });
     let Ok(read) = ended.recv_timeout(COMMAND_TIME) else {

@@ -1,27 +1,27 @@
 //! The output for a delivery: text, or one line of JSON.
 
 use conformance::{
-    receiver::{Caught, DeliverySummary, Diagnosis, Given, Note},
+    receiver::{Caught, DeliverySummary, Diagnosis, Note, ReceiverAnswer},
     report::{one_line, tame},
 };
 use serde::Serialize;
 
 use crate::{
     args::Format,
-    screen::{BAD, DIM, GOOD, say},
+    terminal::{BAD, DIM, GOOD, say},
 };
 
 /// Longer words of the sender are cut.
 const WORD_MAX: usize = 60;
 
 /// A delivery that was judged. Holds no secret any more.
-pub(super) struct Shown {
+pub(super) struct JudgedDelivery {
     pub(super) caught: Caught,
     pub(super) summary: DeliverySummary,
     pub(super) diagnosis: Diagnosis,
     pub(super) notes: Vec<Note>,
     pub(super) try_number: Option<u32>,
-    pub(super) given: Option<Given>,
+    pub(super) given: Option<ReceiverAnswer>,
 }
 
 /// The members of one line of JSON.
@@ -31,8 +31,8 @@ struct Delivery<'a> {
     path: &'a str,
     verdict: &'static str,
     secret: Option<&'a str>,
-    reasons: Vec<Word>,
-    notes: Vec<Word>,
+    reasons: Vec<JsonReason>,
+    notes: Vec<JsonReason>,
     #[serde(flatten)]
     summary: &'a DeliverySummary,
     #[serde(rename = "try")]
@@ -43,14 +43,14 @@ struct Delivery<'a> {
 
 /// A reason or a note.
 #[derive(Serialize)]
-struct Word {
+struct JsonReason {
     name: &'static str,
     says: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<&'static str>,
 }
 
-impl Shown {
+impl JudgedDelivery {
     pub(super) fn print(&self, format: Format) {
         match format {
             Format::Json => print_json("delivery", &self.members()),
@@ -81,16 +81,20 @@ impl Shown {
             verdict: self.verdict(),
             secret: self.secret(),
             reasons: reasons
-                .map(|it| Word { name: it.name(), says: it.to_string(), remedy: Some(it.remedy()) })
+                .map(|reason| JsonReason {
+                    name: reason.name(),
+                    says: reason.to_string(),
+                    remedy: Some(reason.remedy()),
+                })
                 .collect(),
             notes: self
                 .notes
                 .iter()
-                .map(|it| Word { name: it.name(), says: it.to_string(), remedy: None })
+                .map(|note| JsonReason { name: note.name(), says: note.to_string(), remedy: None })
                 .collect(),
             summary: &self.summary,
             try_number: self.try_number,
-            answer: self.given.as_ref().map(Given::to_string),
+            answer: self.given.as_ref().map(ReceiverAnswer::to_string),
             bytes: self.caught.body.0.len(),
         }
     }
@@ -104,7 +108,8 @@ impl Shown {
         let stamp = self.caught.stamp();
         let time = stamp.get(11..19).unwrap_or(&stamp);
         let DeliverySummary { event, mode, subject, .. } = &self.summary;
-        let [event, mode, subject] = [event, mode, subject].map(|it| it.as_deref().map_or("-".into(), word));
+        let [event, mode, subject] =
+            [event, mode, subject].map(|field| field.as_deref().map_or("-".into(), word));
         let mut rest = vec![subject];
         rest.extend(self.try_number.map(|number| format!("try {number}")));
         rest.extend(self.given.as_ref().map(|given| format!("-> {given}")));
@@ -133,7 +138,7 @@ pub(super) fn print_turned(why: &str, format: Format) {
     }
 }
 
-/// A line of JSON whose `kind` says what it is.
+/// Prints a line of JSON with a `kind`.
 pub(super) fn print_json(kind: &'static str, members: &impl Serialize) {
     #[derive(Serialize)]
     struct Line<'a, T> {

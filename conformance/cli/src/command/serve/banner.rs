@@ -7,7 +7,7 @@ use tokio::process::Command;
 use super::ServerReady;
 use crate::{
     args::Format,
-    screen::{DIM, GOOD, note, say},
+    terminal::{DIM, GOOD, note, say},
 };
 
 pub(super) fn print(ready: &ServerReady, format: Format) {

@@ -1,6 +1,6 @@
-//! `serve --demo`: three days of a small shop, so that every page has something to show.
+//! `serve --demo`: three days of sample data of a small shop, with content for every page.
 //!
-//! The same calls as `trigger` makes, with time in between. What happens is data.
+//! It makes the same calls as `trigger`, with time in between. The history is a table.
 
 use reference_core::{
     asset::Asset,
@@ -14,7 +14,7 @@ use crate::{
     Failure,
     command::{
         recipe::{Step, Terms},
-        served::ServedWorld,
+        served_world::ServedWorld,
     },
 };
 
@@ -24,10 +24,10 @@ pub(super) const LENGTH: Span = Span::days(3);
 /// A sale: its last event, coin, price and buyer.
 type Sale = (EventType, Asset, &'static str, &'static str, &'static str);
 
-/// A part of the history.
-enum Scene {
+/// A step of the history.
+enum DemoStep {
     Sale(Mode, Sale),
-    /// The shop's handler at shop.sim answers like this from now on.
+    /// Sets the responses of the shop's handler at shop.sim.
     Shop(&'static str),
     Hours(u64),
 }
@@ -38,51 +38,51 @@ const fn sale(
     amount: &'static str,
     what: &'static str,
     email: &'static str,
-) -> Scene {
-    Scene::Sale(Mode::Live, (kind, asset, amount, what, email))
+) -> DemoStep {
+    DemoStep::Sale(Mode::Live, (kind, asset, amount, what, email))
 }
 
-const fn tried(kind: EventType, asset: Asset, amount: &'static str, what: &'static str) -> Scene {
-    Scene::Sale(Mode::Test, (kind, asset, amount, what, "owner@acme.example"))
+const fn tried(kind: EventType, asset: Asset, amount: &'static str, what: &'static str) -> DemoStep {
+    DemoStep::Sale(Mode::Test, (kind, asset, amount, what, "owner@acme.example"))
 }
 
 const ANN: &str = "ann@example.com";
 const BOB: &str = "bob@example.org";
 const EVE: &str = "eve@example.net";
 
-const STORY: &[Scene] = &[
+const STORY: &[DemoStep] = &[
     tried(EventType::ChargePaid, Asset::Btc, "10.00", "A first try"),
     tried(EventType::InvoicePaid, Asset::Eth, "25.00", "A first invoice"),
     tried(EventType::ChargeExpired, Asset::Ltc, "5.00", "Nobody pays"),
-    Scene::Hours(4),
+    DemoStep::Hours(4),
     sale(EventType::ChargePaid, Asset::Btc, "49.90", "Order 1001", ANN),
     sale(EventType::ChargePaid, Asset::Eth, "120.00", "Order 1002", BOB),
-    Scene::Hours(5),
+    DemoStep::Hours(5),
     sale(EventType::InvoicePaid, Asset::Btc, "840.00", "Consulting, October", EVE),
     sale(EventType::ChargeCanceled, Asset::Ltc, "15.00", "Order 1003", ANN),
-    Scene::Hours(7),
+    DemoStep::Hours(7),
     sale(EventType::ChargePaid, Asset::Ltc, "15.00", "Order 1004", ANN),
     sale(EventType::ChargeUnderpaid, Asset::Btc, "60.00", "Order 1005", BOB),
-    Scene::Hours(8),
-    Scene::Shop("down"),
+    DemoStep::Hours(8),
+    DemoStep::Shop("down"),
     sale(EventType::ChargePaid, Asset::Doge, "8.50", "Order 1006", EVE),
-    Scene::Hours(1),
-    Scene::Shop("up"),
-    Scene::Hours(9),
+    DemoStep::Hours(1),
+    DemoStep::Shop("up"),
+    DemoStep::Hours(9),
     sale(EventType::ChargeRefunded, Asset::Btc, "35.00", "Order 1007", BOB),
     sale(EventType::InvoiceVoided, Asset::Btc, "99.00", "Sent to the wrong customer", ANN),
-    Scene::Hours(8),
+    DemoStep::Hours(8),
     sale(EventType::ChargeExpired, Asset::Eth, "70.00", "Order 1008", EVE),
     sale(EventType::ChargeLatePayment, Asset::Btc, "20.00", "Order 1009", ANN),
-    Scene::Hours(10),
+    DemoStep::Hours(10),
     sale(EventType::InvoiceSent, Asset::Btc, "310.00", "Repair", BOB),
     sale(EventType::InvoiceViewed, Asset::Btc, "42.00", "Two tickets", ANN),
-    Scene::Hours(10),
+    DemoStep::Hours(10),
     sale(EventType::ChargePaid, Asset::UsdcBase, "19.00", "Order 1010", EVE),
 ];
 
 /// The objects that are open when the history ends.
-const TODAY: &[Scene] = &[
+const TODAY: &[DemoStep] = &[
     sale(EventType::ChargePaymentDetected, Asset::Btc, "65.00", "Order 1011", BOB),
     sale(EventType::ChargeCreated, Asset::Eth, "27.50", "Order 1012", ANN),
 ];
@@ -112,31 +112,31 @@ const SETUP: &[Step] = &[
     step("/sandbox/mine", r#"{"asset":"{asset}","mode":"{mode}","blocks":{confirmations},"at_once":true}"#),
 ];
 
-/// Lets the history happen in a world whose clock has just begun. It ends `LENGTH` after `start`.
+/// Plays the history in a new world. It ends `LENGTH` after `start`.
 pub(super) fn play(url: &str, token: &str, start: Timestamp) -> Result<(), Failure> {
     let mut world = ServedWorld::at(url, Some(token.to_owned()))?;
     for mode in Mode::ALL {
         world.follow(SETUP, &Terms { mode, ..Terms::default() })?;
     }
-    tell(&mut world, STORY)?;
+    play_steps(&mut world, STORY)?;
     let end = json!({ "to": start.plus(LENGTH).to_string() });
     world.ask("POST", "/sandbox/advance", &end.to_string())?;
-    tell(&mut world, TODAY)?;
+    play_steps(&mut world, TODAY)?;
     world.give_back_keys()
 }
 
-fn tell(world: &mut ServedWorld, scenes: &[Scene]) -> Result<(), Failure> {
-    for scene in scenes {
-        match scene {
-            Scene::Sale(mode, (kind, asset, amount, description, email)) => {
+fn play_steps(world: &mut ServedWorld, steps: &[DemoStep]) -> Result<(), Failure> {
+    for step in steps {
+        match step {
+            DemoStep::Sale(mode, (kind, asset, amount, description, email)) => {
                 let terms = Terms { mode: *mode, asset: *asset, amount, description, email };
                 world.make(*kind, &terms)?;
             }
-            Scene::Shop(state) => {
+            DemoStep::Shop(state) => {
                 let body = json!({ "name": "shop", "state": state });
                 world.ask("POST", "/sandbox/merchants", &body.to_string())?;
             }
-            Scene::Hours(hours) => {
+            DemoStep::Hours(hours) => {
                 let body = json!({ "by": format!("{hours}h") });
                 world.ask("POST", "/sandbox/advance", &body.to_string())?;
             }
@@ -151,14 +151,15 @@ mod tests {
 
     #[test]
     fn the_story_is_shorter_than_its_length_and_shows_every_type() {
-        let hours: u64 = STORY.iter().map(|it| if let Scene::Hours(hours) = it { *hours } else { 0 }).sum();
+        let hours: u64 =
+            STORY.iter().map(|step| if let DemoStep::Hours(hours) = step { *hours } else { 0 }).sum();
         // Each expiry takes half an hour more.
         assert!((60..70).contains(&hours), "{hours}");
         for kind in EventType::ALL {
-            let told =
-                STORY.iter().chain(TODAY).any(|it| matches!(it, Scene::Sale(_, (it, ..)) if *it == kind));
+            let is_sold =
+                STORY.iter().chain(TODAY).any(|it| matches!(it, DemoStep::Sale(_, (it, ..)) if *it == kind));
             // An invoice that is sent, viewed, paid or voided was issued.
-            assert!(told || kind == EventType::InvoiceCreated, "no sale ends with {kind:?}");
+            assert!(is_sold || kind == EventType::InvoiceCreated, "no sale ends with {kind:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `serve --log`: a line for each request, event and delivery, while the server runs.
 //!
-//! Lines are printed by a thread of their own. A terminal or a pipe that takes none makes nobody wait: what does not fit
+//! Lines are printed by a thread of their own. A blocked terminal or pipe delays no request: what does not fit
 //! into the queue is counted and left out.
 
 use std::{
@@ -22,13 +22,13 @@ use simulator::api::{WorldEvent, WorldEventKind};
 use crate::{
     Failure,
     args::Log,
-    screen::{BAD, DIM, GOOD, note},
+    terminal::{BAD, DIM, GOOD, note},
 };
 
 /// Lines that wait to be printed.
 const WAITING_MAX: usize = 4_096;
 
-/// Prints what goes on, once it has begun.
+/// Prints log entries, once started.
 pub(super) struct Printer {
     lines: SyncSender<String>,
     has_begun: Arc<AtomicBool>,
@@ -37,7 +37,7 @@ pub(super) struct Printer {
 }
 
 impl Printer {
-    /// The printer that the options ask for; `None` for none.
+    /// The printer that the options select; `None` without a log.
     pub(super) fn start(log: Option<Log>) -> Result<Option<Printer>, Failure> {
         let usual = if io::stderr().is_terminal() { Log::Text } else { Log::Off };
         let log = log.unwrap_or(usual);
@@ -59,7 +59,7 @@ impl Printer {
         Ok(Some(printer))
     }
 
-    /// From now on what goes on is printed.
+    /// Starts printing.
     pub(super) fn begin(&self) {
         self.has_begun.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! `serve --scenario`: a world in which a scenario was played, to look around in.
+//! `serve --scenario`: a world after a scenario, for inspection in the dashboard.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::{
     Failure,
     files::{self, SCENARIO_MAX},
     remote::RemoteStage,
-    screen::note,
+    terminal::note,
 };
 
 /// The scenario of a file, up to a step, counted from 1.
@@ -28,10 +28,10 @@ pub(super) fn read(path: &Path, until: Option<usize>, seed: Option<u64>) -> Resu
     Ok(script)
 }
 
-/// Plays it in a server with a frozen clock. Where it stops, the world is left as it stands there.
+/// Plays it in a server with a frozen clock. If it stops early, the world stays in that state.
 pub(super) fn open(url: &str, token: &str, script: &Script) -> Result<(), Failure> {
     let stage = RemoteStage::new(url).map_err(Failure::usage)?;
-    match play(script, None, &mut Admitted { stage, token }) {
+    match play(script, None, &mut TokenStage { stage, token }) {
         Ok(played) => {
             note!(
                 "the scenario was played, steps: {}; the clock stands {} after its start",
@@ -44,13 +44,13 @@ pub(super) fn open(url: &str, token: &str, script: &Script) -> Result<(), Failur
     Ok(())
 }
 
-/// A server whose sandbox asks for a token.
-struct Admitted<'a> {
+/// A stage that sends the sandbox token with each call.
+struct TokenStage<'a> {
     stage: RemoteStage,
     token: &'a str,
 }
 
-impl Stage for Admitted<'_> {
+impl Stage for TokenStage<'_> {
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
         let is_sandbox = call.path.starts_with("/sandbox");
         self.stage.call(&Call { bearer: call.bearer.or(is_sandbox.then_some(self.token)), ..*call })

@@ -1,4 +1,4 @@
-//! `serve --tls`: the certificate that the server shows, given or of its own making.
+//! `serve --tls`: the certificate that the server shows, given or self-signed.
 
 use std::{io::Write as _, net::SocketAddr, path::PathBuf};
 
@@ -21,7 +21,7 @@ pub(super) struct Certificate {
 }
 
 impl Certificate {
-    /// The certificate that the arguments ask for; `None` for http only.
+    /// Returns the certificate that the arguments select; `None` for http only.
     pub(super) fn of(args: &Serve, address: SocketAddr) -> Result<Option<Certificate>, Failure> {
         match (&args.tls_cert, &args.tls_key) {
             (Some(certificate), Some(key)) => {
@@ -37,7 +37,7 @@ impl Certificate {
     }
 }
 
-/// A certificate for this machine that signs itself. Nobody trusts it who is not told to.
+/// A self-signed certificate for this machine. Clients must be configured to trust it.
 fn make(address: SocketAddr) -> Result<Certificate, Failure> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         Failure::machine(format!("can't {what} a certificate for `--tls`: {error}"))
@@ -52,7 +52,7 @@ fn make(address: SocketAddr) -> Result<Certificate, Failure> {
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let key = KeyPair::generate().map_err(|error| failed("make", &error))?;
     let pem = params.self_signed(&key).map_err(|error| failed("make", &error))?.pem();
-    // A name that nobody can guess, so that nobody else's file is written.
+    // A random name, so that no existing file is overwritten.
     let mut file = tempfile::Builder::new()
         .prefix("chargeproof-")
         .suffix(".pem")

@@ -7,8 +7,8 @@ use simulator::{
     workload::Fault,
 };
 
-use super::Sum;
-use crate::screen::{self, DIM};
+use super::SweepTotals;
+use crate::terminal::{self, DIM};
 
 /// So many gaps are named; the JSON names all.
 const GAPS_SHOWN: usize = 12;
@@ -22,9 +22,9 @@ const USUAL: usize = 100;
 pub(super) struct Width(usize);
 
 impl Width {
-    /// That of the terminal; `None` if the table was not asked for.
+    /// Returns the width of the terminal; `None` if the table was not requested.
     pub(super) fn if_asked(asked: bool) -> Option<Width> {
-        asked.then(|| Width(screen::columns().unwrap_or(USUAL)))
+        asked.then(|| Width(terminal::columns().unwrap_or(USUAL)))
     }
 }
 
@@ -40,8 +40,8 @@ pub(super) fn brief(matrix: &Matrix) -> String {
 }
 
 /// The first seed that reached each cell, counted from the first seed of the sweep: rows are types and situations,
-/// columns are faults. What does not fit beside each other stands below each other.
-pub(super) fn table(sum: &Sum, Width(width): Width) -> String {
+/// columns are faults. Columns that do not fit continue below.
+pub(super) fn table(sum: &SweepTotals, Width(width): Width) -> String {
     let (mut text, matrix) = (String::new(), &sum.matrix);
     let rows = matrix.rows();
     if rows.is_empty() {
@@ -135,9 +135,9 @@ mod tests {
     use super::*;
 
     /// A sweep of 18-digit seeds that reached two cells.
-    fn far() -> Sum {
+    fn far() -> SweepTotals {
         let from = 812_345_678_901_234_567;
-        let mut sum = Sum { from, ..Sum::default() };
+        let mut sum = SweepTotals { from, ..SweepTotals::default() };
         let cell = Cell { kind: "charge.paid", situation: Situation::Deep, fault: Some(Fault::Reorg) };
         sum.matrix.note(cell, from + 12);
         sum.matrix.note(Cell { fault: None, ..cell }, from + 4_711);

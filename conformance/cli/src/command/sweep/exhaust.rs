@@ -1,4 +1,4 @@
-//! `sweep --exhaust`: every sequence of inputs of a small world, on as many threads as asked for.
+//! `sweep --exhaust`: every sequence of inputs of a small world, on the requested number of threads.
 
 use std::{
     fmt::Write as _,
@@ -19,29 +19,29 @@ use simulator::{
     sweep::Runner,
 };
 
-use super::write;
+use super::save_scenario;
 use crate::{
     Failure,
     args::{Format, Sweep},
-    screen::{self, BAD, GOOD, say},
     signals::{self, INTERRUPTED},
+    terminal::{self, BAD, GOOD, say},
 };
 
 /// The version of the JSON; rises when an older reader would misread it.
 const FORMAT: u32 = 1;
 
 /// The result of a scope.
-struct Exhausted {
+struct ScopeResult {
     scope: &'static Scope,
     extent: Extent,
-    found: Option<Found>,
+    found: Option<CounterExample>,
     took: Duration,
     /// A signal or the end of the time came before everything was tried.
     is_cut: bool,
 }
 
 /// A shortest sequence that breaks an invariant.
-struct Found {
+struct CounterExample {
     words: String,
     breach: Breach,
     path: PathBuf,
@@ -50,7 +50,7 @@ struct Found {
 /// Exhausts the scopes that were named, one after the other.
 pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
     let (stop, begun) = (signals::stop_flag()?, Instant::now());
-    let bar = screen::spinner();
+    let bar = terminal::spinner();
     let is_over =
         || stop.load(Ordering::Relaxed) || args.lasting.is_some_and(|lasting| begun.elapsed() >= lasting);
     let mut all = Vec::new();
@@ -74,7 +74,7 @@ pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
                 break;
             }
         }
-        all.push(Exhausted { scope, extent: search.extent, found, took: since.elapsed(), is_cut });
+        all.push(ScopeResult { scope, extent: search.extent, found, took: since.elapsed(), is_cut });
     }
     bar.finish_and_clear();
     let code = match () {
@@ -83,7 +83,7 @@ pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
         () => 0,
     };
     match args.format {
-        Format::Text => screen::print(text(&all, args, code)),
+        Format::Text => terminal::print(text(&all, args, code)),
         Format::Json => say!("{}", report(&all, args, code)),
     }
     Ok(code)
@@ -131,15 +131,15 @@ fn attempt(
 }
 
 /// Writes the sequence to a file, as short as it can be made.
-fn save(args: &Sweep, search: &Exploration, path: &Path, breach: Breach) -> Result<Found, Failure> {
+fn save(args: &Sweep, search: &Exploration, path: &Path, breach: Breach) -> Result<CounterExample, Failure> {
     let runner = Runner::with_fault(args.demo_fault);
     let script = shrink(&runner, &search.script(path), &breach).script;
-    let file = args.save.join(format!("law-{}-{}.yaml", breach.law.number(), search.scope().name));
-    write(&file, &script.to_yaml())?;
-    Ok(Found { words: search.words(path), breach, path: file })
+    let name = format!("invariant-{}-{}.yaml", breach.law.number(), search.scope().name);
+    let file = save_scenario(&args.save, &name, &script.to_yaml())?;
+    Ok(CounterExample { words: search.words(path), breach, path: file })
 }
 
-fn text(all: &[Exhausted], args: &Sweep, code: u8) -> String {
+fn text(all: &[ScopeResult], args: &Sweep, code: u8) -> String {
     let mut text = String::new();
     let broken = all.iter().filter(|it| it.found.is_some()).count();
     let scopes = if all.len() == 1 { "1 scope".to_owned() } else { format!("{} scopes", all.len()) };
@@ -161,7 +161,7 @@ fn text(all: &[Exhausted], args: &Sweep, code: u8) -> String {
         let _ = writeln!(text, "             chargeproof play {path} --transcript{switch}");
     }
     text.push('\n');
-    for Exhausted { scope, extent, took, is_cut, .. } in all {
+    for ScopeResult { scope, extent, took, is_cut, .. } in all {
         let how_far = match (extent.is_exhausted, is_cut) {
             (true, _) => "no longer sequence comes to a new state",
             (false, true) => "stopped before the next length was done",
@@ -183,11 +183,11 @@ fn text(all: &[Exhausted], args: &Sweep, code: u8) -> String {
     text
 }
 
-fn report(all: &[Exhausted], args: &Sweep, code: u8) -> Value {
+fn report(all: &[ScopeResult], args: &Sweep, code: u8) -> Value {
     let scopes: Vec<Value> = all
         .iter()
-        .map(|Exhausted { scope, extent, found, took, is_cut }| {
-            let failure = found.as_ref().map(|Found { words, breach, path }| {
+        .map(|ScopeResult { scope, extent, found, took, is_cut }| {
+            let failure = found.as_ref().map(|CounterExample { words, breach, path }| {
                 json!({
                     "number": breach.law.number(), "law": breach.law.as_str(), "shape": breach.shape,
                     "what": breach.what, "inputs": words, "scenario": path.display().to_string(),

@@ -11,10 +11,10 @@ use crate::{
     Failure,
     args::{Format, Sweep},
     files::{self, SCENARIO_MAX},
-    screen::{self, say},
+    terminal::{self, say},
 };
 
-/// Judges the files that were named. Draws the first that fails, or else the first, if a page was asked for.
+/// Judges scenario files. Draws the first failing one, or else the first one, if a page was requested.
 pub(super) fn judge_files(args: &Sweep) -> Result<u8, Failure> {
     let runner = Runner::with_fault(args.demo_fault);
     let (mut rows, mut scripts) = (Vec::new(), Vec::new());
@@ -33,7 +33,7 @@ pub(super) fn judge_files(args: &Sweep) -> Result<u8, Failure> {
         write(path, &picture::page(&picture))?;
     }
     match args.format {
-        Format::Text => screen::print(report::files_text(&rows)),
+        Format::Text => terminal::print(report::files_text(&rows)),
         Format::Json => say!("{}", report::files_json(&rows)),
     }
     Ok(u8::from(failed.is_some()))

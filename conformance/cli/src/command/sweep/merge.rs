@@ -1,27 +1,27 @@
-//! Puts the results of shards together: in any order, any of them twice, and whatever is missing is named.
+//! Merges the results of shards: in any order, with duplicates, listing missing ones.
 
 use std::collections::BTreeMap;
 
 use super::{
-    Sum,
-    part::{Part, Parts, Whole},
+    SweepTotals,
+    shard_result::{ShardResult, ShardResults, SweepSettings},
 };
 use crate::signals::INTERRUPTED;
 
-/// A sweep put together from what its shards brought.
-pub(super) struct Merged {
-    pub(super) sweep: Whole,
-    pub(super) parts: BTreeMap<u64, Part>,
+/// A sweep, merged from the results of its shards.
+pub(super) struct MergedSweep {
+    pub(super) sweep: SweepSettings,
+    pub(super) parts: BTreeMap<u64, ShardResult>,
     /// Shards without a whole result.
     pub(super) gaps: Vec<u64>,
     /// The proofs that machines do not agree.
     pub(super) conflicts: Vec<String>,
     /// Worlds of which two machines had the fingerprint.
     pub(super) compared: usize,
-    pub(super) sum: Sum,
+    pub(super) sum: SweepTotals,
 }
 
-impl Merged {
+impl MergedSweep {
     /// 130 interrupted · 5 machines do not agree: find the broken one · 1 a law was broken · 3 shards are missing · 0 all is well.
     pub(super) fn exit_code(&self) -> u8 {
         match (self.conflicts.is_empty(), self.sum.exit_code(), self.gaps.is_empty()) {
@@ -33,17 +33,17 @@ impl Merged {
     }
 
     /// The file that holds all of it, to be merged with others.
-    pub(super) fn file(&self) -> Parts {
-        Parts::new(self.sweep.clone(), self.parts.values().cloned().collect())
+    pub(super) fn file(&self) -> ShardResults {
+        ShardResults::new(self.sweep.clone(), self.parts.values().cloned().collect())
     }
 }
 
 /// Merges files, by name. The error names the file that does not belong to the others.
-pub(super) fn merge(files: Vec<(String, Parts)>) -> Result<Merged, String> {
+pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, String> {
     let mut files = files.into_iter();
     let (first_name, first) = files.next().ok_or("there is nothing to merge")?;
     let sweep = first.sweep.clone();
-    let mut parts: BTreeMap<u64, Part> = BTreeMap::new();
+    let mut parts: BTreeMap<u64, ShardResult> = BTreeMap::new();
     let mut conflicts = Vec::new();
     for (name, file) in std::iter::once((first_name.clone(), first)).chain(files) {
         if file.sweep != sweep {
@@ -88,11 +88,11 @@ pub(super) fn merge(files: Vec<(String, Parts)>) -> Result<Merged, String> {
     let gaps = (1..=sweep.shards)
         .filter(|shard| !parts.get(shard).is_some_and(|part| part.is_whole(&sweep)))
         .collect();
-    let mut sum = Sum { from: sweep.from, ..Sum::default() };
+    let mut sum = SweepTotals { from: sweep.from, ..SweepTotals::default() };
     for part in parts.values() {
         part.add_to(&mut sum)?;
     }
-    Ok(Merged { sweep, parts, gaps, conflicts, compared, sum })
+    Ok(MergedSweep { sweep, parts, gaps, conflicts, compared, sum })
 }
 
 #[cfg(test)]
@@ -105,26 +105,29 @@ mod tests {
     const OF: u64 = 3;
 
     /// The result of a shard of thirty worlds, each with a fingerprint.
-    fn part(index: u64, change: impl FnOnce(&mut Sum, &mut BTreeMap<u64, String>)) -> (String, Parts) {
+    fn part(
+        index: u64,
+        change: impl FnOnce(&mut SweepTotals, &mut BTreeMap<u64, String>),
+    ) -> (String, ShardResults) {
         let shard = Shard { index, of: OF };
         let digests =
             |(begin, count): (u64, u64)| (begin..begin + count).map(|seed| (seed, format!("d{seed}")));
-        let mut sum = Sum::default();
+        let mut sum = SweepTotals::default();
         for (seed, digest) in digests(shard.range(30)) {
             sum.add(seed, Verdict { digest: Some(digest), events: 2, ..Verdict::default() });
         }
         let mut overlap = digests(shard.overlap(30)).collect();
         change(&mut sum, &mut overlap);
-        let sweep = Whole { program: "1".to_owned(), from: 0, seeds: 30, shards: OF };
-        (format!("{index}.json"), Parts::new(sweep, vec![Part::of(shard, &sum, overlap)]))
+        let sweep = SweepSettings { program: "1".to_owned(), from: 0, seeds: 30, shards: OF };
+        (format!("{index}.json"), ShardResults::new(sweep, vec![ShardResult::of(shard, &sum, overlap)]))
     }
 
-    fn plain(index: u64) -> (String, Parts) {
+    fn plain(index: u64) -> (String, ShardResults) {
         part(index, |_, _| {})
     }
 
     #[track_caller]
-    fn check(files: Vec<(String, Parts)>, code: u8, gaps: &[u64], conflicts: &[&str]) -> Merged {
+    fn check(files: Vec<(String, ShardResults)>, code: u8, gaps: &[u64], conflicts: &[&str]) -> MergedSweep {
         let merged = merge(files).expect("they belong together");
         assert_eq!((merged.exit_code(), merged.gaps.as_slice()), (code, gaps));
         assert_eq!(merged.conflicts, conflicts);
@@ -141,7 +144,7 @@ mod tests {
             merge(vec![("a".to_owned(), merge(vec![plain(2), plain(3)]).unwrap().file()), plain(1)]);
         assert_eq!(in_steps.unwrap().file(), once.file());
         let text = once.file().write();
-        assert_eq!(Parts::read(&text), Ok(once.file()));
+        assert_eq!(ShardResults::read(&text), Ok(once.file()));
     }
 
     #[test]
@@ -181,7 +184,7 @@ mod tests {
         let (name, mut other) = plain(2);
         other.sweep.from = 7;
         assert!(merge(vec![plain(1), (name, other)]).is_err_and(|why| why.contains("another sweep")));
-        assert!(Parts::read("{}").is_err());
-        assert!(Parts::read(&plain(1).1.write().replace("\"format\": 1", "\"format\": 2")).is_err());
+        assert!(ShardResults::read("{}").is_err());
+        assert!(ShardResults::read(&plain(1).1.write().replace("\"format\": 1", "\"format\": 2")).is_err());
     }
 }

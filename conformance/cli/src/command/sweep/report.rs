@@ -1,4 +1,4 @@
-//! The report of a sweep, for people and for programs. Pure.
+//! The report of a sweep, as text and as JSON. Pure.
 
 use std::fmt::Write as _;
 
@@ -10,20 +10,20 @@ use simulator::{
 };
 
 use super::{
-    Group, Sum,
+    FailureGroup, SweepTotals,
     coverage::{self, Width},
-    merge::Merged,
+    merge::MergedSweep,
 };
 use crate::{
-    screen::{BAD, GOOD},
     signals::INTERRUPTED,
+    terminal::{BAD, GOOD},
 };
 
 /// So many breaches of a file are shown.
 const BREACHES_SHOWN: usize = 5;
 
 /// Per second, rounded down: enough for figures that differ from run to run.
-fn rate(count: u64, sum: &Sum) -> u64 {
+fn rate(count: u64, sum: &SweepTotals) -> u64 {
     let micros = sum.took.as_micros().max(1);
     u64::try_from(u128::from(count) * 1_000_000 / micros).unwrap_or(u64::MAX)
 }
@@ -32,7 +32,7 @@ fn rate(count: u64, sum: &Sum) -> u64 {
 const FORMAT: u32 = 1;
 
 /// The verdict first, then failures, then figures; the table of what was reached where a width is given.
-pub(super) fn text(sum: &Sum, table: Option<Width>) -> String {
+pub(super) fn text(sum: &SweepTotals, table: Option<Width>) -> String {
     verdict_line(sum.exit_code(), sum, None) + &failures(sum) + &figures(sum, table)
 }
 
@@ -47,7 +47,7 @@ fn word(code: u8) -> &'static str {
     }
 }
 
-fn verdict_line(code: u8, sum: &Sum, merged: Option<&Merged>) -> String {
+fn verdict_line(code: u8, sum: &SweepTotals, merged: Option<&MergedSweep>) -> String {
     let style = if code == 0 { GOOD } else { BAD };
     let worlds = match sum.worlds {
         1 => format!("the simulation of seed {}", sum.from),
@@ -68,19 +68,19 @@ fn verdict_line(code: u8, sum: &Sum, merged: Option<&Merged>) -> String {
             }
         }
     };
-    let told = match (code, merged) {
+    let summary = match (code, merged) {
         (5, Some(_)) => format!("machines do not agree; {found}"),
         (5, None) => "two runs of one seed differ: this machine or this program failed".to_owned(),
-        (_, Some(Merged { gaps, sweep, .. })) if !gaps.is_empty() => {
+        (_, Some(MergedSweep { gaps, sweep, .. })) if !gaps.is_empty() => {
             format!("{} of {} shards are missing; {found}", gaps.len(), sweep.shards)
         }
         _ => found,
     };
-    let told = if code == INTERRUPTED { format!("until then {told}") } else { told };
-    format!("{style}{}{style:#}  {told}\n", word(code))
+    let summary = if code == INTERRUPTED { format!("until then {summary}") } else { summary };
+    format!("{style}{}{style:#}  {summary}\n", word(code))
 }
 
-fn failures(sum: &Sum) -> String {
+fn failures(sum: &SweepTotals) -> String {
     let mut text = String::new();
     if let Some(fault) = sum.fault {
         let _ = writeln!(text, "wrong on purpose (--demo-fault {}): {}", fault.name, fault.what);
@@ -94,7 +94,7 @@ fn failures(sum: &Sum) -> String {
     text
 }
 
-fn figures(sum: &Sum, table: Option<Width>) -> String {
+fn figures(sum: &SweepTotals, table: Option<Width>) -> String {
     let mut text = String::from("\n");
     let mut line = |line: String| text.push_str(&(line + "\n"));
     let checks: u64 = sum.checks.iter().sum();
@@ -126,9 +126,9 @@ fn figures(sum: &Sum, table: Option<Width>) -> String {
     text
 }
 
-fn failure(group: &Group, fault: Option<&DemoFault>) -> String {
+fn failure(group: &FailureGroup, fault: Option<&DemoFault>) -> String {
     let mut text = String::new();
-    let Group { breach, first, seeds, saved } = group;
+    let FailureGroup { breach, first, seeds, saved } = group;
     let switch = fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
     let _ = writeln!(text, "\n{BAD}fail{BAD:#}  {breach}");
     let _ = writeln!(text, "      rests on {}", breach.law.rests_on());
@@ -143,7 +143,7 @@ fn failure(group: &Group, fault: Option<&DemoFault>) -> String {
     text
 }
 
-pub(super) fn json(sum: &Sum) -> Value {
+pub(super) fn json(sum: &SweepTotals) -> Value {
     let laws: Vec<Value> = Law::ALL
         .into_iter()
         .map(|law| {
@@ -211,7 +211,7 @@ fn breach_json(breach: &Breach) -> Value {
     })
 }
 
-fn failure_json(group: &Group) -> Value {
+fn failure_json(group: &FailureGroup) -> Value {
     let mut value = breach_json(&group.breach);
     value["first_seed"] = group.first.into();
     value["seeds"] = group.seeds.into();
@@ -221,7 +221,7 @@ fn failure_json(group: &Group) -> Value {
 }
 
 /// Returns the report of all shards together, with the missing ones.
-pub(super) fn merged_text(merged: &Merged, table: Option<Width>) -> String {
+pub(super) fn merged_text(merged: &MergedSweep, table: Option<Width>) -> String {
     let mut text = verdict_line(merged.exit_code(), &merged.sum, Some(merged));
     let (sweep, seeds) = (&merged.sweep, merged.sweep.seeds);
     for gap in &merged.gaps {
@@ -247,7 +247,7 @@ pub(super) fn merged_text(merged: &Merged, table: Option<Width>) -> String {
 }
 
 /// The same for programs.
-pub(super) fn merged_json(merged: &Merged) -> Value {
+pub(super) fn merged_json(merged: &MergedSweep) -> Value {
     let mut value = json(&merged.sum);
     value["shards"] = merged.sweep.shards.into();
     value["missing"] = json!(merged.gaps);

@@ -9,14 +9,14 @@ use simulator::{
     workload,
 };
 
-use super::{Group, Saved, Sum, write};
+use super::{FailureGroup, SavedScenario, SweepTotals, save_scenario};
 use crate::Failure;
 
 /// As many kinds of failures are shrunk.
 const SHRUNK_MAX: usize = 20;
 
 /// Shrinks the first failure of each group, and writes it to a file.
-pub(super) fn save_groups(sum: &mut Sum, directory: &Path) -> Result<(), Failure> {
+pub(super) fn save_groups(sum: &mut SweepTotals, directory: &Path) -> Result<(), Failure> {
     let runner = Runner::with_fault(sum.fault);
     for group in sum.groups.values_mut().take(SHRUNK_MAX) {
         group.saved = Some(save(&runner, directory, group)?);
@@ -24,16 +24,16 @@ pub(super) fn save_groups(sum: &mut Sum, directory: &Path) -> Result<(), Failure
     Ok(())
 }
 
-fn save(runner: &Runner<'_>, directory: &Path, group: &Group) -> Result<Saved, Failure> {
+fn save(runner: &Runner<'_>, directory: &Path, group: &FailureGroup) -> Result<SavedScenario, Failure> {
     let script = workload::draw(group.first).script;
     let Shrunk { script, attempts, .. } = shrink(runner, &script, &group.breach);
-    let path = directory.join(format!("law-{}-seed-{}.yaml", group.breach.law.number(), group.first));
-    write(&path, &script.to_yaml())?;
-    Ok(Saved { path, steps: script.steps.len(), attempts })
+    let name = format!("invariant-{}-seed-{}.yaml", group.breach.law.number(), group.first);
+    let path = save_scenario(directory, &name, &script.to_yaml())?;
+    Ok(SavedScenario { path, steps: script.steps.len(), attempts })
 }
 
 /// The page of a seed.
-pub(super) fn page(seed: u64, sum: &Sum) -> String {
+pub(super) fn page(seed: u64, sum: &SweepTotals) -> String {
     let script = workload::draw(seed).script;
     let breach = sum.groups.values().find(|group| group.first == seed).map(|group| &group.breach);
     picture::page(&Picture { script: &script, fault: sum.fault, breach, failure: None })

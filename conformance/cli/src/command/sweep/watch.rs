@@ -1,4 +1,4 @@
-//! Follows the results of shards as they come into a directory.
+//! Merges the results of shards as they appear in a directory.
 
 use std::{
     collections::BTreeMap,
@@ -10,23 +10,23 @@ use std::{
 };
 
 use super::{
-    merge::{Merged, merge},
-    part::Parts,
+    merge::{MergedSweep, merge},
     read_parts,
+    shard_result::ShardResults,
 };
-use crate::{Failure, screen, signals};
+use crate::{Failure, signals, terminal};
 
-/// The directory is looked at so often.
+/// The interval at which the directory is read.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// The content of files, with the size and time at which it was read.
-type Known = BTreeMap<PathBuf, ((u64, Option<SystemTime>), (String, Parts))>;
+type FileCache = BTreeMap<PathBuf, ((u64, Option<SystemTime>), (String, ShardResults))>;
 
 /// Merges what is in a directory until every shard is there, time is up or a signal comes.
-pub(super) fn watch(directory: &Path, lasting: Option<Duration>) -> Result<Merged, Failure> {
+pub(super) fn watch(directory: &Path, lasting: Option<Duration>) -> Result<MergedSweep, Failure> {
     let (stop, begun) = (signals::stop_flag()?, Instant::now());
-    let bar = screen::spinner();
-    let mut known = Known::new();
+    let bar = terminal::spinner();
+    let mut known = FileCache::new();
     loop {
         let is_new = look(directory, &mut known)?;
         let is_over =
@@ -34,7 +34,7 @@ pub(super) fn watch(directory: &Path, lasting: Option<Duration>) -> Result<Merge
         if (is_new || is_over) && !known.is_empty() {
             let mut merged =
                 merge(known.values().map(|(_, file)| file.clone()).collect()).map_err(Failure::usage)?;
-            bar.set_message(told(&merged));
+            bar.set_message(progress_text(&merged));
             if is_over || merged.gaps.is_empty() {
                 merged.sum.interrupted = stop.load(Ordering::Relaxed);
                 bar.finish_and_clear();
@@ -49,8 +49,8 @@ pub(super) fn watch(directory: &Path, lasting: Option<Duration>) -> Result<Merge
     }
 }
 
-/// Reads what is new or was changed; says whether anything was. Shards put a result there whole.
-fn look(directory: &Path, known: &mut Known) -> Result<bool, Failure> {
+/// Reads new and changed files; returns `true` if there were any. Shards write results atomically.
+fn look(directory: &Path, known: &mut FileCache) -> Result<bool, Failure> {
     let cannot = |error| Failure::usage(format!("`{}` can't be read: {error}", directory.display()));
     let mut is_new = false;
     for entry in fs::read_dir(directory).map_err(cannot)? {
@@ -68,7 +68,7 @@ fn look(directory: &Path, known: &mut Known) -> Result<bool, Failure> {
     Ok(is_new)
 }
 
-fn told(merged: &Merged) -> String {
+fn progress_text(merged: &MergedSweep) -> String {
     let of = merged.sweep.shards;
     format!(
         "{} of {of} shards, {} simulations, {} kinds of failures",

@@ -1,4 +1,4 @@
-//! Runs the simulations of a sweep, on as many threads as asked for.
+//! Runs the simulations of a sweep, on the requested number of threads.
 
 use std::{
     io::IsTerminal as _,
@@ -13,21 +13,21 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use simulator::sweep::Runner;
 
-use super::Sum;
+use super::SweepTotals;
 use crate::args::Sweep;
 
 /// Runs `seeds` simulations, the first of which is `begin` after `from`, until all ran, time is up or `stop` is raised.
-pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &AtomicBool) -> Sum {
+pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &AtomicBool) -> SweepTotals {
     let jobs = args.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from);
     let begun = Instant::now();
     let next = AtomicU64::new(0);
-    let whole = Mutex::new(Sum::default());
+    let whole = Mutex::new(SweepTotals::default());
     let bar = bar(seeds, args.lasting.is_some());
     thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
                 let runner = Runner::with_fault(args.demo_fault);
-                let mut sum = Sum::default();
+                let mut sum = SweepTotals::default();
                 while !stop.load(Ordering::Relaxed) {
                     if args.lasting.is_some_and(|lasting| begun.elapsed() >= lasting) {
                         break;

@@ -35,7 +35,7 @@ const LOCAL_ZONES: &[&str] = &[
 ];
 
 /// Names of the metadata services. Most resolve to refused addresses anyway; refusing the name when
-/// it is typed tells the owner why.
+/// it is typed shows the owner the reason.
 const METADATA_NAMES: &[&str] = &[
     "metadata.google.internal",
     "metadata.goog",
@@ -49,7 +49,7 @@ const METADATA_NAMES: &[&str] = &[
     "api.metadata.cloud.ibm.com",
 ];
 
-/// An address that webhooks may be posted to, as far as can be told without resolving its name.
+/// An address that webhooks may be posted to, as far as can be checked without resolving its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndpointUrl {
     text: String,
@@ -92,7 +92,7 @@ impl EndpointUrl {
         &self.text["https://".len()..self.path_starts]
     }
 
-    /// Path and query, as they stand in the request line.
+    /// Path and query, as in the request line.
     pub fn path(&self) -> &str {
         &self.text[self.path_starts..]
     }
@@ -175,7 +175,7 @@ fn judge_literal(ip: IpAddr) -> Result<IpAddr, Refusal> {
 }
 
 fn judge_name(name: &str) -> Result<String, Refusal> {
-    // The root's dot says nothing new. A second one would be an empty label.
+    // One dot of the root is redundant. A second one would be an empty label.
     let host = name.strip_suffix('.').unwrap_or(name).to_owned();
     let label_fits = |label: &str| (1..=LABEL_BYTES_MAX).contains(&label.len());
     if host.len() > NAME_BYTES_MAX || !host.split('.').all(label_fits) {

@@ -1,7 +1,7 @@
 //! The rule that a webhook address is reachable from the open internet (spec 2.5).
 //!
-//! Judged twice: `judge_url` when an address is typed, `judge_resolved` before each delivery. Looks
-//! up no name itself: whoever resolves hands the answer in, and connects only to what was judged.
+//! Judged twice: `judge_url` when an address is typed, `judge_resolved` before each delivery. It
+//! resolves no name itself: the host passes in the addresses, and connects only to those that were judged.
 
 mod endpoint_url;
 mod ranges;

@@ -35,7 +35,7 @@ impl Block<Ipv6Addr> {
     }
 }
 
-// The first match names the refusal, so the narrow blocks stand before the wide ones.
+// The first match names the refusal, so the narrow blocks precede the wide ones.
 const REFUSED_V4: &[Block<Ipv4Addr>] = &[
     v4([169, 254, 169, 254], 32, Range::Metadata), // most clouds
     v4([100, 100, 100, 200], 32, Range::Metadata), // Alibaba
@@ -124,7 +124,7 @@ fn judge_v6(ip: Ipv6Addr) -> Result<(), (Option<Ipv4Addr>, Range)> {
     };
     refuse(WHOLE_V6)?;
 
-    let hidden = Hidden::find(ip);
+    let hidden = EmbeddedIpv4::find(ip);
     for inner in hidden.inside.into_iter().flatten() {
         judge_v4(inner).map_err(|range| (Some(inner), range))?;
     }
@@ -137,18 +137,18 @@ fn judge_v6(ip: Ipv6Addr) -> Result<(), (Option<Ipv4Addr>, Range)> {
 }
 
 /// The IPv4 addresses that packets to an IPv6 address may end at.
-struct Hidden {
+struct EmbeddedIpv4 {
     inside: [Option<Ipv4Addr>; 3],
     // Mapped and NAT64 addresses lie outside 2000::/3 and yet lead to the IPv4 internet. A network
     // without IPv4 sees every IPv4-only shop as a NAT64 address.
     is_only_ipv4: bool,
 }
 
-impl Hidden {
-    fn find(ip: Ipv6Addr) -> Hidden {
+impl EmbeddedIpv4 {
+    fn find(ip: Ipv6Addr) -> EmbeddedIpv4 {
         let s = ip.segments();
         let at = |high: u16, low: u16| Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
-        let mut hidden = Hidden { inside: [None; 3], is_only_ipv4: false };
+        let mut hidden = EmbeddedIpv4 { inside: [None; 3], is_only_ipv4: false };
         match s {
             // Mapped, RFC 4291, and NAT64, RFC 6052.
             [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {

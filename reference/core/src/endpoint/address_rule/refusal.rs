@@ -1,4 +1,4 @@
-//! The reasons for refusing an address: a name for the log, a sentence fragment for people.
+//! The reasons for refusing an address: a name for the log, a sentence fragment for messages.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};

@@ -4,20 +4,18 @@ mod make;
 mod pay;
 mod world;
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+use serde::{Serialize, de::DeserializeOwned};
+use simulator::api::{Caused, Empty, EndpointAnswer, KeyAnswer, KeyRequest, TestAnswer, WalletAnswer};
 
 use super::{
     context::PageContext,
-    draft::Complaint,
-    facts::One,
     flash::{Notice, Secret},
-    place::{Page, is_id},
+    place::{Page, Place, is_id},
 };
 use crate::{
-    pages::{
-        form::Form,
-        objects::{Charge, Invoice},
-    },
+    pages::{Complaint, form::Form, json},
     refusal::Refusal,
 };
 
@@ -25,6 +23,8 @@ use crate::{
 pub(super) enum Outcome {
     /// It is done, and this is said of it.
     Done(Notice),
+    /// Another world is open: its dashboard at this path shows the notice.
+    Opened { dashboard: String, notice: Notice },
     /// The world is against it.
     Refused(Complaint),
 }
@@ -57,7 +57,7 @@ pub(super) async fn act(context: &PageContext, segments: &[&str], form: &Form) -
         ["endpoints", id, what] => on_endpoint(context, id, what).await,
         ["deliveries", id, "resend"] => resend(context, id, form).await,
         ["wallets", asset] => set_wallet(context, asset, form).await,
-        ["wallets", asset, "remove"] => remove_wallet(context, asset).await,
+        ["wallets", asset, "remove"] => remove_wallet(context, asset, form).await,
         ["charges"] => make::charge(context, form).await,
         ["invoices"] => make::invoice(context, form).await,
         ["links"] => make::link(context, form).await,
@@ -88,55 +88,99 @@ fn back(form: &Form, otherwise: Page) -> Page {
 }
 
 /// Calls the world; `said` makes a sentence of a good answer.
-async fn call(
+async fn call<T: DeserializeOwned, N: Into<Option<Notice>>>(
     context: &PageContext,
     page: Page,
-    (method, path, body): (&str, &str, Option<Value>),
-    said: impl FnOnce(&Value) -> Notice,
+    (method, path, body): (&str, &str, &str),
+    said: impl FnOnce(T) -> N,
 ) -> Acted {
-    let outcome = match context.act(method, path, body.as_ref()).await? {
-        Ok(answer) => Outcome::Done(said(&answer)),
+    let outcome = match context.asker.act(method, path, body).await? {
+        Ok(answer) => Outcome::Done(said(answer).into().ok_or(Refusal::Broken)?),
         Err(complaint) => Outcome::Refused(complaint),
     };
     Ok((page, outcome))
 }
 
-/// A body with this place's account and mode, and what was typed into these fields.
-fn placed(context: &PageContext, form: &Form, fields: &[&str]) -> Value {
-    let mut body = typed(form, fields);
-    body["account"] = json!(context.place.account);
-    body["mode"] = json!(context.place.mode);
-    body
+/// Calls the world, and says this of a good answer.
+async fn call_saying(
+    context: &PageContext,
+    page: Page,
+    asked: (&str, &str, &str),
+    said: impl Into<String>,
+) -> Acted {
+    call(context, page, asked, |Empty {}| Notice::said(said)).await
 }
 
-/// Returns the fields as they were typed. An empty field is left out.
-fn typed(form: &Form, fields: &[&str]) -> Value {
-    let typed = fields.iter().filter_map(|name| Some(((*name).to_owned(), json!(form.text(name)?))));
-    Value::Object(typed.collect::<Map<_, _>>())
+/// A value of a request: what was typed goes on as it is, for the world to judge.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum FormValue<'f> {
+    Text(&'f str),
+    Number(u32),
+    Flag(bool),
+    Texts(Vec<&'f str>),
+    Null,
+}
+
+/// The body of a request, from a form.
+#[derive(Serialize)]
+struct FormBody<'f>(BTreeMap<&'static str, FormValue<'f>>);
+
+impl<'f> FormBody<'f> {
+    /// The fields as they were typed. An empty field is left out.
+    fn typed(form: &'f Form, fields: &[&'static str]) -> FormBody<'f> {
+        let typed = fields.iter().filter_map(|name| Some((*name, FormValue::Text(form.text(name)?))));
+        FormBody(typed.collect())
+    }
+
+    /// The same with this place's account and mode.
+    fn placed(context: &'f PageContext, form: &'f Form, fields: &[&'static str]) -> FormBody<'f> {
+        let place = &context.place;
+        let body = FormBody::typed(form, fields).with("account", FormValue::Text(&place.account));
+        body.with("mode", FormValue::Text(place.mode.as_str()))
+    }
+
+    fn with(mut self, name: &'static str, value: FormValue<'f>) -> FormBody<'f> {
+        self.0.insert(name, value);
+        self
+    }
+
+    fn with_text(self, name: &'static str, text: &'f str) -> FormBody<'f> {
+        self.with(name, FormValue::Text(text))
+    }
+
+    fn json(&self) -> String {
+        json(self)
+    }
+}
+
+/// The lines of a text, without the empty ones.
+fn lines(text: &str) -> FormValue<'_> {
+    FormValue::Texts(text.lines().map(str::trim).filter(|line| !line.is_empty()).collect())
 }
 
 /// Returns a notice with the number of events that an action caused.
-fn with_count(said: &str, answer: &Value) -> Notice {
-    let count = answer["happened"].as_array().map_or(0, Vec::len);
-    Notice::said(match count {
+fn with_count(said: &str, caused: &Caused) -> Notice {
+    Notice::said(match caused.happened.len() {
         0 => said.to_owned(),
         1 => format!("{said} One thing happened."),
         many => format!("{said} {many} things happened."),
     })
 }
 
+/// Returns a notice that shows a secret once; `None` if the answer has none.
+fn with_secret(text: &str, label: String, secret: Option<String>, hint: String) -> Option<Notice> {
+    let secret = Secret { label, text: secret?, hint };
+    Some(Notice { text: text.to_owned(), secret: Some(secret), ..Notice::default() })
+}
+
 async fn create_key(context: &PageContext) -> Acted {
-    let mode = context.place.mode;
-    let body = json!({ "account": context.place.account, "mode": mode });
-    let base = context.site.base.clone();
-    call(context, Page::Keys, ("POST", "/sandbox/keys", Some(body)), |answer| Notice {
-        text: "The key is made. Copy it now: it is not shown again.".to_owned(),
-        secret: Some(Secret {
-            label: format!("API key, mode {mode}"),
-            text: answer["key"]["secret"].as_str().unwrap_or_default().to_owned(),
-            hint: format!("curl -s -H \"Authorization: Bearer $KEY\" {base}/v1/account"),
-        }),
-        ..Notice::default()
+    let Place { account, mode } = &context.place;
+    let request = json(&KeyRequest { account: Some(account.clone()), mode: Some(*mode) });
+    let hint = format!("curl -s -H \"Authorization: Bearer $KEY\" {}/v1/account", context.site.base);
+    call(context, Page::Keys, ("POST", "/sandbox/keys", &request), |KeyAnswer { key }| {
+        let text = "The key is made. Copy it now: it is not shown again.";
+        with_secret(text, format!("API key, mode {mode}"), key.secret, hint)
     })
     .await
 }
@@ -146,43 +190,32 @@ async fn revoke_key(context: &PageContext, id: &str) -> Acted {
         return Err(Refusal::NotFound);
     }
     let path = format!("/sandbox/keys/{id}");
-    call(context, Page::Keys, ("DELETE", &path, None), |_| {
-        Notice::said("The key is revoked. Requests with it are answered with 401.")
-    })
-    .await
+    let said = "The key is revoked. Requests with it are answered with 401.";
+    call_saying(context, Page::Keys, ("DELETE", &path, ""), said).await
 }
 
-fn events(form: &Form) -> Value {
-    form.all("events").collect()
+fn events(form: &Form) -> FormValue<'_> {
+    FormValue::Texts(form.all("events").collect())
 }
 
-fn secret_of(answer: &Value, text: &str) -> Notice {
-    Notice {
-        text: text.to_owned(),
-        secret: Some(Secret {
-            label: "Signing secret".to_owned(),
-            text: answer["endpoint"]["secret"].as_str().unwrap_or_default().to_owned(),
-            hint: "SHOP_SECRET=whsec_… chargeproof receiver listen --secret-env SHOP_SECRET".to_owned(),
-        }),
-        ..Notice::default()
-    }
+/// Returns a notice that shows the signing secret of an endpoint.
+fn signing_secret(text: &str, EndpointAnswer { endpoint }: EndpointAnswer) -> Option<Notice> {
+    let hint = "SHOP_SECRET=whsec_… chargeproof receiver listen --secret-env SHOP_SECRET";
+    with_secret(text, "Signing secret".to_owned(), endpoint.secret, hint.to_owned())
 }
 
 async fn add_endpoint(context: &PageContext, form: &Form) -> Acted {
-    let mut body = placed(context, form, &["url"]);
-    body["events"] = events(form);
-    call(context, Page::Endpoints, ("POST", "/sandbox/endpoints", Some(body)), |answer| {
-        secret_of(answer, "The endpoint is added. Copy its signing secret now: it is not shown again.")
-    })
-    .await
+    let body = FormBody::placed(context, form, &["url"]).with("events", events(form)).json();
+    let text = "The endpoint is added. Copy its signing secret now: it is not shown again.";
+    let asked = ("POST", "/sandbox/endpoints", body.as_str());
+    call(context, Page::Endpoints, asked, |answer| signing_secret(text, answer)).await
 }
 
 async fn change_endpoint(context: &PageContext, id: &str, form: &Form) -> Acted {
     context.endpoint(id).await?;
-    let mut body = typed(form, &["url"]);
-    body["events"] = events(form);
+    let body = FormBody::typed(form, &["url"]).with("events", events(form)).json();
     let (page, path) = (Page::Endpoint(id.to_owned()), format!("/sandbox/endpoints/{id}"));
-    call(context, page, ("PATCH", &path, Some(body)), |_| Notice::said("The endpoint is changed.")).await
+    call_saying(context, page, ("PATCH", &path, &body), "The endpoint is changed.").await
 }
 
 async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> Acted {
@@ -191,43 +224,32 @@ async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> Acted {
     let page = Page::Endpoint(id.to_owned());
     match what {
         "on" => {
-            let body = json!({ "status": "enabled" });
             let said = "The endpoint is on. Events from now on are delivered.";
-            call(context, page, ("PATCH", &path, Some(body)), |_| Notice::said(said)).await
+            call_saying(context, page, ("PATCH", &path, r#"{"status":"enabled"}"#), said).await
         }
         "off" => {
-            let body = json!({ "status": "disabled" });
             let said = "The endpoint is off. What waited for it is canceled.";
-            call(context, page, ("PATCH", &path, Some(body)), |_| Notice::said(said)).await
+            call_saying(context, page, ("PATCH", &path, r#"{"status":"disabled"}"#), said).await
         }
         "rotate" => {
-            call(context, page, ("POST", &format!("{path}/rotate"), None), |answer| {
-                secret_of(
-                    answer,
-                    "The old secret signs nothing more. Copy the new one now: it is not shown again.",
-                )
-            })
-            .await
+            let text = "The old secret signs nothing more. Copy the new one now: it is not shown again.";
+            let path = format!("{path}/rotate");
+            call(context, page, ("POST", &path, ""), |answer| signing_secret(text, answer)).await
         }
         "remove" => {
             let said = "The endpoint is removed. Its deliveries stay in the log.";
-            call(context, Page::Endpoints, ("DELETE", &path, None), |_| Notice::said(said)).await
+            call_saying(context, Page::Endpoints, ("DELETE", &path, ""), said).await
         }
         "test" => {
-            let (mut page, outcome) =
-                call(context, page, ("POST", &format!("{path}/test"), None), |answer| {
-                    Notice::said(answer["delivery"].as_str().unwrap_or_default())
-                })
-                .await?;
-            let outcome = match outcome {
+            let test: Result<TestAnswer, _> = context.asker.act("POST", &format!("{path}/test"), "").await?;
+            Ok(match test {
                 // The delivery is where the owner wants to look next.
-                Outcome::Done(Notice { text: id, .. }) => {
-                    page = Page::Delivery(id);
-                    Outcome::Done(Notice::said("A test event is on its way."))
+                Ok(TestAnswer { delivery }) => {
+                    let said = Notice::said("A test event is on its way.");
+                    (Page::Delivery(delivery.to_string()), Outcome::Done(said))
                 }
-                refused => refused,
-            };
-            Ok((page, outcome))
+                Err(complaint) => (page, Outcome::Refused(complaint)),
+            })
         }
         _ => Err(Refusal::NotFound),
     }
@@ -236,20 +258,19 @@ async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> Acted {
 async fn resend(context: &PageContext, id: &str, form: &Form) -> Acted {
     context.delivery(id).await?;
     let page = back(form, Page::Delivery(id.to_owned()));
-    call(context, page, ("POST", &format!("/sandbox/deliveries/{id}/resend"), None), |_| {
-        Notice::said("The delivery is on its way again, under the same id.")
-    })
-    .await
+    let path = format!("/sandbox/deliveries/{id}/resend");
+    call_saying(context, page, ("POST", &path, ""), "The delivery is on its way again, under the same id.")
+        .await
 }
 
 async fn set_wallet(context: &PageContext, asset: &str, form: &Form) -> Acted {
-    let mut body = placed(context, form, &["key", "script"]);
-    body["asset"] = json!(asset);
+    let mut body = FormBody::placed(context, form, &["key", "script"]).with_text("asset", asset);
     if let Some(text) = form.text("addresses") {
-        body["addresses"] = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        body = body.with("addresses", lines(text));
     }
-    let outcome = call(context, Page::Wallets, ("PUT", "/sandbox/wallets", Some(body)), |answer| {
-        let first = answer["wallet"]["first_address"].as_str().unwrap_or_default();
+    let asked = ("PUT", "/sandbox/wallets", &*body.json());
+    let outcome = call(context, Page::Wallets, asked, |WalletAnswer { wallet }| {
+        let first = wallet.first_address.unwrap_or_default();
         Notice::said(format!(
             "New {asset} charges are paid to this wallet. Open charges keep their addresses. Compare its first address \
              with the one that your own wallet shows: {first}"
@@ -262,50 +283,43 @@ async fn set_wallet(context: &PageContext, asset: &str, form: &Form) -> Acted {
     })
 }
 
-async fn remove_wallet(context: &PageContext, asset: &str) -> Acted {
-    let body = json!({ "account": context.place.account, "mode": context.place.mode, "asset": asset });
-    call(context, Page::Wallets, ("DELETE", "/sandbox/wallets", Some(body)), |_| {
-        Notice::said(format!("{asset} is not accepted any more in this mode."))
-    })
-    .await
+async fn remove_wallet(context: &PageContext, asset: &str, form: &Form) -> Acted {
+    let body = FormBody::placed(context, form, &[]).with_text("asset", asset).json();
+    let said = format!("{asset} is not accepted any more in this mode.");
+    call_saying(context, Page::Wallets, ("DELETE", "/sandbox/wallets", &body), said).await
 }
 
 async fn on_charge(context: &PageContext, code: &str, what: &str, form: &Form) -> Acted {
-    let One { data: charge } = context.book::<One<Charge>>(&format!("/charges/{code}")).await?;
+    let asset = context.read(|book| Ok(book.charge(code)?.terms.asset)).await?;
     let page = Page::Charge(code.to_owned());
     match what {
         "pay" => {
-            let mut body = typed(form, &["fee"]);
-            body["charge"] = json!(code);
-            match form.text("how").unwrap_or("rest") {
-                "amount" => body["amount"] = json!(form.text("amount").unwrap_or_default()),
-                "rest" => {}
-                share => body["share"] = json!(share),
-            }
-            let asset = charge.asset;
-            call(context, back(form, page), ("POST", "/sandbox/pay", Some(body)), |answer| {
-                with_count(&format!("A simulated customer sent {asset}."), answer)
-            })
-            .await
+            let body = FormBody::typed(form, &["fee"]).with_text("charge", code);
+            let body = match form.text("how").unwrap_or("rest") {
+                "amount" => body.with_text("amount", form.text("amount").unwrap_or_default()),
+                "rest" => body,
+                share => body.with_text("share", share),
+            };
+            let said = format!("A simulated customer sent {asset}.");
+            let asked = ("POST", "/sandbox/pay", &*body.json());
+            call(context, back(form, page), asked, |caused| with_count(&said, &caused)).await
         }
         "accept" => {
-            let body = typed(form, &["txid"]);
+            let body = FormBody::typed(form, &["txid"]).json();
             let path = format!("/sandbox/charges/{code}/accept");
-            call(context, back(form, page), ("POST", &path, Some(body)), |_| {
-                Notice::said(format!("The late payment to {code} is accepted."))
-            })
-            .await
+            let said = format!("The late payment to {code} is accepted.");
+            call_saying(context, back(form, page), ("POST", &path, &body), said).await
         }
         "cancel" => {
             let path = format!("/sandbox/charges/{code}/cancel");
-            call(context, page, ("POST", &path, None), |_| Notice::said("The charge is canceled.")).await
+            call_saying(context, page, ("POST", &path, ""), "The charge is canceled.").await
         }
         _ => Err(Refusal::NotFound),
     }
 }
 
 async fn on_invoice(context: &PageContext, code: &str, what: &str) -> Acted {
-    context.book::<One<Invoice>>(&format!("/invoices/{code}")).await?;
+    context.read(|book| book.invoice(code)).await?;
     let page = Page::Invoice(code.to_owned());
     let said = match what {
         "send" => "The invoice is in the outbox.",
@@ -313,11 +327,11 @@ async fn on_invoice(context: &PageContext, code: &str, what: &str) -> Acted {
         _ => return Err(Refusal::NotFound),
     };
     let path = format!("/sandbox/invoices/{code}/{what}");
-    call(context, page, ("POST", &path, None), |_| Notice::said(said)).await
+    call_saying(context, page, ("POST", &path, ""), said).await
 }
 
 async fn change_settings(context: &PageContext, form: &Form) -> Acted {
-    let mut body = typed(
+    let mut body = FormBody::typed(
         form,
         &[
             "name",
@@ -330,11 +344,9 @@ async fn change_settings(context: &PageContext, form: &Form) -> Acted {
     );
     // These may be taken away.
     for name in ["logo_url", "website_url", "support_email", "support_phone"] {
-        body[name] = json!(form.text(name));
+        body = body.with(name, form.text(name).map_or(FormValue::Null, FormValue::Text));
     }
-    let members = form.text("members").unwrap_or_default();
-    body["members"] = members.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let body = body.with("members", lines(form.text("members").unwrap_or_default())).json();
     let path = format!("/sandbox/accounts/{}", context.place.account);
-    call(context, Page::Settings, ("PATCH", &path, Some(body)), |_| Notice::said("The settings are saved."))
-        .await
+    call_saying(context, Page::Settings, ("PATCH", &path, &body), "The settings are saved.").await
 }

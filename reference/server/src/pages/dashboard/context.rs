@@ -1,21 +1,21 @@
 //! One request's view of the dashboard: where it is, and how it asks the world.
 
-use bytes::Bytes;
-use reference_core::time::Timestamp;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
-use simulator::api::{
-    DeliveryAnswer, DeliveryList, DeliveryRecord, EndpointList, EndpointRecord, KeyList, KeyRecord,
+use reference_core::{error::ApiError, time::Timestamp};
+use simulator::{
+    api::{DeliveryRecord, EndpointRecord, KeyRecord},
+    sandbox::DeliveryFilter,
 };
+use uuid::Uuid;
 
 use super::{
-    draft::{Complaint, Draft},
+    draft::Draft,
     pieces,
     place::{Page, Place, Query},
 };
 use crate::{
     pages::{
         Asker, Site,
+        book::BookReader,
         words::{self, MomentWords as _},
     },
     refusal::Refusal,
@@ -83,7 +83,13 @@ impl PageContext {
     pub(super) fn tab(&self, state: Option<&str>, title: &str) -> String {
         let Place { account, mode } = &self.place;
         let state = state.map(|state| format!("{} · ", state.replace('_', " "))).unwrap_or_default();
-        format!("{state}{title} · {account} {mode}")
+        let world = self.world().map(|id| format!(" · world {id}")).unwrap_or_default();
+        format!("{state}{title} · {account} {mode}{world}")
+    }
+
+    /// Returns the id of the world; `None` for the first one of the server.
+    pub(super) fn world(&self) -> Option<&str> {
+        self.asker.backend.addresses.world_id()
     }
 
     /// The address of the API.
@@ -130,85 +136,48 @@ impl PageContext {
         format!("curl -s '{}/sandbox/happenings?after=0'", self.site.base)
     }
 
-    /// Asks the world to show something. A refusal of the world's is a page that is not there.
-    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Refusal> {
-        match self.send("GET", path, None).await? {
-            Ok(body) => serde_json::from_slice(&body).map_err(|_| Refusal::Broken),
-            Err(_) => Err(Refusal::NotFound),
-        }
-    }
-
-    /// The same of this place's book: `rest` is `/charges`, as after `/v1`.
-    pub(super) async fn book<T: DeserializeOwned>(&self, rest: &str) -> Result<T, Refusal> {
+    /// Reads this place's book. What it does not hold is a page that is not there.
+    pub(super) async fn read<T>(
+        &self,
+        view: impl Fn(&BookReader<'_>) -> Result<T, ApiError>,
+    ) -> Result<T, Refusal> {
         let Place { account, mode } = &self.place;
-        self.get(&format!("/sandbox/books/{account}/{mode}{rest}")).await
-    }
-
-    /// Asks the world to do something.
-    pub(super) async fn act(
-        &self,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<Result<Value, Complaint>, Refusal> {
-        Ok(match self.send(method, path, body).await? {
-            Ok(body) => Ok(serde_json::from_slice(&body).map_err(|_| Refusal::Broken)?),
-            Err(complaint) => Err(complaint),
-        })
-    }
-
-    async fn send(
-        &self,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<Result<Bytes, Complaint>, Refusal> {
-        let (status, body) = self.asker.respond(method, path, body).await?;
-        if status.is_success() {
-            return Ok(Ok(body));
-        }
-        Complaint::read(status, &body).map(Err)
+        self.asker.read(|sandbox| view(&BookReader::of(sandbox, sandbox.find_book(account, *mode)?))).await
     }
 
     /// The endpoints of this place's book, oldest first.
     pub(super) async fn endpoints(&self) -> Result<Vec<EndpointRecord>, Refusal> {
-        let all: EndpointList = self.get("/sandbox/endpoints").await?;
-        let own = |endpoint: &EndpointRecord| {
-            endpoint.account == self.place.account
-                && endpoint.mode.as_str() == self.place.mode
-                && endpoint.status != "removed"
-        };
-        Ok(all.endpoints.into_iter().filter(own).collect())
+        let mut endpoints = self.read(|book| Ok(book.sandbox.endpoints(book.place))).await?;
+        endpoints.retain(|endpoint| endpoint.status != "removed");
+        Ok(endpoints)
     }
 
     /// One of them.
     pub(super) async fn endpoint(&self, id: &str) -> Result<EndpointRecord, Refusal> {
-        self.endpoints()
-            .await?
-            .into_iter()
-            .find(|endpoint| endpoint.id.as_str() == id)
-            .ok_or(Refusal::NotFound)
+        let mut endpoints = self.endpoints().await?.into_iter();
+        endpoints.find(|endpoint| endpoint.id.as_str() == id).ok_or(Refusal::NotFound)
     }
 
     /// The keys of this place's book, newest first.
     pub(super) async fn keys(&self) -> Result<Vec<KeyRecord>, Refusal> {
-        let all: KeyList = self.get("/sandbox/keys").await?;
-        let own = |key: &KeyRecord| key.account == self.place.account && key.mode.as_str() == self.place.mode;
-        Ok(all.keys.into_iter().rev().filter(own).collect())
+        let Place { account, mode } = &self.place;
+        let own = |key: &KeyRecord| key.account == *account && key.mode == *mode;
+        let keys = self.read(|book| Ok(book.sandbox.keys())).await?;
+        Ok(keys.into_iter().rev().filter(own).collect())
     }
 
     /// A delivery of this place's book.
     pub(super) async fn delivery(&self, id: &str) -> Result<DeliveryRecord, Refusal> {
-        let DeliveryAnswer { delivery } = self.get(&format!("/sandbox/deliveries/{id}")).await?;
-        let own = delivery.account == self.place.account && delivery.mode.as_str() == self.place.mode;
-        if own { Ok(delivery) } else { Err(Refusal::NotFound) }
+        let id = Uuid::try_parse(id).map_err(|_| Refusal::NotFound)?;
+        self.read(|book| book.sandbox.delivery(book.place, id)).await
     }
 
-    /// Deliveries of this place's book, newest first. `rest`: more of the query, with an ampersand before it.
-    pub(super) async fn deliveries(&self, limit: usize, rest: &str) -> Result<Vec<DeliveryRecord>, Refusal> {
-        let Place { account, mode } = &self.place;
-        let path = format!("/sandbox/deliveries?account={account}&mode={mode}&limit={limit}{rest}");
-        let DeliveryList { deliveries } = self.get(&path).await?;
-        Ok(deliveries)
+    /// Deliveries of this place's book, newest first.
+    pub(super) async fn deliveries(
+        &self,
+        limit: usize,
+        filter: DeliveryFilter,
+    ) -> Result<Vec<DeliveryRecord>, Refusal> {
+        self.read(|book| Ok(book.sandbox.deliveries(book.place, &filter, limit))).await
     }
 }

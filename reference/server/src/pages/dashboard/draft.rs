@@ -1,28 +1,6 @@
 //! The draft of a refused form, so that nobody types it twice.
 
-use http::StatusCode;
-use serde::Deserialize;
-
-use crate::{pages::form::Form, refusal::Refusal};
-
-/// The complaint of the world, in the words of its answer.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Complaint {
-    #[serde(skip)]
-    pub(super) status: StatusCode,
-    pub(super) message: String,
-    /// By field.
-    #[serde(default)]
-    pub(super) errors: std::collections::BTreeMap<String, Vec<String>>,
-}
-
-impl Complaint {
-    /// Out of an answer.
-    pub(super) fn read(status: StatusCode, body: &[u8]) -> Result<Complaint, Refusal> {
-        let complaint: Complaint = serde_json::from_slice(body).map_err(|_| Refusal::Broken)?;
-        Ok(Complaint { status, ..complaint })
-    }
-}
+use crate::pages::{Complaint, form::Form};
 
 /// A refused form; empty if none was.
 #[derive(Default)]

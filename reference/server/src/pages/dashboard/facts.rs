@@ -1,80 +1,12 @@
-//! The words of the dashboard for answers of the world, and the lists and accounts of the API.
+//! The words of the dashboard for records of the world.
 
 use reference_core::mode::Mode;
-use serde::Deserialize;
 use simulator::api::{
     AttemptRecord, AttemptTrace, DeliveryRecord, EndpointRecord, TransferGone, TransferRecord,
     TransferStanding, WorldEvent, WorldEventKind,
 };
 
 use crate::pages::words::MomentWords as _;
-
-/// One object under `data`.
-#[derive(Debug, Deserialize)]
-pub(super) struct One<T> {
-    pub(super) data: T,
-}
-
-/// A list of the API.
-#[derive(Debug, Deserialize)]
-pub(super) struct List<T> {
-    pub(super) data: Vec<T>,
-    pub(super) links: Links,
-    pub(super) meta: ListMeta,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Links {
-    first: String,
-    pub(super) prev: Option<String>,
-    pub(super) next: Option<String>,
-}
-
-impl Links {
-    /// The newest record of this reading of the list.
-    pub(super) fn anchor(&self) -> Option<String> {
-        let url = url::Url::parse(&self.first).ok()?;
-        url.query_pairs().find(|(name, _)| name == "anchor").map(|(_, value)| value.into_owned())
-    }
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct ListMeta {
-    pub(super) current_page: u64,
-    pub(super) last_page: u64,
-    pub(super) from: Option<u64>,
-    pub(super) to: Option<u64>,
-    pub(super) total: u64,
-}
-
-/// `GET /v1/account`
-#[derive(Debug, Deserialize)]
-pub(super) struct AccountAnswer {
-    pub(super) data: Account,
-    pub(super) meta: AccountMeta,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Account {
-    pub(super) id: String,
-    #[serde(rename = "type")]
-    pub(super) kind: String,
-    pub(super) name: String,
-    pub(super) display_name: String,
-    pub(super) logo_url: Option<String>,
-    pub(super) brand_color: String,
-    pub(super) website_url: Option<String>,
-    pub(super) support_email: Option<String>,
-    pub(super) support_phone: Option<String>,
-    pub(super) default_currency: String,
-    pub(super) underpayment_tolerance: String,
-    pub(super) overpayment_threshold: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct AccountMeta {
-    pub(super) accepted_assets: Vec<String>,
-}
 
 pub(super) trait TransferState {
     /// Returns the state in a word, and its colour.
@@ -173,7 +105,7 @@ pub(super) trait WorldEventWords {
     fn sentence(&self) -> String;
 
     /// Returns `true` if the dashboard of this account and mode shows it.
-    fn is_seen(&self, account: &str, mode: &str) -> bool;
+    fn is_seen(&self, account: &str, mode: Mode) -> bool;
 }
 
 impl WorldEventWords for WorldEvent {
@@ -197,7 +129,7 @@ impl WorldEventWords for WorldEvent {
         self.what.to_string()
     }
 
-    fn is_seen(&self, account: &str, mode: &str) -> bool {
-        Mode::parse(mode).is_some_and(|mode| self.what.concerns(account, mode, |_| true))
+    fn is_seen(&self, account: &str, mode: Mode) -> bool {
+        self.what.concerns(account, mode, |_| true)
     }
 }

@@ -30,7 +30,7 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_DISPOSITION},
 };
 use reference_core::{dialect::Dialect, mode::Mode};
-use simulator::api::Overview;
+use simulator::api::ScenarioAnswer;
 
 use self::{
     access::{Access, Entrance},
@@ -41,13 +41,12 @@ use self::{
     flash::{Notice, Notices},
     place::{Page, Place, Query},
 };
-use super::{Asker, Asset, Call, Part, Topic, follow, form::Form, see_other, takes_only};
+use super::{Asker, Asset, Call, Part, Topic, follow, form::Form, redirect, see_other, takes_only};
 use crate::{
     answer::{self, Answer},
     refusal::Refusal,
 };
 
-const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
 const SCENARIO_FILE: HeaderValue = HeaderValue::from_static("attachment; filename=\"scenario.yaml\"");
 
 /// The look of the dashboard.
@@ -58,7 +57,7 @@ pub(super) static DASHBOARD_CSS: Asset =
 pub(crate) struct Dashboard {
     access: Access,
     notices: Notices,
-    key_starts: [(&'static str, String); 2],
+    key_starts: [(Mode, String); 2],
 }
 
 impl Dashboard {
@@ -67,7 +66,7 @@ impl Dashboard {
         Ok(Dashboard {
             access: Access::draw()?,
             notices: Notices::default(),
-            key_starts: Mode::ALL.map(|mode| (mode.as_str(), dialect.key_start(mode))),
+            key_starts: Mode::ALL.map(|mode| (mode, dialect.key_start(mode))),
         })
     }
 
@@ -77,7 +76,7 @@ impl Dashboard {
     }
 
     /// Returns the start of a mode's keys.
-    fn key_start(&self, mode: &str) -> String {
+    fn key_start(&self, mode: Mode) -> String {
         let found = self.key_starts.iter().find(|(known, _)| *known == mode);
         found.map(|(_, start)| start.clone()).unwrap_or_default()
     }
@@ -140,11 +139,9 @@ async fn enter(call: &Call<'_>) -> Result<Answer, Refusal> {
 
 /// The first account, live.
 async fn first_place(call: &Call<'_>) -> Result<Place, Refusal> {
-    let nowhere = Place { account: String::new(), mode: "live" };
-    let context = PageContext::new(call.asker(), nowhere, Page::Overview, Query::default())?;
-    let Overview { accounts, .. } = context.get("/sandbox").await?;
+    let accounts = call.asker().read(|sandbox| Ok(sandbox.overview().accounts)).await?;
     let account = accounts.into_iter().next().ok_or(Refusal::NotFound)?.id;
-    Ok(Place { account, mode: "live" })
+    Ok(Place { account, mode: Mode::Live })
 }
 
 async fn show(call: &Call<'_>, place: Place, rest: &[&str], query: Query) -> Result<Answer, Refusal> {
@@ -158,6 +155,11 @@ async fn show(call: &Call<'_>, place: Place, rest: &[&str], query: Query) -> Res
         return follow(call.asker(), topic, drawn);
     }
     let mut context = PageContext::new(call.asker(), place, page, query)?;
+    if context.page == Page::Search
+        && let Some(path) = draw::search::exact_hit(&context).await?
+    {
+        return see_other(&context.site, &path);
+    }
     context.site.live = Some(stream(call, &context));
     finish(call, &context, notice.as_ref()).await
 }
@@ -184,10 +186,10 @@ fn stream(call: &Call<'_>, context: &PageContext) -> String {
 /// Returns the history of the world as a scenario file.
 async fn scenario(call: &Call<'_>, place: Place) -> Result<Answer, Refusal> {
     let context = PageContext::new(call.asker(), place, Page::History, Query::default())?;
-    match context.act("GET", "/sandbox/scenario", None).await? {
-        Ok(told) => {
-            let text = told["scenario"].as_str().unwrap_or_default().to_owned();
-            let mut answer = answer::own(StatusCode::OK, YAML, text);
+    // The host keeps the history of a world with a journal, so this is no read of the sandbox.
+    match context.asker.act("GET", "/sandbox/scenario", "").await? {
+        Ok(ScenarioAnswer { scenario, .. }) => {
+            let mut answer = answer::own(StatusCode::OK, answer::YAML, scenario);
             answer.headers_mut().insert(CONTENT_DISPOSITION, SCENARIO_FILE);
             Ok(answer)
         }
@@ -215,6 +217,10 @@ async fn act(call: &Call<'_>, place: Place, rest: &[&str]) -> Result<Answer, Ref
             let said = call.pages.dashboard.notices.put(notice);
             let path = page.path() + &place::query(&[("said", said.as_deref())]);
             see_other(&context.site, &context.place.path(&path))
+        }
+        Outcome::Opened { dashboard, notice } => {
+            let said = call.pages.dashboard.notices.put(notice);
+            redirect(&(dashboard + &place::query(&[("said", said.as_deref())])))
         }
         Outcome::Refused(complaint) => {
             let sent_to = format!("/{}", rest.join("/"));

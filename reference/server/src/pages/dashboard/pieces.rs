@@ -87,10 +87,23 @@ pub(super) fn short(text: impl AsRef<str>) -> Html {
     })
 }
 
+/// Returns an amount of a coin for a list: at most eight decimal places, and the exact amount on hover if it has more.
+pub(super) fn coin_short(amount: impl Display) -> Html {
+    const PLACES_MAX: usize = 8;
+    let exact = amount.to_string();
+    let end = exact.find('.').map_or(exact.len(), |point| point + 1 + PLACES_MAX);
+    match exact.get(..end) {
+        Some(short) if short != exact => {
+            html(|out| write!(out, "<span title=\"{}\">{}…</span>", Text(&exact), Text(short)))
+        }
+        _ => coin(exact),
+    }
+}
+
 /// An amount of a coin, which may break after every sixth of its many decimal places.
-pub(super) fn coin(amount: impl AsRef<str>) -> Html {
+pub(super) fn coin(amount: impl Display) -> Html {
     const PLACES: usize = 6;
-    let amount = amount.as_ref();
+    let amount = amount.to_string();
     let (whole, places) = amount.split_at(amount.find('.').map_or(amount.len(), |point| point + 1));
     html(|out| {
         write!(out, "{}", Text(whole))?;

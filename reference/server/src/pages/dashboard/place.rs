@@ -1,5 +1,6 @@
 //! The place in the dashboard: account, mode and page, as in paths.
 
+use reference_core::mode::Mode;
 use url::form_urlencoded;
 
 /// Longer than any id of ours.
@@ -13,7 +14,7 @@ const QUERY_MAX: usize = 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) account: String,
-    pub(super) mode: &'static str,
+    pub(super) mode: Mode,
 }
 
 /// A page of the dashboard. Ids are plain characters, fit to stand in a path.
@@ -142,7 +143,7 @@ pub(super) fn is_id(text: &str) -> bool {
 impl Place {
     /// The place that an account and a mode name.
     pub(super) fn read(account: &str, mode: &str) -> Option<Place> {
-        let mode = ["live", "test"].into_iter().find(|known| *known == mode)?;
+        let mode = Mode::parse(mode)?;
         is_id(account).then(|| Place { account: account.to_owned(), mode })
     }
 

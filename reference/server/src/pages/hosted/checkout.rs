@@ -190,10 +190,10 @@ pub(super) fn part(
         network: &coin.network,
         decimals: coin.decimals as usize,
         is_live,
-        address: &charge.deposit_address,
+        address: &charge.terms.deposit_address,
         amount: &payment.missing,
     });
-    let end = *charge.expires_at;
+    let end = charge.expires_at;
     let left = Duration::from_micros(if end > site.now { end.since(site.now).0 } else { 0 });
     let view = PaymentView {
         site,
@@ -245,7 +245,7 @@ pub(super) async fn receipt(call: &Call<'_>, code: &str) -> Result<Answer, Refus
     let Some(shown) = load::<ChargePage>(&asker, &path).await? else { return nowhere(call) };
     let site = asker.site()?;
     let ChargePage { account, mode, payment } = shown;
-    if payment.charge.paid_at.is_none() {
+    if payment.charge.paid_at().is_none() {
         return see_other(&site, &path);
     }
     html(StatusCode::OK, &Receipt { site, account, mode, payment })

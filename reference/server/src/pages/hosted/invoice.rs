@@ -1,10 +1,11 @@
 //! The page of an invoice, and its document to print.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use http::{Method, StatusCode};
-use reference_core::mode::Mode;
-use serde_json::json;
-use simulator::api::{CoinOffer, PageAccount as Account, PaymentStage as Stage};
+use reference_core::{asset::Asset, mode::Mode};
+use simulator::api::{ChargeAnswer, CoinOffer, Empty, PageAccount as Account, PaymentStage as Stage};
 
 use super::{
     checkout::{self, PaymentPlace},
@@ -15,7 +16,7 @@ use super::{
 use crate::{
     answer::Answer,
     pages::{
-        Asker, Call, Part, Site, Topic, follow, html, objects::Invoice, see_other, words,
+        Asker, Call, Part, Site, Topic, follow, html, json, objects::Invoice, see_other, words,
         words::MomentWords as _,
     },
     refusal::Refusal,
@@ -44,7 +45,7 @@ struct State<'a> {
     invoice: &'a Invoice,
     payment: Option<String>,
     /// The coin of the charge that waits for money.
-    chosen: Option<&'a str>,
+    chosen: Option<Asset>,
     may_choose: bool,
     coins: &'a [CoinOffer],
 }
@@ -65,8 +66,8 @@ pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
     let guesses =
         call.head.headers.get("sec-purpose").is_some_and(|it| it.as_bytes().starts_with(b"prefetch"));
     if call.head.method == Method::GET && !guesses {
-        let seen = call.ask("POST", &format!("/sandbox/invoices/{code}/view"), None).await?;
-        if !seen.is_good() {
+        let path = format!("/sandbox/invoices/{code}/view");
+        if call.asker().act::<Empty>("POST", &path, "").await?.is_err() {
             return nowhere(call);
         }
     }
@@ -138,7 +139,7 @@ fn state(site: &Site, shown: &InvoicePage) -> Result<Part, Refusal> {
         title: title(&shown.invoice, &shown.account),
         invoice: &shown.invoice,
         payment: payment.map(|part| part.html),
-        chosen: waits.map(|payment| payment.charge.asset.as_str()),
+        chosen: waits.map(|payment| payment.charge.terms.asset),
         may_choose: shown.may_choose,
         coins: &shown.coins,
     };
@@ -147,7 +148,7 @@ fn state(site: &Site, shown: &InvoicePage) -> Result<Part, Refusal> {
 
 /// Returns the state, number and account of the invoice.
 fn title(invoice: &Invoice, account: &Account) -> String {
-    format!("{} · Invoice {} · {}", invoice.status, invoice.number, account.display_name)
+    format!("{} · Invoice {} · {}", invoice.status().as_str(), invoice.number, account.display_name)
 }
 
 /// `POST /i/{code}/coin`.
@@ -157,13 +158,12 @@ pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusa
         return nowhere(call);
     }
     let form = call.form().await?;
-    let asset = json!({ "asset": form.text("asset") });
-    let reply = call.ask("POST", &format!("/sandbox/invoices/{code}/choose"), Some(&asset)).await?;
-    if reply.is_good() {
-        let site = call.site()?;
-        return see_other(&site, &format!("/i/{code}#payment"));
+    let choice = json(&BTreeMap::from([("asset", form.text("asset"))]));
+    let path = format!("/sandbox/invoices/{code}/choose");
+    match call.asker().act("POST", &path, &choice).await? {
+        Ok(ChargeAnswer { .. }) => see_other(&call.site()?, &format!("/i/{code}#payment")),
+        Err(complaint) => draw(call, code, (complaint.status, Some(complaint.message))).await,
     }
-    draw(call, code, (reply.status, Some(reply.message().to_owned()))).await
 }
 
 /// `GET /i/{code}/document`.

@@ -1,10 +1,13 @@
 //! The page of a payment link: what it is for, how much, in which coin, and what the merchant asks.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use http::StatusCode;
 use reference_core::mode::Mode;
-use serde_json::{Map, Value, json};
-use simulator::api::{CoinOffer, LinkClosed as Closed, PageAccount as Account};
+use simulator::api::{
+    AnswerRequest, ChargeAnswer, CoinOffer, Empty, LinkClosed as Closed, PageAccount as Account,
+};
 
 use super::{
     load,
@@ -13,7 +16,13 @@ use super::{
 };
 use crate::{
     answer::Answer,
-    pages::{Call, Part, Reply, Site, form::Form, html, objects::Link, see_other, words},
+    pages::{
+        Call, Complaint, Part, Site,
+        form::{CustomerChoice, Form},
+        html, json,
+        objects::Link,
+        see_other, words,
+    },
     refusal::Refusal,
 };
 
@@ -37,7 +46,7 @@ struct Filled {
     name: String,
     answers: Vec<String>,
     message: Option<String>,
-    errors: Map<String, Value>,
+    errors: BTreeMap<String, Vec<String>>,
 }
 
 impl Filled {
@@ -49,15 +58,15 @@ impl Filled {
             suggested: text("suggested"),
             email: text("customer_email"),
             name: text("customer_name"),
-            answers: (0..link.custom_fields.len()).map(|n| text(&format!("answer.{n}"))).collect(),
+            answers: (0..link.terms.custom_fields.len()).map(|n| text(&format!("answer.{n}"))).collect(),
             ..Filled::default()
         }
     }
 
     /// The first complaint about any of these fields.
     fn error(&self, fields: &[&str]) -> Option<String> {
-        let first = |name: &&str| self.errors.get(*name).and_then(|all| all[0].as_str());
-        fields.iter().find_map(first).map(in_plain_words)
+        let first = |name: &&str| self.errors.get(*name)?.first();
+        fields.iter().find_map(first).map(|sentence| in_plain_words(sentence))
     }
 }
 
@@ -86,16 +95,16 @@ struct LinkTemplate {
 }
 
 impl LinkTemplate {
-    fn suggestions(&self) -> impl Iterator<Item = (&str, String)> {
-        self.link.suggested_amounts.iter().map(|amount| (amount.as_str(), words::fiat(amount)))
+    fn suggestions(&self) -> impl Iterator<Item = (String, String)> {
+        self.link.suggested().iter().map(|amount| (amount.to_string(), words::fiat(amount)))
     }
 }
 
 /// `GET /pay/{code}`.
 pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     if call.head.method == http::Method::GET {
-        let seen = call.ask("POST", &format!("/sandbox/links/{code}/view"), None).await?;
-        if !seen.is_good() {
+        let path = format!("/sandbox/links/{code}/view");
+        if call.asker().act::<Empty>("POST", &path, "").await?.is_err() {
             return nowhere(call);
         }
     }
@@ -113,7 +122,7 @@ fn draw(call: &Call<'_>, shown: LinkPage, status: StatusCode, filled: Filled) ->
     let panel = subject.map(|subject| panel::part(&site, &path, owner, &subject)).transpose()?;
     let LinkPage { account, mode, link, closed, coins } = shown;
     let asked = (0..)
-        .zip(&link.custom_fields)
+        .zip(&link.terms.custom_fields)
         .map(|(n, question)| LinkForm {
             name: format!("answer.{n}"),
             label: question.label.clone(),
@@ -129,8 +138,7 @@ fn draw(call: &Call<'_>, shown: LinkPage, status: StatusCode, filled: Filled) ->
 }
 
 fn missing_answer(filled: &Filled, label: &str) -> Option<String> {
-    let all = filled.errors.get("custom_fields")?.as_array()?;
-    let meant = all.iter().filter_map(Value::as_str).any(|sentence| sentence.contains(label));
+    let meant = filled.errors.get("custom_fields")?.iter().any(|sentence| sentence.contains(label));
     meant.then(|| "Please answer this.".to_owned())
 }
 
@@ -142,39 +150,29 @@ pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusa
     };
     let form = call.form().await?;
     let mut filled = Filled::of(&form, &shown.link);
-    let Reply { status, mut json } = call
-        .ask("POST", &format!("/sandbox/links/{code}/choose"), Some(&choice(&filled, &shown.link)))
-        .await?;
-    if let Some(charge) = json["charge"].as_str().filter(|_| status.is_success()) {
-        return see_other(&call.site()?, &format!("/c/{charge}"));
-    }
-    filled.message = json["message"].as_str().map(in_plain_words);
-    if let Value::Object(errors) = json["errors"].take() {
-        filled.errors = errors;
-    }
-    draw(call, shown, status, filled)
-}
-
-/// The call that the form stands for. What was left empty is left out.
-fn choice(filled: &Filled, link: &Link) -> Value {
-    // What somebody typed counts more than what they picked.
-    let amount = if filled.amount.is_empty() { &filled.suggested } else { &filled.amount };
-    let mut choice = Map::new();
-    for (name, value) in [
-        ("asset", &filled.asset),
-        ("amount", amount),
-        ("customer_email", &filled.email),
-        ("customer_name", &filled.name),
-    ] {
-        if !value.is_empty() {
-            choice.insert(name.to_owned(), json!(value));
+    let (path, body) = (format!("/sandbox/links/{code}/choose"), json(&choice(&filled, &shown.link)));
+    match call.asker().act("POST", &path, &body).await? {
+        Ok(ChargeAnswer { charge }) => see_other(&call.site()?, &format!("/c/{charge}")),
+        Err(Complaint { status, message, errors }) => {
+            filled.message = Some(in_plain_words(&message));
+            filled.errors = errors;
+            draw(call, shown, status, filled)
         }
     }
-    let answers = link.custom_fields.iter().zip(&filled.answers).filter(|(_, answer)| !answer.is_empty());
-    let answers: Vec<Value> =
-        answers.map(|(question, answer)| json!({ "label": question.label, "value": answer })).collect();
-    if !answers.is_empty() {
-        choice.insert("custom_fields".to_owned(), Value::Array(answers));
+}
+
+/// The request that the form stands for.
+fn choice<'f>(filled: &'f Filled, link: &Link) -> CustomerChoice<'f> {
+    let answers = link.terms.custom_fields.iter().zip(&filled.answers);
+    let answers = answers
+        .filter(|(_, answer)| !answer.is_empty())
+        .map(|(question, answer)| AnswerRequest { label: question.label.clone(), value: answer.clone() });
+    CustomerChoice {
+        asset: &filled.asset,
+        // A typed amount counts more than a picked one.
+        amount: if filled.amount.is_empty() { &filled.suggested } else { &filled.amount },
+        customer_email: &filled.email,
+        customer_name: &filled.name,
+        custom_fields: answers.collect(),
     }
-    Value::Object(choice)
 }

@@ -12,10 +12,11 @@ mod panel;
 
 use askama::Template;
 use http::{Method, StatusCode, header::ACCEPT};
-use serde::de::DeserializeOwned;
+use reference_core::id::Code;
 
 pub(super) use brand::brand;
 
+use self::model::HostedPage;
 use super::{Asker, Asset, Call, Site, html, takes_only};
 use crate::{answer::Answer, refusal::Refusal};
 
@@ -55,15 +56,12 @@ pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
     }
 }
 
-/// Returns the world's answer for the page at `path`; `None` if there is no such object.
-async fn load<T: DeserializeOwned>(asker: &Asker, path: &str) -> Result<Option<T>, Refusal> {
-    let reply = asker.ask("GET", &format!("/sandbox/pages{path}"), None).await?;
-    match reply.status {
-        StatusCode::NOT_FOUND => Ok(None),
-        status if status.is_success() => {
-            serde_json::from_value(reply.json).map(Some).map_err(|_| Refusal::Broken)
-        }
-        _ => Err(Refusal::Broken),
+/// Reads the content of the page at `path`, which ends with the code of its object; `None` if there is no such object.
+async fn load<P: HostedPage>(asker: &Asker, path: &str) -> Result<Option<P>, Refusal> {
+    let Some(code) = path.rsplit('/').next().and_then(Code::parse) else { return Ok(None) };
+    match asker.read(|sandbox| P::read(sandbox, code)).await {
+        Err(Refusal::NotFound) => Ok(None),
+        page => page.map(Some),
     }
 }
 

@@ -1,7 +1,9 @@
 //! The customers' words for the world's answers. Nothing is computed here.
 
-use simulator::api::{
-    self, CoinOffer, CoinRecord, PageAccount, TransferGone, TransferRecord, TransferStanding,
+use reference_core::{error::ApiError, id::Code};
+use simulator::{
+    api::{self, CoinOffer, CoinRecord, PageAccount, TransferGone, TransferRecord, TransferStanding},
+    sandbox::Sandbox,
 };
 
 use super::coin;
@@ -15,12 +17,33 @@ const PLACES_SHOWN_MAX: usize = 8;
 
 /// A charge and all that belongs to it.
 pub(super) type Payment = api::PaymentPart<Charge>;
-/// `/sandbox/pages/c/{code}`.
 pub(super) type ChargePage = api::ChargePage<Charge>;
-/// `/sandbox/pages/i/{code}`.
 pub(super) type InvoicePage = api::InvoicePage<Invoice, Charge>;
-/// `/sandbox/pages/pay/{code}`.
 pub(super) type LinkPage = api::LinkPage<Link>;
+
+/// The content of the page of an object.
+pub(super) trait HostedPage: Sized {
+    fn read(sandbox: &Sandbox, code: Code) -> Result<Self, ApiError>;
+}
+
+impl HostedPage for ChargePage {
+    fn read(sandbox: &Sandbox, code: Code) -> Result<ChargePage, ApiError> {
+        sandbox.charge_page(code, |place, no| Charge::of(sandbox.book(place), no))
+    }
+}
+
+impl HostedPage for InvoicePage {
+    fn read(sandbox: &Sandbox, code: Code) -> Result<InvoicePage, ApiError> {
+        let invoice = |place, no| Invoice::of(sandbox.book(place), no);
+        sandbox.invoice_page(code, invoice, |place, no| Charge::of(sandbox.book(place), no))
+    }
+}
+
+impl HostedPage for LinkPage {
+    fn read(sandbox: &Sandbox, code: Code) -> Result<LinkPage, ApiError> {
+        sandbox.link_page(code, |place, no| Link::of(sandbox.book(place), no, sandbox.now()))
+    }
+}
 
 pub(super) trait AccountWords {
     /// The first letter, for where a picture would be.

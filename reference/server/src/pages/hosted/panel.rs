@@ -1,14 +1,15 @@
 //! The test panel beside a charge, an invoice or a payment link: each way to pay and each thing that can go wrong, as the calls to
 //! `/sandbox` that do it. What is drawn and what is done come from the same list.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use http::StatusCode;
 use reference_core::{asset::Asset, mode::Mode, time::Span};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use simulator::api::{
-    AdvanceRequest, AnswerRequest, ChoiceRequest, CoinOffer, KeepRequest, MineRequest,
-    PageAccount as Account, PayRequest, PaymentStage as Stage, ReorgRequest, ReplaceRequest,
-    TransactionRequest, json,
+    AdvanceRequest, ChoiceRequest, CoinOffer, KeepRequest, MineRequest, PageAccount as Account, PayRequest,
+    PaymentStage as Stage, ReorgRequest, ReplaceRequest, TransactionRequest,
 };
 
 use super::{
@@ -21,6 +22,7 @@ use crate::{
     pages::{
         Asker, Call, Part, Site,
         dashboard::own_form,
+        json,
         objects::{Invoice, Link},
         see_other,
     },
@@ -34,7 +36,7 @@ pub(super) struct Act {
     label: String,
     hint: String,
     /// Paths and bodies, in order. [`OPENED`] stands for the charge that the call before opened.
-    calls: Vec<(String, Value)>,
+    calls: Vec<(String, PanelRequest)>,
     /// The words on success.
     done: &'static str,
 }
@@ -42,11 +44,32 @@ pub(super) struct Act {
 impl Act {
     /// The same by hand.
     fn curl(&self, base: &str) -> String {
-        let line = |(path, body): &(String, Value)| {
+        let line = |(path, request): &(String, PanelRequest)| {
+            let body = json(request);
             format!("curl -X POST {base}{path} -H 'Content-Type: application/json' -d '{body}'")
         };
         self.calls.iter().map(line).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// A request of the panel.
+#[derive(Clone, Serialize)]
+#[serde(untagged)]
+enum PanelRequest {
+    Advance(AdvanceRequest),
+    Choose(ChoiceRequest),
+    Mine(MineRequest),
+    Pay(PayRequest),
+    Reorg(ReorgRequest),
+    Replace(ReplaceRequest),
+    Transaction(TransactionRequest),
+}
+
+/// The part of an answer that the panel reads.
+#[derive(Deserialize)]
+struct PanelAnswer {
+    /// The charge that was opened.
+    charge: Option<String>,
 }
 
 /// Acts that belong together.
@@ -111,13 +134,10 @@ fn choice(asset: Asset) -> ChoiceRequest {
 
 /// The same on a payment link, with all that it asks for.
 fn of_link(link: &Link, asset: Asset) -> ChoiceRequest {
-    let first = link.suggested_amounts.first().or(link.min_amount.as_ref());
-    let answers = link.custom_fields.iter().filter(|question| question.required);
-    let answer = |label: &String| AnswerRequest { label: label.clone(), value: "simulated".to_owned() };
     ChoiceRequest {
-        amount: link.amount.is_none().then(|| first.cloned().unwrap_or_else(|| "10.00".to_owned())),
-        customer_email: link.require_email.then(|| "customer@shop.example".to_owned()),
-        custom_fields: answers.map(|question| answer(&question.label)).collect(),
+        amount: link.sample_amount(),
+        customer_email: link.sample_email().map(str::to_owned),
+        custom_fields: link.sample_answers(),
         ..choice(asset)
     }
 }
@@ -130,7 +150,10 @@ fn in_coins(path: &str, offers: &[CoinOffer], choose: impl Fn(Asset) -> ChoiceRe
             name: format!("pay-{}", asset.code().to_ascii_lowercase()),
             label: format!("Pay in {asset}"),
             hint: "A customer chooses this coin and pays what is due.".to_owned(),
-            calls: vec![(path.to_owned(), json(&choose(asset))), pay(&PayRequest::default(), OPENED)],
+            calls: vec![
+                (path.to_owned(), PanelRequest::Choose(choose(asset))),
+                pay(PayRequest::default(), OPENED),
+            ],
             done: SENT,
         }
     };
@@ -138,13 +161,13 @@ fn in_coins(path: &str, offers: &[CoinOffer], choose: impl Fn(Asset) -> ChoiceRe
 }
 
 /// A payment to a charge.
-fn pay(request: &PayRequest, charge: &str) -> (String, Value) {
-    let request = PayRequest { charge: Some(charge.to_owned()), ..request.clone() };
-    ("/sandbox/pay".to_owned(), json(&request))
+fn pay(request: PayRequest, charge: &str) -> (String, PanelRequest) {
+    let request = PayRequest { charge: Some(charge.to_owned()), ..request };
+    ("/sandbox/pay".to_owned(), PanelRequest::Pay(request))
 }
 
 fn ways_to_pay(payment: &Payment) -> Vec<Act> {
-    let pay = |request: PayRequest| pay(&request, &payment.charge.code);
+    let pay = |request: PayRequest| pay(request, payment.charge.code.as_str());
     let part = |share: &str| PayRequest { share: Some(share.to_owned()), ..PayRequest::default() };
     let act = |name: &str, label: &str, hint: &str, calls| Act {
         name: name.to_owned(),
@@ -162,8 +185,8 @@ fn ways_to_pay(payment: &Payment) -> Vec<Act> {
         }
         Stage::Waiting | Stage::Underpaid => {
             let parts = PayRequest { outputs: Some(2), ..PayRequest::default() };
-            let wait = AdvanceRequest { to: Some(*payment.charge.expires_at), ..AdvanceRequest::default() };
-            let wait = ("/sandbox/advance".to_owned(), json(&wait));
+            let wait = AdvanceRequest { to: Some(payment.charge.expires_at), ..AdvanceRequest::default() };
+            let wait = ("/sandbox/advance".to_owned(), PanelRequest::Advance(wait));
             vec![
                 act(
                     "exact",
@@ -210,7 +233,7 @@ fn troubles(mode: Mode, payment: &Payment) -> Vec<Act> {
         });
     };
     if payment.stage == Stage::Confirming && payment.covered {
-        let (path, body) = pay(&PayRequest::default(), &payment.charge.code);
+        let (path, body) = pay(PayRequest::default(), payment.charge.code.as_str());
         let hint = "A customer who does not wait sends the same once more.".to_owned();
         act("twice", "Pay a second time", hint, &path, body);
     }
@@ -222,9 +245,9 @@ fn troubles(mode: Mode, payment: &Payment) -> Vec<Act> {
             "Replace it",
             format!("The sender pays somebody else instead of {short}."),
             "/sandbox/replace",
-            json(&elsewhere),
+            PanelRequest::Replace(elsewhere),
         );
-        let it = json(&TransactionRequest { txid });
+        let it = PanelRequest::Transaction(TransactionRequest { txid });
         act(
             "double-spent",
             "Double-spend it",
@@ -246,7 +269,7 @@ fn troubles(mode: Mode, payment: &Payment) -> Vec<Act> {
             depth: buried.confirmations,
             keep: KeepRequest::None,
         };
-        act("reorganised", "Reorganise", hint, "/sandbox/reorg", json(&request));
+        act("reorganised", "Reorganise", hint, "/sandbox/reorg", PanelRequest::Reorg(request));
     }
     acts
 }
@@ -260,7 +283,7 @@ fn waits() -> Vec<Act> {
                 name: name.to_owned(),
                 label: label.to_owned(),
                 hint: "Moves the service clock.".to_owned(),
-                calls: vec![("/sandbox/advance".to_owned(), json(&request))],
+                calls: vec![("/sandbox/advance".to_owned(), PanelRequest::Advance(request))],
                 done: MOVED,
             }
         })
@@ -275,7 +298,7 @@ fn time(mode: Mode, payment: &Payment) -> Vec<Act> {
             name: name.to_owned(),
             label: label.to_owned(),
             hint,
-            calls: vec![("/sandbox/mine".to_owned(), json(&request))],
+            calls: vec![("/sandbox/mine".to_owned(), PanelRequest::Mine(request))],
             done: MOVED,
         }
     };
@@ -399,7 +422,7 @@ pub(super) async fn act(call: &Call<'_>, path: &str) -> Result<Answer, Refusal> 
     };
     let Done { status, message, charge } = done;
     if wants_json(call) {
-        return Ok(answer::json(status, json!({ "message": message }).to_string()));
+        return Ok(answer::json(status, json(&BTreeMap::from([("message", message)]))));
     }
     let site = call.site()?;
     match (status.is_success(), charge, &subject) {
@@ -420,16 +443,19 @@ struct Done {
 
 async fn perform(asker: &Asker, act: &Act) -> Result<Done, Refusal> {
     let mut charge: Option<String> = None;
-    for (path, body) in &act.calls {
-        let mut body = body.clone();
-        if body["charge"] == OPENED {
-            body["charge"] = json!(charge);
+    for (path, request) in &act.calls {
+        let mut request = request.clone();
+        if let PanelRequest::Pay(pay) = &mut request
+            && pay.charge.as_deref() == Some(OPENED)
+        {
+            pay.charge.clone_from(&charge);
         }
-        let reply = asker.ask("POST", path, Some(&body)).await?;
-        if !reply.is_good() {
-            return Ok(Done { status: reply.status, message: reply.message().to_owned(), charge });
+        match asker.act("POST", path, &json(&request)).await? {
+            Ok(PanelAnswer { charge: opened }) => charge = opened.or(charge),
+            Err(complaint) => {
+                return Ok(Done { status: complaint.status, message: complaint.message, charge });
+            }
         }
-        charge = reply.json["charge"].as_str().map(str::to_owned).or(charge);
     }
     Ok(Done { status: StatusCode::OK, message: act.done.to_owned(), charge })
 }

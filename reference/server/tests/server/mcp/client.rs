@@ -3,10 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
+use testkit::{AsyncConnection, Request};
 
 /// The last revision that begins with `initialize`.
 pub(crate) const REVISION: &str = "2025-11-25";
@@ -54,31 +51,14 @@ impl Client {
     }
 
     pub(crate) async fn send(&self, method: &str, path: &str, body: &str) -> Reply {
-        let mut stream = TcpStream::connect(self.address).await.expect("it listens");
-        let bearer = if self.key.is_empty() {
-            String::new()
-        } else {
-            format!("Authorization: Bearer {}\r\n", self.key)
-        };
-        let content_type =
-            if self.lines.contains("Content-Type: ") { "" } else { "Content-Type: application/json\r\n" };
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{content_type}\
-             Accept: application/json, text/event-stream\r\nConnection: close\r\n{bearer}{}Content-Length: {}\r\n\r\n{body}",
-            self.host,
-            self.lines,
-            body.len(),
-        );
-        stream.write_all(request.as_bytes()).await.expect("it reads");
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.expect("it answers in UTF-8");
-        let (head, body) = text.split_once("\r\n\r\n").expect("an answer has a head");
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        let body = match body {
+        let key = Some(self.key.as_str()).filter(|key| !key.is_empty());
+        let request = Request { method, path, host: &self.host, key, lines: &self.lines, body };
+        let answer = AsyncConnection::connect(self.address).await.ask_once(request).await;
+        let body = match answer.body.as_str() {
             "" => Value::Null,
             body => serde_json::from_str(body).unwrap_or_else(|_| panic!("{body:?} is no JSON")),
         };
-        Reply { status, head: head.to_lowercase(), body }
+        Reply { status: answer.status, head: answer.head().to_lowercase(), body }
     }
 
     /// A request of the protocol.

@@ -1,4 +1,4 @@
-//! Who comes in, by which name, and how often.
+//! Access to `/mcp`: keys, origins and rate limits.
 
 use serde_json::json;
 

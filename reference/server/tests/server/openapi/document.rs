@@ -67,7 +67,7 @@ impl Document {
         self.operations().into_iter().find(|it| it.method == method && fits(&it.path))
     }
 
-    /// Whether an answer is one that the document promises; otherwise what is wrong with it.
+    /// Checks a response against the document; the error says what differs.
     pub(crate) fn judge(&mut self, operation: &Operation, status: u16, body: &Value) -> Result<(), String> {
         let mut at = vec!["paths".to_owned(), operation.path.clone(), operation.method.to_lowercase()];
         at.extend(["responses".to_owned(), status.to_string()]);
@@ -79,13 +79,13 @@ impl Document {
         self.fits(&at, body)
     }
 
-    /// Whether the body of a webhook is what the document promises.
+    /// Checks the body of a webhook against the document.
     pub(crate) fn judge_webhook(&mut self, kind: &str, body: &Value) -> Result<(), String> {
         let at = ["webhooks", kind, "post", "requestBody", "content", "application/json", "schema"];
         self.fits(&at.map(str::to_owned), body)
     }
 
-    /// Whether the body of a request is one that the document allows.
+    /// Checks the body of a request against the document.
     pub(crate) fn judge_request(&mut self, operation: &Operation, body: &Value) -> Result<(), String> {
         let method = operation.method.to_lowercase();
         let at = ["paths", &operation.path, &method, "requestBody", "content", "application/json", "schema"];

@@ -1,4 +1,4 @@
-//! The document, the routes and the answers are the same thing, told three times.
+//! The OpenAPI document, the routes and the responses agree.
 //!
 //! `BLESS=1 cargo test -p reference-server --test server openapi` lays the document out and writes its examples anew.
 

@@ -3,24 +3,16 @@
 use reference_core::dialect::Dialect;
 use reference_server::{Config, Server};
 use serde_json::Value;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
+use testkit::{AsyncConnection, Request};
 
 use super::document::{self, Document};
 use crate::config;
 
 /// Status, head and body of the answer to a request without a body.
 async fn ask(server: &Server, method: &str, path: &str, host: &str) -> (u16, String, String) {
-    let mut stream = TcpStream::connect(server.address()).await.expect("it listens");
-    let request = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.expect("it reads");
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await.expect("it answers in UTF-8");
-    let (head, body) = text.split_once("\r\n\r\n").expect("an answer has a head");
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    (status, head.to_lowercase(), body.to_owned())
+    let request = Request { method, host, ..Request::get(path) };
+    let answer = AsyncConnection::connect(server.address()).await.ask_once(request).await;
+    (answer.status, answer.head().to_lowercase(), answer.body)
 }
 
 #[tokio::test]

@@ -191,7 +191,7 @@ fn events(world: &mut World) {
     }
 }
 
-/// What the dashboard and the hosted pages read.
+/// The requests of the dashboard and the hosted pages.
 fn looks(world: &mut World) {
     let book = "/books/acme/live";
     world.act("GET", book, &Value::Null, "");

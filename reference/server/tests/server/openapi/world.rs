@@ -18,7 +18,7 @@ pub(crate) struct World {
     pub(crate) document: Document,
     pub(crate) live: String,
     pub(crate) test: String,
-    /// What was answered, or sent, under the name of an example.
+    /// The responses and requests of the story, by the name of their example.
     pub(crate) examples: BTreeMap<String, Vec<u8>>,
     /// The operations that were answered as they should be.
     pub(crate) seen: BTreeSet<(Operation, u16)>,

@@ -1,15 +1,16 @@
-//! What one account does to slow receivers and slow names, and what another account notices of it.
+//! Fairness between accounts: slow receivers and slow names of one account do not delay another.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
 use reference_server::{SenderBounds, SenderConfig};
 use serde_json::json;
+use testkit::Message;
 use tokio::{sync::Semaphore, time::timeout};
 
 use super::{
     OK, Shop, ask,
     names::Names,
-    receiver::{Receiver, ReceiverBehavior, Seen},
+    receiver::{Receiver, ReceiverBehavior},
     save, sender, to_shop,
 };
 
@@ -38,7 +39,7 @@ async fn send(shop: &Shop, path: &str) -> String {
     answer["delivery"].as_str().expect("an id").to_owned()
 }
 
-fn delivery(seen: &Seen) -> &str {
+fn delivery(seen: &Message) -> &str {
     seen.header("X-Service-Delivery").expect("every post names its delivery")
 }
 

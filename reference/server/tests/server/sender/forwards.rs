@@ -27,7 +27,7 @@ async fn check_arrives(server: &Server, receiver: &mut Receiver, secrets: &Value
         let path = format!("/sandbox/endpoints/{}/test", endpoint["id"].as_str().expect("an id"));
         assert_eq!(ask(server, "POST", &path, &json!({})).await.0, 200);
         let seen = receiver.next().await;
-        assert_eq!(seen.lines[0], "POST /hooks?a=1 HTTP/1.1");
+        assert_eq!(seen.start, "POST /hooks?a=1 HTTP/1.1");
         assert_eq!(seen.header("Host"), Some(receiver.address.to_string().as_str()), "its own name");
         let mode = endpoint["mode"].as_str().expect("a mode");
         let secret = secrets[format!("{mode}_secret")].as_str().expect("a secret");

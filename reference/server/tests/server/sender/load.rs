@@ -10,8 +10,8 @@ use std::{
 
 use reference_server::Server;
 use serde_json::{Value, json};
+use testkit::AsyncConnection;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     task::JoinSet,
 };
@@ -21,7 +21,7 @@ use super::{BOUNDS, ask, config, names::Names, save, sender};
 const ENDPOINTS: usize = 50;
 const EVENTS: usize = 200;
 
-/// What fifty hosts behind one socket have seen.
+/// The requests that fifty hosts behind one socket have received.
 #[derive(Default)]
 struct Hosts {
     /// Posts of each delivery, and its host.
@@ -56,35 +56,21 @@ impl Hosts {
         (open.1, open.2)
     }
 
-    async fn serve(&self, mut stream: TcpStream) {
+    async fn serve(&self, stream: TcpStream) {
         self.connections.fetch_add(1, SeqCst);
-        let (mut bytes, mut piece) = (Vec::new(), [0; 8_192]);
-        let (head, length) = loop {
-            let n = stream.read(&mut piece).await.expect("the webhook sender is polite");
-            bytes.extend_from_slice(&piece[..n]);
-            let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
-            let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-            let length: usize = field(&head, "Content-Length").parse().expect("a length");
-            break (head, end + 4 + length);
-        };
-        let host = field(&head, "Host").to_owned();
+        let mut connection = AsyncConnection::over(stream);
+        let head = connection.reply_without_body().await.expect("the webhook sender is polite");
+        let [host, delivery] =
+            ["Host", "X-Service-Delivery"].map(|name| head.header(name).expect("a header").to_owned());
         self.enter(&host);
-        while bytes.len() < length {
-            let n = stream.read(&mut piece).await.expect("the webhook sender is polite");
-            bytes.extend_from_slice(&piece[..n]);
-        }
-        let delivery = field(&head, "X-Service-Delivery").to_owned();
+        connection.with_body(head).await.expect("the webhook sender is polite");
         self.posts.lock().expect("no test panics here").entry(delivery).or_insert((0, host.clone())).0 += 1;
         let status = if fails(&host) { "500 No" } else { "200 OK" };
         // It leaves before the webhook sender can know that it has.
         self.leave(&host);
         let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-        stream.write_all(answer.as_bytes()).await.expect("the webhook sender listens");
+        connection.send(answer).await;
     }
-}
-
-fn field<'a>(head: &'a str, name: &str) -> &'a str {
-    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).expect("a header")
 }
 
 /// Every delivery so far was posted so often: first those that work, then those that fail.

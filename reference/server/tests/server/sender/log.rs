@@ -1,4 +1,4 @@
-//! What a receiver gets, and what the delivery log keeps of it.
+//! The request that a receiver gets, and the excerpt in the delivery log.
 
 use std::time::SystemTime;
 
@@ -7,16 +7,17 @@ use reference_core::dialect::Dialect;
 use reference_server::Config;
 use serde_json::{Value, json};
 use sha2::Sha256;
+use testkit::Message;
 
 use super::{
     OK, Shop, ask, config,
     names::Names,
-    receiver::{Receiver, ReceiverBehavior, Seen},
+    receiver::{Receiver, ReceiverBehavior},
     sender, to_shop,
 };
 
 /// Recomputes a signature from nothing but the header's text, the body and the secret.
-pub(super) fn is_signed(seen: &Seen, header: &str, secret: &str) -> bool {
+pub(super) fn is_signed(seen: &Message, header: &str, secret: &str) -> bool {
     let value = seen.header(header).expect("a signature");
     let (time, signature) = value.split_once(',').expect("two parts");
     let time = time.strip_prefix("t=").expect("the time first");
@@ -24,12 +25,12 @@ pub(super) fn is_signed(seen: &Seen, header: &str, secret: &str) -> bool {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any key");
     mac.update(time.as_bytes());
     mac.update(b".");
-    mac.update(&seen.body);
+    mac.update(seen.body.as_bytes());
     hex::encode(mac.finalize().into_bytes()) == signature
 }
 
 /// `t` of a signature.
-fn signed_at(seen: &Seen) -> i64 {
+fn signed_at(seen: &Message) -> i64 {
     let value = seen.header("X-Service-Signature").expect("a signature");
     value["t=".len()..].split(',').next().and_then(|t| t.parse().ok()).expect("a time")
 }
@@ -45,7 +46,7 @@ async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
     let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
     let delivery = shop.send().await;
     let seen = receiver.next().await;
-    assert_eq!(seen.lines[0], "POST /hooks?a=1 HTTP/1.1");
+    assert_eq!(seen.start, "POST /hooks?a=1 HTTP/1.1");
     for (name, value) in [
         ("Host", "shop.example"),
         ("Content-Type", "application/json"),
@@ -56,10 +57,10 @@ async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
     ] {
         assert_eq!(seen.header(name), Some(value), "{name}");
     }
-    assert_eq!(seen.lines.len(), 8, "and nothing else: {:?}", seen.lines);
+    assert_eq!(seen.headers.len(), 7, "and nothing else: {:?}", seen.headers);
     assert!(is_signed(&seen, "X-Service-Signature", &shop.secret));
     assert!(!is_signed(&seen, "X-Service-Signature", "whsec_other"));
-    let body: Value = serde_json::from_slice(&seen.body).expect("JSON");
+    let body: Value = serde_json::from_str(&seen.body).expect("JSON");
     assert_eq!(body["id"], json!(delivery));
 }
 
@@ -77,7 +78,7 @@ async fn the_signature_has_the_time_of_day_and_the_body_that_of_the_service() {
         assert!(is_signed(seen, "X-Service-Signature", &shop.secret));
     }
     assert_eq!(first.body, second.body, "attempts differ in their signatures only");
-    let body: Value = serde_json::from_slice(&first.body).expect("JSON");
+    let body: Value = serde_json::from_str(&first.body).expect("JSON");
     assert_eq!(body["created_at"], "2026-09-20T10:05:41.000000Z");
 }
 
@@ -110,7 +111,7 @@ async fn the_log_has_what_went_over_the_wire() {
             format!("{}: {}", text("name"), text("value"))
         })
         .collect();
-    let mut came = seen.lines[1..].to_vec();
+    let mut came = seen.headers;
     let mut logged = sent.clone();
     came.sort();
     logged.sort();

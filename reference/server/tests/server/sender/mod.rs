@@ -21,10 +21,7 @@ use names::Names;
 use receiver::Receiver;
 use reference_server::{Config, Forward, Reach, SenderBounds, SenderConfig, Server};
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
+use testkit::{AsyncConnection, Request};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Shop: one\r\n\r\nok";
 const BROKEN: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
@@ -94,7 +91,7 @@ impl Shop {
         assert_eq!(status, 200, "{answer}");
     }
 
-    /// What the log says of a delivery.
+    /// Returns the log entry of a delivery.
     async fn look_up(&self, delivery: &str) -> Value {
         ask(&self.server, "GET", &format!("/sandbox/deliveries/{delivery}"), &Value::Null).await.1["delivery"]
             .take()
@@ -124,16 +121,7 @@ pub(crate) async fn ask(server: &Server, method: &str, path: &str, body: &Value)
 /// The same for answers of any kind.
 pub(crate) async fn ask_text(server: &Server, method: &str, path: &str, body: &str) -> (u16, String) {
     let key = server.first_keys().expect("a sound world").live;
-    let mut stream = TcpStream::connect(server.address()).await.expect("the server listens");
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).await.expect("the server takes what is sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.expect("the server answers");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    (status, body.to_owned())
+    let request = Request { method, body, key: Some(&key), ..Request::get(path) };
+    let answer = AsyncConnection::connect(server.address()).await.ask_once(request).await;
+    (answer.status, answer.body)
 }

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 /// The one name that is looked up for ever.
 pub(crate) const SLOW: &str = "slow.example";
-/// Whoever looks up a name with this address meets a bug.
+/// The address for which the test resolver panics.
 pub(crate) const BUG: &str = "0.0.0.99";
 
 #[derive(Clone, Debug, Default)]

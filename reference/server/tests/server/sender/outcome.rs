@@ -1,4 +1,4 @@
-//! How attempts end, by what the receiver does.
+//! Results of attempts, by the behaviour of the receiver.
 
 use std::time::Duration;
 

@@ -8,8 +8,9 @@ use std::{
     },
 };
 
+use testkit::{AsyncConnection, Message};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::{
         Semaphore,
@@ -19,7 +20,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// What a receiver does once it has read a request.
+/// The behaviour of a receiver after it has read a request.
 #[derive(Clone)]
 pub(crate) enum ReceiverBehavior {
     /// Sends these bytes, and closes.
@@ -36,23 +37,9 @@ pub(crate) enum ReceiverBehavior {
     Ignores,
 }
 
-/// A request as it came.
-#[derive(Debug)]
-pub(crate) struct Seen {
-    /// The request line, then the headers.
-    pub(crate) lines: Vec<String>,
-    pub(crate) body: Vec<u8>,
-}
-
-impl Seen {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.lines.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
-    }
-}
-
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
-    pub(crate) seen: UnboundedReceiver<Seen>,
+    pub(crate) seen: UnboundedReceiver<Message>,
     connections: Arc<AtomicUsize>,
     _task: JoinSet<()>,
 }
@@ -88,7 +75,7 @@ impl Receiver {
         self.connections.load(SeqCst)
     }
 
-    pub(crate) async fn next(&mut self) -> Seen {
+    pub(crate) async fn next(&mut self) -> Message {
         self.seen.recv().await.expect("the receiver listens")
     }
 }
@@ -97,7 +84,7 @@ async fn serve(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     behavior: ReceiverBehavior,
-    sees: UnboundedSender<Seen>,
+    sees: UnboundedSender<Message>,
 ) {
     if matches!(behavior, ReceiverBehavior::Resets) {
         stream.set_zero_linger().expect("a socket");
@@ -119,14 +106,14 @@ async fn serve(
 async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     behavior: ReceiverBehavior,
-    sees: UnboundedSender<Seen>,
+    sees: UnboundedSender<Message>,
 ) {
-    let mut stream = BufReader::new(stream);
-    let Some(seen) = read(&mut stream).await else { return };
+    let mut connection = AsyncConnection::over(stream);
+    let Some(seen) = connection.reply().await else { return };
     // A test that has what it wants no longer listens.
     let _ = sees.send(seen);
     // Whether the webhook sender takes all that it is sent is its own affair.
-    let _ = answer(&mut stream, behavior).await;
+    let _ = answer(connection.stream(), behavior).await;
 }
 
 async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, behavior: ReceiverBehavior) -> std::io::Result<()> {
@@ -154,23 +141,4 @@ async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, behavior: ReceiverBehavio
         }
         ReceiverBehavior::Resets | ReceiverBehavior::Ignores => Ok(()),
     }
-}
-
-async fn read<S: AsyncRead + Unpin>(stream: &mut BufReader<S>) -> Option<Seen> {
-    let mut lines = Vec::new();
-    loop {
-        let mut line = String::new();
-        if stream.read_line(&mut line).await.ok()? == 0 {
-            return None;
-        }
-        match line.trim_end() {
-            "" => break,
-            line => lines.push(line.to_owned()),
-        }
-    }
-    let mut seen = Seen { lines, body: Vec::new() };
-    let length = seen.header("Content-Length")?.parse().expect("a length");
-    seen.body = vec![0; length];
-    stream.read_exact(&mut seen.body).await.ok()?;
-    Some(seen)
 }

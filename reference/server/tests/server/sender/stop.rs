@@ -1,4 +1,4 @@
-//! What becomes of deliveries when the server stops.
+//! Deliveries in flight and waiting when the server stops.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What becomes of posts when their world ends.
+//! Posts in flight and waiting when their world ends.
 
 use std::sync::Arc;
 

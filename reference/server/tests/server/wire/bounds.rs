@@ -1,4 +1,4 @@
-//! What is too large, too long or too much. Limits in time are tested in virtual time, beside the code.
+//! Limits on sizes, lengths and counts. Limits in time are tested in virtual time, beside the code.
 
 use super::{Client, config, frozen, start};
 use reference_server::{Bounds, ClockKind, Config, Server};
@@ -25,7 +25,7 @@ async fn a_body_may_be_as_long_as_the_bound() {
 }
 
 #[track_caller]
-fn check_too_large(reply: Option<super::client::Reply>) {
+fn check_too_large(reply: Option<testkit::Message>) {
     let reply = reply.expect("a refusal");
     assert_eq!(reply.status, 413);
     assert_eq!(reply.body, "{\"message\":\"The body may have at most 262144 bytes.\"}");

@@ -1,11 +1,9 @@
-//! The dashboard on the wire: who comes in, which forms count, and what the answers tell a browser.
+//! The dashboard over HTTP: access, forms, and response headers.
 
 use reference_server::{ClockKind, Config, Server};
+use testkit::Message;
 
-use super::{
-    client::{Client, Reply},
-    config,
-};
+use super::{Client, config};
 
 pub(super) const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
 pub(super) const HOST: &str = "Host: localhost\r\n";
@@ -23,22 +21,22 @@ async fn open_with(config: Config) -> (Server, Client) {
     (server, client)
 }
 
-pub(super) async fn get(client: &mut Client, path: &str, lines: &str) -> Reply {
+pub(super) async fn get(client: &mut Client, path: &str, lines: &str) -> Message {
     client.ask(format!("GET {path} HTTP/1.1\r\n{lines}\r\n")).await
 }
 
-pub(super) async fn post(client: &mut Client, path: &str, lines: &str, body: &str) -> Reply {
+pub(super) async fn post(client: &mut Client, path: &str, lines: &str, body: &str) -> Message {
     client.ask(format!("POST {path} HTTP/1.1\r\n{lines}Content-Length: {}\r\n\r\n{body}", body.len())).await
 }
 
 /// The word that forms of this run carry.
-pub(super) fn word(page: &Reply) -> String {
+pub(super) fn word(page: &Message) -> String {
     let (_, rest) = page.body.split_once(r#"name="word" value=""#).expect("a page with a form");
     rest.split('"').next().expect("a closed attribute").to_owned()
 }
 
 /// The cookie that an answer sets, as a browser sends it back.
-fn cookie(reply: &Reply) -> String {
+fn cookie(reply: &Message) -> String {
     let line = reply.header("set-cookie").expect("a cookie");
     format!("Cookie: {}\r\n", line.split(';').next().expect("a value"))
 }
@@ -291,7 +289,7 @@ async fn a_form_leads_back_to_pages_of_its_own_place_only() {
     }
 }
 
-/// What the list of requests says with this query.
+/// Returns the text of the list of requests with this query.
 async fn check_requests(client: &mut Client, query: &str, shown: &[&str], hidden: &[&str]) {
     let page = get(client, &format!("{PLACE}/requests{query}"), HOST).await;
     assert_eq!(page.status, 200, "{query}");
@@ -375,8 +373,8 @@ async fn nobody_is_asked_to_pay_while_a_payment_is_on_its_way() {
     assert!(page.contains("&#34;deposit_address&#34;: "), "the object is there as JSON: {page}");
 }
 
-/// What the history says with this query.
-async fn check_history(client: &mut Client, query: &str, shown: &[&str], hidden: &[&str]) -> Reply {
+/// Returns the text of the history with this query.
+async fn check_history(client: &mut Client, query: &str, shown: &[&str], hidden: &[&str]) -> Message {
     let page = get(client, &format!("{PLACE}/history{query}"), HOST).await;
     assert_eq!(page.status, 200, "{query}");
     let list = page.body.split_once("data-part=\"history\"").expect("the list").1.to_owned();
@@ -431,11 +429,14 @@ async fn the_history_shows_all_that_went_on_and_any_row_of_it_begins_a_branch() 
     let lines = format!("{HOST}{FORM}");
     let reply = post(&mut client, &path, &lines, &form(at)).await;
     let said = reply.header("location").expect("a page to go on to").to_owned();
-    assert!(reply.status == 303 && said.starts_with(&format!("{PLACE}/history?said=")), "{said}");
-    let told = get(&mut client, &said, HOST).await;
-    let (_, link) = told.body.split_once(r#"id="go-on" href=""#).expect("a link");
-    let dashboard = link.split('"').next().expect("a closed attribute");
-    assert!(dashboard.starts_with("/w/") && dashboard.ends_with(PLACE), "{dashboard}");
+    let (dashboard, _) = said.split_once("?said=").expect("a notice");
+    assert!(reply.status == 303 && dashboard.starts_with("/w/") && dashboard.ends_with(PLACE), "{said}");
+    let shown = get(&mut client, &said, HOST).await;
+    assert!(
+        shown.body.contains("a branch that continues from") && shown.body.contains("World "),
+        "{}",
+        shown.body
+    );
     let branch = get(&mut client, &format!("{dashboard}/charges"), HOST).await;
     assert!(branch.status == 200 && branch.body.contains(code) && branch.body.contains("pending"));
     let after = form("2026-09-20T12:05:41.000001Z");
@@ -448,6 +449,8 @@ async fn the_history_shows_all_that_went_on_and_any_row_of_it_begins_a_branch() 
     let file = get(&mut client, &format!("{PLACE}/scenario"), HOST).await;
     assert_eq!(file.header("content-type"), Some("application/yaml"));
     assert!(file.header("content-disposition").is_some_and(|it| it.contains("scenario.yaml")));
+    let text = get(&mut client, "/sandbox/scenario", &format!("{HOST}Accept: application/yaml\r\n")).await;
+    assert_eq!((text.header("content-type"), &text.body), (Some("application/yaml"), &file.body));
     assert!(
         file.body.contains("path: /v1/charges") && file.body.ends_with("  - wait: 2h\n"),
         "{}",

@@ -1,4 +1,4 @@
-//! Where one request ends and the next begins, and what of it reaches the world.
+//! Request framing: the end of one request and the beginning of the next, and the part that reaches the world.
 
 use super::{Client, config, frozen, start};
 use reference_server::{ClockKind, Config};
@@ -188,9 +188,10 @@ async fn head_is_get_without_the_body() {
         let head = client.reply_without_body().await.expect("the server answers");
         assert_eq!(head.status, get.status, "{path}");
         assert_eq!(head.header("content-type"), get.header("content-type"), "{path}");
-        // The mirror shows the method, which is a letter longer.
+        // The mirror shows the method, which is a letter longer. The page of metrics grows with each request.
         let length = get.body.len() + usize::from(path == "/v1/charges");
-        assert_eq!(head.header("content-length"), Some(&*length.to_string()), "{path}");
+        let is_same = head.header("content-length") == Some(&*length.to_string());
+        assert!(is_same || path == "/metrics", "{path}: {head:?}");
     }
     // Had a body followed, this answer could not be read.
     assert_eq!(client.ask("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.body, "{\"status\":\"ok\"}");

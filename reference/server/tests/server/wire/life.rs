@@ -1,4 +1,4 @@
-//! Starting, stopping, and what a bug leaves behind.
+//! Start, shutdown, and the state after a panic.
 
 use std::{io::ErrorKind, time::Duration};
 

@@ -1,4 +1,4 @@
-//! A world that answers with what it was asked, so that a test sees what came through the host.
+//! A world that echoes its requests, so that a test sees what the host passes on.
 
 use std::borrow::Cow;
 

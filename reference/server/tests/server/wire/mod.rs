@@ -1,7 +1,6 @@
 //! The server over real sockets and the raw wire.
 
 mod bounds;
-mod client;
 mod dashboard;
 mod framing;
 mod life;
@@ -17,10 +16,10 @@ mod time;
 mod tls;
 mod worlds;
 
-use client::Client;
 use mirror::Mirror;
 use reference_core::time::Timestamp;
 use reference_server::{ClockKind, Config, Server};
+use testkit::AsyncConnection as Client;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 fn config(clock: ClockKind) -> Config {

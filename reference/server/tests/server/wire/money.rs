@@ -4,7 +4,7 @@ use reference_server::Server;
 use serde_json::{Value, json};
 
 use super::{
-    client::Client,
+    Client,
     dashboard::{FORM, HOST, PLACE, get, open, post, word},
 };
 

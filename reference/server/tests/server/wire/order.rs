@@ -2,8 +2,9 @@
 //! and whatever no body could change before the body has come.
 
 use reference_server::{Config, Server};
+use testkit::Message;
 
-use super::client::{Client, Reply};
+use super::Client;
 
 /// More than a body may have, so much that it is not read to its end.
 const FAR_TOO_LARGE: usize = 4 << 20;
@@ -27,7 +28,7 @@ impl Shop {
     }
 
     /// Sends a head, and a body that may be shorter than announced, on a connection of its own.
-    async fn ask(&self, line: &str, key: &str, more: &str, (announced, body): (usize, &str)) -> Reply {
+    async fn ask(&self, line: &str, key: &str, more: &str, (announced, body): (usize, &str)) -> Message {
         let mut client = self.client().await;
         client
             .ask(format!(

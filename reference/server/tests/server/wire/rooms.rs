@@ -1,4 +1,4 @@
-//! Which path is answered by whom, and who is let in.
+//! Routing between the server's parts, and access to each.
 
 use super::{Client, config, frozen, start};
 use reference_server::{ClockKind, Config, SandboxAccess};
@@ -51,11 +51,18 @@ async fn metrics_count_what_was_answered() {
     for line in [
         "requests_total{class=\"2xx\"} 2\n",
         "requests_total{class=\"4xx\"} 1\n",
-        "_time_seconds 1789898741.000000\n",
+        "_time_seconds 1789898741.0\n",
     ] {
         assert!(reply.body.contains(line), "{}", reply.body);
     }
     assert_eq!(reply.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let accepts = "Accept: application/openmetrics-text; version=1.0.0, text/plain;q=0.5\r\n";
+    let reply = client.ask(format!("GET /metrics HTTP/1.1\r\nHost: a\r\n{accepts}\r\n")).await;
+    assert_eq!(
+        reply.header("content-type"),
+        Some("application/openmetrics-text; version=1.0.0; charset=utf-8")
+    );
+    assert!(reply.body.ends_with("# EOF\n"), "{}", reply.body);
 }
 
 /// A `POST` with a body to `/sandbox/pay`, with these header lines.

@@ -26,25 +26,25 @@ const LANGUAGES: [Language; 4] = [
         program: &["python3"],
         file: "verify.py",
         sample: include_str!("../../../templates/verify/verify.py"),
-        driver: "\nimport json, sys\nfor c in json.load(sys.stdin):\n    print(int(verify(c['secret'], c['header'], c['body'].encode(), c['now'])))\n",
+        driver: "\nimport json, sys\nfor c in json.load(sys.stdin):\n    print(int(verify(c['body'].encode(), c['header'], c['secret'], now=c['now'])))\n",
     },
     Language {
         program: &["node"],
         file: "verify.js",
         sample: include_str!("../../../templates/verify/verify.js"),
-        driver: "\nfor (const c of JSON.parse(require('fs').readFileSync(0)))\n  console.log(Number(verify(c.secret, c.header, Buffer.from(c.body), c.now)));\n",
+        driver: "\nfor (const c of JSON.parse(require('fs').readFileSync(0)))\n  console.log(Number(verify(Buffer.from(c.body), c.header, c.secret, 300, c.now)));\n",
     },
     Language {
         program: &["php"],
         file: "verify.php",
         sample: include_str!("../../../templates/verify/verify.php"),
-        driver: "\nforeach (json_decode(stream_get_contents(STDIN), true) as $c)\n    echo (int) verify($c['secret'], $c['header'], $c['body'], $c['now']), \"\\n\";\n",
+        driver: "\nforeach (json_decode(stream_get_contents(STDIN), true) as $c)\n    echo (int) verify($c['body'], $c['header'], $c['secret'], 300, $c['now']), \"\\n\";\n",
     },
     Language {
         program: &["go", "run"],
         file: "verify.go",
         sample: include_str!("../../../templates/verify/verify.go"),
-        driver: "\nfunc main() {\n\tvar all []struct{ Secret, Header, Body string; Now int64 }\n\tif err := json.NewDecoder(os.Stdin).Decode(&all); err != nil {\n\t\tpanic(err)\n\t}\n\tfor _, c := range all {\n\t\tif Verify(c.Secret, c.Header, []byte(c.Body), time.Unix(c.Now, 0)) {\n\t\t\tfmt.Println(1)\n\t\t} else {\n\t\t\tfmt.Println(0)\n\t\t}\n\t}\n}\n",
+        driver: "\nfunc main() {\n\tvar all []struct{ Secret, Header, Body string; Now int64 }\n\tif err := json.NewDecoder(os.Stdin).Decode(&all); err != nil {\n\t\tpanic(err)\n\t}\n\tfor _, c := range all {\n\t\tif Verify([]byte(c.Body), c.Header, c.Secret, 5*time.Minute, time.Unix(c.Now, 0)) {\n\t\t\tfmt.Println(1)\n\t\t} else {\n\t\t\tfmt.Println(0)\n\t\t}\n\t}\n}\n",
     },
 ];
 
@@ -81,7 +81,7 @@ fn cases() -> Vec<(String, String, String, u64)> {
     ]
 }
 
-/// What a sample says of each case; `None` if its language is not there.
+/// Returns the output of a sample for each case; `None` if its language is not installed.
 fn run(language: &Language, cases: &Value) -> Option<Vec<bool>> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join(language.file);

@@ -21,7 +21,7 @@ async fn ask<T: for<'de> Deserialize<'de>>(client: &mut Client, method: &str, pa
     serde_json::from_str(&reply.body).unwrap_or_else(|error| panic!("{path}: {error}: {}", reply.body))
 }
 
-/// What every answer holds.
+/// The fields of every response.
 #[derive(Deserialize)]
 struct Now {
     now: String,

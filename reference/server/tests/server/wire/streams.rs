@@ -3,7 +3,7 @@
 use reference_server::{ClockKind, Server};
 use serde_json::{Value, json};
 
-use super::{client::Client, config};
+use super::{Client, config};
 use crate::sender::ask;
 
 /// A charge of the live book; gives its code.

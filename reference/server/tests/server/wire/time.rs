@@ -1,4 +1,4 @@
-//! What moves the service clock, and what its timer does.
+//! Advances of the service clock, and the timer.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -26,8 +26,8 @@ async fn shown(server: &Server) -> Timestamp {
     Timestamp::parse(&post(server, "/v1/now", "").await.1).expect("the mirror shows its time")
 }
 
-/// When the timer woke the world. Less patient than the timer, which looks again every ten seconds even if
-/// nobody set it anew.
+/// Returns the time at which the timer woke the world. Its timeout is shorter than the ten seconds after which the
+/// timer checks again even if it was not set.
 async fn woken(hears: &mut UnboundedReceiver<Timestamp>) -> Timestamp {
     let heard = tokio::time::timeout(Duration::from_secs(5), hears.recv()).await;
     heard.expect("the timer was set").expect("the world lives")

@@ -5,13 +5,11 @@ use std::sync::Arc;
 use reference_server::{Bounds, ClockKind, Config, Server, TlsIdentity};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
+use testkit::{Message, Request};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::{client::Client, config};
+use super::{Client, config};
 
 /// A certificate that signs itself, and its key.
 fn identity() -> TlsIdentity {
@@ -46,28 +44,16 @@ fn connector(trusted: &TlsIdentity) -> TlsConnector {
 }
 
 /// The answer to a request over TLS.
-async fn ask(server: &Server, connector: &TlsConnector, path: &str) -> std::io::Result<String> {
-    send(server, connector, ("GET", path), "").await
+async fn ask(server: &Server, connector: &TlsConnector, path: &str) -> std::io::Result<Message> {
+    send(server, connector, Request::get(path)).await
 }
 
-/// The same with more lines in the head.
-async fn send(
-    server: &Server,
-    connector: &TlsConnector,
-    (method, path): (&str, &str),
-    lines: &str,
-) -> std::io::Result<String> {
+async fn send(server: &Server, connector: &TlsConnector, request: Request<'_>) -> std::io::Result<Message> {
     let stream = TcpStream::connect(server.address()).await?;
     let name = ServerName::try_from("localhost").expect("a name");
-    let mut stream = connector.connect(name, stream).await?;
-    let port = server.address().port();
-    let head =
-        format!("{method} {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n{lines}\r\n");
-    stream.write_all(head.as_bytes()).await?;
-    let mut answer = String::new();
-    // A peer that closes without a word of goodbye has said all the same what it had to say.
-    let _ = stream.read_to_string(&mut answer).await;
-    Ok(answer)
+    let stream = connector.connect(name, stream).await?;
+    let host = &format!("localhost:{}", server.address().port());
+    Ok(Client::over(stream).ask_once(Request { host, ..request }).await)
 }
 
 #[tokio::test]
@@ -91,8 +77,8 @@ async fn one_address_answers_both_and_links_are_secure() {
     let port = server.address().port();
     assert_eq!(server.url(), format!("https://127.0.0.1:{port}"));
     let answer = ask(&server, &connector(&identity), "/openapi.json").await.expect("it is trusted");
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert!(answer.contains(&format!("https://localhost:{port}")), "links start with https");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(answer.body.contains(&format!("https://localhost:{port}")), "links start with https");
     let mut plain = Client::connect(server.address()).await;
     assert_eq!(plain.ask("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.status, 200);
     let stranger = connector(&self::identity());
@@ -102,7 +88,7 @@ async fn one_address_answers_both_and_links_are_secure() {
     half.send([0x16, 3, 1]).await;
     drop(half);
     let answer = ask(&server, &connector(&identity), "/healthz").await.expect("it is trusted");
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(answer.status, 200, "{answer:?}");
 }
 
 #[tokio::test]
@@ -110,22 +96,21 @@ async fn a_world_that_is_opened_over_tls_has_secure_addresses_and_answers_at_the
     let identity = identity();
     let (server, connector) = (open(&identity).await, connector(&identity));
     let own = format!("https://localhost:{}", server.address().port());
-    let json = "Content-Type: application/json\r\nContent-Length: 0\r\n";
-    let opened = send(&server, &connector, ("POST", "/sandbox/worlds"), json).await.expect("an answer");
-    let (_, body) = opened.split_once("\r\n\r\n").expect("a body");
-    let world: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    let request = Request { method: "POST", ..Request::get("/sandbox/worlds") };
+    let world = send(&server, &connector, request).await.expect("an answer").json();
     let text = |name: &str| world[name].as_str().expect("a text");
     let base = format!("{own}/w/{}", text("world"));
     assert_eq!((text("base_url"), text("dashboard_url")), (&*base, &*format!("{base}/dashboard")));
-    let key = format!("Authorization: Bearer {}\r\n", text("test_key"));
+    let key = Some(text("test_key"));
     // By its address and by its key alone.
     for path in [format!("/w/{}/v1/charges", text("world")), "/v1/charges".to_owned()] {
-        let answer = send(&server, &connector, ("GET", &path), &key).await.expect("an answer");
-        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
-        assert!(answer.contains(&format!("\"{base}/v1/charges?")), "{path}: {answer}");
+        let answer =
+            send(&server, &connector, Request { key, ..Request::get(&path) }).await.expect("an answer");
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        assert!(answer.body.contains(&format!("\"{base}/v1/charges?")), "{path}: {answer:?}");
     }
     let page = ask(&server, &connector, &format!("/w/{}/dashboard/acme/test", text("world"))).await;
-    assert!(page.expect("an answer").starts_with("HTTP/1.1 200"));
+    assert_eq!(page.expect("an answer").status, 200);
 }
 
 #[tokio::test]

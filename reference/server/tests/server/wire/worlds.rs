@@ -269,7 +269,7 @@ async fn a_thousand_worlds_are_open_and_no_more() {
     it.open(json!({})).await;
 }
 
-/// What the worlds hold in memory, and may hold.
+/// Returns the memory that the worlds use, and their limit.
 async fn memory(it: &mut Visitor) -> (u64, u64) {
     let (_, page) = it.get("/metrics", "").await;
     let page = page.as_str().expect("a page").to_owned();

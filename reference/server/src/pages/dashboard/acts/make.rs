@@ -1,9 +1,9 @@
 //! Forms that make or change an object as the API does: a charge, a refund of it, an invoice, a payment link.
 
-use serde::Serialize;
-use simulator::api::{NewCharge, NewInvoice, NewItem, NewLink, NewRefund, json};
+use serde::{Deserialize, Serialize};
+use simulator::api::{NewCharge, NewInvoice, NewItem, NewLink, NewRefund};
 
-use super::{Acted, Outcome, call};
+use super::{Acted, Outcome, call_saying};
 use crate::pages::{
     dashboard::{
         context::PageContext,
@@ -11,7 +11,19 @@ use crate::pages::{
         place::{Page, Place},
     },
     form::Form,
+    json,
 };
+
+/// The answer that shows a new object.
+#[derive(Deserialize)]
+struct NewObject {
+    data: ObjectCode,
+}
+
+#[derive(Deserialize)]
+struct ObjectCode {
+    code: String,
+}
 
 /// The name under which an order's number is kept.
 pub(in super::super) const ORDER: &str = "order_id";
@@ -29,11 +41,8 @@ async fn make(
     (form, made): (Page, fn(String) -> Page),
     said: &str,
 ) -> Acted {
-    Ok(match context.act("POST", &in_book(context, list), Some(&json(&request))).await? {
-        Ok(answer) => {
-            let code = answer["data"]["code"].as_str().unwrap_or_default().to_owned();
-            (made(code), Outcome::Done(Notice::said(said)))
-        }
+    Ok(match context.asker.act("POST", &in_book(context, list), &json(&request)).await? {
+        Ok(NewObject { data: ObjectCode { code } }) => (made(code), Outcome::Done(Notice::said(said))),
         Err(complaint) => (form, Outcome::Refused(complaint)),
     })
 }
@@ -106,8 +115,7 @@ pub(super) async fn refund(context: &PageContext, code: &str, form: &Form) -> Ac
         NewRefund { amount: text(form, "amount"), txid: text(form, "txid"), reason: text(form, "reason") };
     let path = in_book(context, &format!("charges/{code}/refunds"));
     let said = "The refund is recorded. No coins moved: you sent them yourself.";
-    let asked = ("POST", path.as_str(), Some(json(&request)));
-    call(context, Page::Charge(code.to_owned()), asked, |_| Notice::said(said)).await
+    call_saying(context, Page::Charge(code.to_owned()), ("POST", &path, &json(&request)), said).await
 }
 
 /// Puts a link into the archive, or takes it out.
@@ -117,5 +125,5 @@ pub(super) async fn archive(context: &PageContext, code: &str, what: &str) -> Ac
         "archive" => ("POST", "The link is archived. Charges that are open on it stay."),
         _ => ("DELETE", "The link is active again."),
     };
-    call(context, Page::Link(code.to_owned()), (method, &path, None), |_| Notice::said(said)).await
+    call_saying(context, Page::Link(code.to_owned()), (method, &path, ""), said).await
 }

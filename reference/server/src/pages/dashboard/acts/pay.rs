@@ -1,13 +1,12 @@
 //! A customer chooses a coin, on an invoice or a payment link, and pays.
 
-use serde_json::json;
-use simulator::api::{self, PayRequest};
+use simulator::api::{Caused, ChargeAnswer, PayRequest};
 
-use super::{Acted, Outcome, call, typed, with_count};
+use super::{Acted, Outcome, call, with_count};
 use crate::pages::{
-    dashboard::{context::PageContext, facts::One, place::Page},
-    form::Form,
-    objects::{Invoice, Link},
+    dashboard::{context::PageContext, place::Page},
+    form::{CustomerChoice, Form},
+    json,
 };
 
 /// Chooses a coin as a customer would, and pays the charge that this opens.
@@ -17,27 +16,23 @@ pub(super) async fn pay_in(
     code: &str,
     form: &Form,
 ) -> Acted {
-    let mut choice = typed(form, &["asset", "amount"]);
+    let typed = |name| form.text(name).unwrap_or_default();
+    let mut choice =
+        CustomerChoice { asset: typed("asset"), amount: typed("amount"), ..CustomerChoice::default() };
     if list == "links" {
-        let One { data: link } = context.book::<One<Link>>(&format!("/payment-links/{code}")).await?;
-        let answers = link.custom_fields.iter().filter(|question| question.required);
-        let answers: Vec<_> =
-            answers.map(|question| json!({ "label": question.label, "value": "simulated" })).collect();
-        choice["custom_fields"] = json!(answers);
-        if link.require_email {
-            choice["customer_email"] = json!("customer@shop.example");
-        }
+        let link = context.read(|book| book.link(code)).await?;
+        choice.custom_fields = link.sample_answers();
+        choice.customer_email = link.sample_email().unwrap_or_default();
     } else {
-        context.book::<One<Invoice>>(&format!("/invoices/{code}")).await?;
+        context.read(|book| book.invoice(code)).await?;
     }
-    let chosen = context.act("POST", &format!("/sandbox/{list}/{code}/choose"), Some(&choice)).await?;
-    let charge = match chosen {
-        Ok(answer) => answer["charge"].as_str().unwrap_or_default().to_owned(),
+    let path = format!("/sandbox/{list}/{code}/choose");
+    let charge = match context.asker.act("POST", &path, &json(&choice)).await? {
+        Ok(ChargeAnswer { charge }) => charge.to_string(),
         Err(complaint) => return Ok((page, Outcome::Refused(complaint))),
     };
-    let request = PayRequest { charge: Some(charge.clone()), ..PayRequest::default() };
-    call(context, page, ("POST", "/sandbox/pay", Some(api::json(&request))), |answer| {
-        with_count(&format!("A simulated customer opened charge {charge} and paid it."), answer)
-    })
-    .await
+    let said = format!("A simulated customer opened charge {charge} and paid it.");
+    let request = json(&PayRequest { charge: Some(charge), ..PayRequest::default() });
+    let asked = ("POST", "/sandbox/pay", request.as_str());
+    call(context, page, asked, |caused: Caused| with_count(&said, &caused)).await
 }

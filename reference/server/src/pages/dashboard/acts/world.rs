@@ -1,14 +1,13 @@
 //! The actions of forms on the clock, the chains, the market and the handlers.
 
-use http::StatusCode;
 use reference_core::time::Timestamp;
-use serde_json::{Value, json};
+use simulator::api::Caused;
 
-use super::{Acted, Outcome, back, call, typed, with_count};
+use super::{Acted, FormBody, FormValue, Outcome, back, call, call_saying, with_count};
 use crate::{
     pages::{
-        Asker,
-        dashboard::{context::PageContext, draft::Complaint, flash::Notice, place::Page},
+        Asker, Complaint,
+        dashboard::{context::PageContext, flash::Notice, place::Page},
         form::Form,
         words::MomentWords as _,
     },
@@ -16,67 +15,50 @@ use crate::{
 };
 
 /// A field of whole numbers: what is no number goes on as it is, for the world to refuse.
-fn number(body: &mut Value, form: &Form, name: &str) {
-    if let Some(text) = form.text(name) {
-        body[name] = text.parse::<u32>().map_or(json!(text), |n| json!(n));
+fn number<'f>(body: FormBody<'f>, form: &'f Form, name: &'static str) -> FormBody<'f> {
+    match form.text(name) {
+        Some(text) => body.with(name, text.parse().map_or(FormValue::Text(text), FormValue::Number)),
+        None => body,
     }
 }
 
 pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> Acted {
     let page = back(form, Page::World);
-    let mode = context.place.mode;
+    let typed = |fields: &[&'static str]| FormBody::typed(form, fields);
+    let in_mode = |fields: &[&'static str]| typed(fields).with_text("mode", context.place.mode.as_str());
     match what {
         "advance" => {
-            let body = typed(form, &["by"]);
-            call(context, page, ("POST", "/sandbox/advance", Some(body)), |answer| {
-                let now = answer["now"].as_str().and_then(Timestamp::parse).unwrap_or_default();
-                with_count(&format!("The service clock shows {}.", now.said()), answer)
+            let asked = ("POST", "/sandbox/advance", &*typed(&["by"]).json());
+            call(context, page, asked, |caused: Caused| {
+                with_count(&format!("The service clock shows {}.", caused.now.said()), &caused)
             })
             .await
         }
         "mine" => {
-            let mut body = typed(form, &["asset"]);
-            body["mode"] = json!(mode);
-            number(&mut body, form, "blocks");
-            body["at_once"] = json!(form.text("at_once").is_some());
-            call(context, page, ("POST", "/sandbox/mine", Some(body)), |answer| {
-                with_count("The blocks have come.", answer)
-            })
-            .await
+            let at_once = FormValue::Flag(form.text("at_once").is_some());
+            let body = number(in_mode(&["asset"]), form, "blocks").with("at_once", at_once).json();
+            let asked = ("POST", "/sandbox/mine", body.as_str());
+            call(context, page, asked, |caused| with_count("The blocks have come.", &caused)).await
         }
         "reorg" => {
-            let mut body = typed(form, &["asset", "keep"]);
-            body["mode"] = json!(mode);
-            number(&mut body, form, "depth");
-            call(context, page, ("POST", "/sandbox/reorg", Some(body)), |answer| {
-                with_count("The newest blocks are replaced.", answer)
-            })
-            .await
+            let body = number(in_mode(&["asset", "keep"]), form, "depth").json();
+            let asked = ("POST", "/sandbox/reorg", body.as_str());
+            call(context, page, asked, |caused| with_count("The newest blocks are replaced.", &caused)).await
         }
         "stall" => {
-            let mut body = typed(form, &["asset", "for"]);
-            body["mode"] = json!(mode);
-            call(context, page, ("POST", "/sandbox/stall", Some(body)), |_| {
-                Notice::said("No block comes on this chain for that long.")
-            })
-            .await
+            let asked = ("POST", "/sandbox/stall", &*in_mode(&["asset", "for"]).json());
+            call_saying(context, page, asked, "No block comes on this chain for that long.").await
         }
         "rate" => {
-            let mut body = typed(form, &["asset", "currency"]);
-            body["rate"] = json!(form.text("rate"));
-            call(context, page, ("POST", "/sandbox/rates", Some(body)), |_| {
-                Notice::said("The rate is set. Charges that are open keep theirs.")
-            })
-            .await
+            let rate = form.text("rate").map_or(FormValue::Null, FormValue::Text);
+            let asked = ("POST", "/sandbox/rates", &*typed(&["asset", "currency"]).with("rate", rate).json());
+            call_saying(context, page, asked, "The rate is set. Charges that are open keep theirs.").await
         }
         "transaction" => on_transaction(context, page, form).await,
         "branch" => branch(context, form).await,
         "merchant" => {
-            let body = typed(form, &["name", "state"]);
-            call(context, page, ("POST", "/sandbox/merchants", Some(body)), |_| {
-                Notice::said("From now on the handler answers like that.")
-            })
-            .await
+            let asked = ("POST", "/sandbox/merchants", &*typed(&["name", "state"]).json());
+            call_saying(context, page, asked, "From now on the handler answers like that.").await
         }
         _ => Err(Refusal::NotFound),
     }
@@ -88,18 +70,15 @@ async fn branch(context: &PageContext, form: &Form) -> Acted {
     let at = form.text("at").and_then(Timestamp::parse).ok_or(Refusal::NotFound)?;
     let Asker { pages, backend, .. } = &context.asker;
     let outcome = match pages.worlds.branch(backend, at).await? {
-        Ok(world) => {
-            let dashboard = world.backend.addresses.prefix().to_owned() + &context.place.path("");
-            Outcome::Done(Notice {
-                text: format!("World {} goes on from {}, and this one stays as it is.", world.id, at.said()),
-                link: Some(("Open its dashboard", dashboard)),
+        Ok(world) => Outcome::Opened {
+            notice: Notice {
+                text: format!("This is world {}, a branch that continues from {}.", world.id, at.said()),
+                link: Some(("Back to the history of the other world", context.to("/history"))),
                 ..Notice::default()
-            })
-        }
-        Err(refused) => {
-            let status = StatusCode::from_u16(refused.status).map_err(|_| Refusal::Broken)?;
-            Outcome::Refused(Complaint::read(status, &refused.body)?)
-        }
+            },
+            dashboard: world.backend.addresses.prefix().to_owned() + &context.place.path(""),
+        },
+        Err(refused) => Outcome::Refused(Complaint::of(&refused)?),
     };
     Ok((page, outcome))
 }
@@ -116,7 +95,7 @@ async fn on_transaction(context: &PageContext, page: Page, form: &Form) -> Acted
         "replace" => ("/sandbox/replace", "Another transaction takes its place."),
         _ => return Err(Refusal::NotFound),
     };
-    let mut body = typed(form, if act == "replace" { &["amount", "fee"] } else { &[] });
-    body["txid"] = json!(txid.unwrap_or_default());
-    call(context, page, ("POST", path, Some(body)), |answer| with_count(said, answer)).await
+    let body = FormBody::typed(form, if act == "replace" { &["amount", "fee"] } else { &[] });
+    let body = body.with_text("txid", txid.unwrap_or_default()).json();
+    call(context, page, ("POST", path, &body), |caused| with_count(said, &caused)).await
 }

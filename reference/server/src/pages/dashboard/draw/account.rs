@@ -1,17 +1,13 @@
 //! Payout wallets, the outbox, the account's settings.
 
 use askama::Template;
-use reference_core::{asset::Currency, wallet::Script};
-use simulator::api::{BookCounts, ChainRecord, MailList, MailRecord, Overview, WalletList, WalletRecord};
+use reference_core::{asset::Currency, error::ApiError, wallet::Script};
+use simulator::api::{ChainRecord, MailRecord, WalletRecord};
 
 use super::{PageView, live, still};
 use crate::{
-    pages::dashboard::{
-        context::PageContext,
-        facts::{AccountAnswer, One},
-        pieces,
-    },
-    pages::objects::Invoice,
+    pages::dashboard::{context::PageContext, pieces},
+    pages::objects::{AccountView, Invoice},
     refusal::Refusal,
 };
 
@@ -46,12 +42,9 @@ impl CoinWallet {
 }
 
 async fn coins(context: &PageContext) -> Result<Vec<CoinWallet>, Refusal> {
-    let Overview { chains, .. } = context.get("/sandbox").await?;
-    let WalletList { mut wallets } = context.get("/sandbox/wallets").await?;
-    wallets.retain(|wallet| {
-        wallet.account == context.place.account && wallet.mode.as_str() == context.place.mode
-    });
-    let of_mode = chains.into_iter().filter(|chain| chain.mode.as_str() == context.place.mode);
+    let (chains, mut wallets) =
+        context.read(|book| Ok((book.sandbox.overview().chains, book.sandbox.wallets(book.place)))).await?;
+    let of_mode = chains.into_iter().filter(|chain| chain.mode == context.place.mode);
     Ok(of_mode
         .map(|chain| {
             let place = wallets.iter().position(|wallet| wallet.asset == chain.asset);
@@ -98,20 +91,21 @@ pub(super) async fn wallet(context: &PageContext, asset: &str) -> Result<PageVie
 #[template(path = "dashboard/outbox.html")]
 struct OutboxBlock<'a> {
     context: &'a PageContext,
-    mails: Vec<(MailRecord, String)>,
+    mails: Vec<(String, MailRecord)>,
     members: Vec<String>,
 }
 
 pub(super) async fn outbox(context: &PageContext) -> Result<PageView, Refusal> {
-    let (account, mode) = (&context.place.account, context.place.mode);
-    let path = format!("/sandbox/mails?account={account}&mode={mode}&limit={MAILS_SHOWN}");
-    let MailList { mails: sent } = context.get(&path).await?;
-    let mut mails = Vec::with_capacity(sent.len());
-    for mail in sent.into_iter().rev() {
-        let One { data } = context.book::<One<Invoice>>(&format!("/invoices/{}", mail.invoice)).await?;
-        mails.push((mail, data.number));
-    }
-    let BookCounts { members, .. } = context.book("").await?;
+    let (mails, members) = context
+        .read(|book| {
+            let mut mails = book.sandbox.mails(book.place, MAILS_SHOWN);
+            mails.sort_by_key(|mail| std::cmp::Reverse(mail.at));
+            let number =
+                |mail: &MailRecord| Ok(Invoice::of(book, book.find_invoice(mail.invoice)?).number.clone());
+            let mails = mails.into_iter().rev().map(|mail| Ok((number(&mail)?, mail)));
+            Ok((mails.collect::<Result<Vec<_>, ApiError>>()?, book.account().settings.members))
+        })
+        .await?;
     let block = live("outbox", &OutboxBlock { context, mails, members })?;
     Ok(PageView { state: None, title: "E-mail outbox".to_owned(), blocks: vec![block] })
 }
@@ -120,56 +114,55 @@ pub(super) async fn outbox(context: &PageContext) -> Result<PageView, Refusal> {
 #[template(path = "dashboard/settings.html")]
 struct SettingsBlock<'a> {
     context: &'a PageContext,
-    answer: AccountAnswer,
+    account: AccountView,
     members: String,
     currencies: [&'static str; Currency::ALL.len()],
 }
 
 impl SettingsBlock<'_> {
     /// The plain fields: name, label, hint, value.
-    fn texts(&self) -> [(&'static str, &'static str, &'static str, &str); 9] {
-        let account = &self.answer.data;
+    fn texts(&self) -> [(&'static str, &'static str, &'static str, String); 9] {
+        let account = &self.account.settings;
         [
-            ("name", "Name", "", &account.name),
-            ("display_name", "Shown to customers", "", &account.display_name),
+            ("name", "Name", "", account.name.clone()),
+            ("display_name", "Shown to customers", "", account.display_name.clone()),
             (
                 "logo_url",
                 "Logo",
                 "an https address; your shop reads it, pages of this server load nothing from elsewhere",
-                account.logo_url.as_deref().unwrap_or_default(),
+                account.logo_url.clone().unwrap_or_default(),
             ),
             (
                 "brand_color",
                 "Colour",
                 "# and six hex digits, of the pages that customers see",
-                &account.brand_color,
+                account.brand_color.clone(),
             ),
-            ("website_url", "Website", "", account.website_url.as_deref().unwrap_or_default()),
-            ("support_email", "Support e-mail", "", account.support_email.as_deref().unwrap_or_default()),
-            ("support_phone", "Support phone", "", account.support_phone.as_deref().unwrap_or_default()),
+            ("website_url", "Website", "", account.website_url.clone().unwrap_or_default()),
+            ("support_email", "Support e-mail", "", account.support_email.clone().unwrap_or_default()),
+            ("support_phone", "Support phone", "", account.support_phone.clone().unwrap_or_default()),
             (
                 "underpayment_tolerance",
                 "Tolerance",
                 "percent that may be missing",
-                &account.underpayment_tolerance,
+                account.underpayment_tolerance.to_string(),
             ),
             (
                 "overpayment_threshold",
                 "Overpaid above",
                 "percent more than due",
-                &account.overpayment_threshold,
+                account.overpayment_threshold.to_string(),
             ),
         ]
     }
 }
 
 pub(super) async fn settings(context: &PageContext) -> Result<PageView, Refusal> {
-    let answer: AccountAnswer = context.book("/account").await?;
-    let BookCounts { members, .. } = context.book("").await?;
+    let account = context.read(|book| Ok(book.account())).await?;
     let block = still(&SettingsBlock {
         context,
-        answer,
-        members: members.join("\n"),
+        members: account.settings.members.join("\n"),
+        account,
         currencies: Currency::ALL.map(Currency::code),
     })?;
     Ok(PageView { state: None, title: "Settings".to_owned(), blocks: vec![block] })

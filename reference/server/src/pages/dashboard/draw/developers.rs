@@ -1,15 +1,22 @@
 //! Events, deliveries, webhook endpoints, API keys.
 
 use askama::Template;
-use reference_core::event::EventType;
-use simulator::api::{DeliveryRecord, EndpointRecord, KeyRecord};
+use reference_core::{
+    event::EventType,
+    id::{Code, EventNo, parse_uuid},
+};
+use simulator::{
+    api::{DeliveryRecord, EndpointRecord, KeyRecord},
+    sandbox::DeliveryFilter,
+};
 
-use super::{PageView, Pager, Tab, Tabs, listed, live, still};
+use super::{List, PageView, Pager, Tab, Tabs, list, live, still};
 use crate::{
+    pages::book::BookReader,
     pages::dashboard::{
         compare,
         context::PageContext,
-        facts::{AttemptWords as _, DeliveryWords as _, EndpointWords as _, List, One},
+        facts::{AttemptWords as _, DeliveryWords as _, EndpointWords as _},
         pieces, place,
     },
     pages::objects::Event,
@@ -29,7 +36,6 @@ const DELIVERIES_BESIDE: usize = 10;
 struct EventsBlock<'a> {
     context: &'a PageContext,
     list: List<Event>,
-    pager: Pager,
     curl: String,
 }
 
@@ -43,13 +49,14 @@ struct EventsFilter<'a> {
 
 pub(super) async fn events(context: &PageContext) -> Result<PageView, Refusal> {
     let kind = context.query.get("type");
-    let list: List<Event> = context.book(&format!("/events{}", listed(context, &[("type", kind)]))).await?;
-    let pager = Pager::of(context, "/events", &[("type", kind)], &list);
+    let filters = [("type", kind)];
+    let view = |book: &BookReader<'_>, no| Event::of(book, EventNo(no));
+    let list = list(context, ("events", &filters), ("/events", &filters), view).await?;
     let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{}/v1/events'", context.site.base);
     let kinds = EventType::ALL.map(EventType::as_str);
     let blocks = vec![
         still(&EventsFilter { context, kinds, chosen: kind.unwrap_or_default() })?,
-        live("events", &EventsBlock { context, list, pager, curl })?,
+        live("events", &EventsBlock { context, list, curl })?,
     ];
     Ok(PageView { state: None, title: "Events".to_owned(), blocks })
 }
@@ -65,13 +72,13 @@ struct EventBlock<'a> {
 }
 
 pub(super) async fn event(context: &PageContext, id: &str) -> Result<PageView, Refusal> {
-    let path = format!("/events/{id}");
-    let One { data: event } = context.book::<One<Event>>(&path).await?;
-    let One { data: raw } = context.book::<One<Box<serde_json::value::RawValue>>>(&path).await?;
-    let deliveries = context.deliveries(DELIVERIES_BESIDE, &format!("&event={id}")).await?;
-    let json = pieces::pretty(raw.get());
+    let (event, json) =
+        context.read(|book| Ok((book.event(id)?, book.json(&format!("events/{id}"))?))).await?;
+    let filter = DeliveryFilter { event: Some(Some(event.id)), ..DeliveryFilter::default() };
+    let deliveries = context.deliveries(DELIVERIES_BESIDE, filter).await?;
+    let json = pieces::pretty(&json);
     let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{}/v1/events/{id}'", context.site.base);
-    let title = format!("Event {}", event.kind);
+    let title = format!("Event {}", event.kind.as_str());
     let block = live("event", &EventBlock { context, event: &event, deliveries, json, curl })?;
     Ok(PageView { state: None, title, blocks: vec![block] })
 }
@@ -81,8 +88,7 @@ pub(super) async fn event(context: &PageContext, id: &str) -> Result<PageView, R
 struct DeliveriesBlock<'a> {
     context: &'a PageContext,
     tabs: Tabs,
-    deliveries: Vec<DeliveryRecord>,
-    pager: Pager,
+    list: List<DeliveryRecord>,
     /// There is an endpoint that deliveries could go to.
     has_endpoint: bool,
 }
@@ -91,16 +97,18 @@ struct DeliveriesBlock<'a> {
 const DELIVERY_STATES: [&str; 6] = ["all", "waiting", "in_flight", "delivered", "failed", "canceled"];
 
 pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusal> {
-    let status = context.query.get("status").filter(|word| *word != "all" && DELIVERY_STATES.contains(word));
+    let status = DELIVERY_STATES.into_iter().skip(1).find(|word| context.query.get("status") == Some(word));
     let endpoint = context.query.get("endpoint").filter(|id| place::is_id(id));
     let before = context.query.get("before").filter(|id| place::is_id(id));
     let filters = [("status", status), ("endpoint", endpoint)];
-    let asked: String = [filters[0], filters[1], ("before", before)]
-        .into_iter()
-        .filter_map(|(name, value)| Some(format!("&{name}={}", value?)))
-        .collect();
+    let asked = DeliveryFilter {
+        status,
+        endpoint: endpoint.map(Code::parse),
+        before: before.map(|id| parse_uuid(id).ok_or(Refusal::NotFound)).transpose()?,
+        ..DeliveryFilter::default()
+    };
     // One more than is shown says whether there are older ones.
-    let mut deliveries = context.deliveries(DELIVERIES_SHOWN + 1, &asked).await?;
+    let mut deliveries = context.deliveries(DELIVERIES_SHOWN + 1, asked).await?;
     let more = deliveries.len() > DELIVERIES_SHOWN;
     deliveries.truncate(DELIVERIES_SHOWN);
     let to = |more: &[(&str, Option<&str>)]| {
@@ -124,7 +132,8 @@ pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusa
     });
     let tabs = Tabs { label: "Deliveries by status", tabs: tabs.into() };
     let has_endpoint = !context.endpoints().await?.is_empty();
-    let block = live("deliveries", &DeliveriesBlock { context, tabs, deliveries, pager, has_endpoint })?;
+    let list = List { records: deliveries, pager };
+    let block = live("deliveries", &DeliveriesBlock { context, tabs, list, has_endpoint })?;
     Ok(PageView { state: None, title: "Deliveries".to_owned(), blocks: vec![block] })
 }
 
@@ -162,8 +171,8 @@ pub(super) async fn delivery(context: &PageContext, id: &str) -> Result<PageView
     let body = pieces::pretty(raw);
     let title = format!("Delivery of {}", delivery.kind.as_str());
     let tab = context.tab(Some(&delivery.status), &title);
-    let others =
-        context.deliveries(OTHERS_OFFERED + 1, "").await?.into_iter().filter(|it| it.id != delivery.id);
+    let others = context.deliveries(OTHERS_OFFERED + 1, DeliveryFilter::default()).await?.into_iter();
+    let others = others.filter(|it| it.id != delivery.id);
     let others = others.map(|it| {
         let said = format!("{}, {}, {}", it.kind.as_str(), it.created_at.said(), it.url);
         (it.id.to_string(), said)
@@ -199,7 +208,7 @@ fn choices(chosen: impl Fn(&str) -> bool) -> [(&'static str, Vec<Choice>); 2] {
 #[template(path = "dashboard/endpoints.html")]
 struct EndpointsBlock<'a> {
     context: &'a PageContext,
-    endpoints: Vec<EndpointRecord>,
+    list: List<EndpointRecord>,
     kinds: usize,
 }
 
@@ -218,9 +227,9 @@ pub(super) async fn endpoints(context: &PageContext) -> Result<PageView, Refusal
     let typed = context.draft.is_of(&form);
     let groups = choices(|kind| !typed || context.draft.chosen(&form, "events", kind));
     let url = context.draft.typed(&form, "url");
-    let endpoints = context.endpoints().await?;
+    let list = List::whole(context.endpoints().await?);
     let blocks = vec![
-        live("endpoints", &EndpointsBlock { context, endpoints, kinds: EventType::ALL.len() })?,
+        live("endpoints", &EndpointsBlock { context, list, kinds: EventType::ALL.len() })?,
         still(&EndpointForm { context, form: form.clone(), url, groups, is_new: true })?,
     ];
     Ok(PageView { state: None, title: "Webhook endpoints".to_owned(), blocks })
@@ -243,7 +252,8 @@ struct EndpointActs<'a> {
 
 pub(super) async fn endpoint(context: &PageContext, id: &str) -> Result<PageView, Refusal> {
     let endpoint = context.endpoint(id).await?;
-    let deliveries = context.deliveries(DELIVERIES_BESIDE, &format!("&endpoint={id}")).await?;
+    let filter = DeliveryFilter { endpoint: Some(Some(endpoint.id)), ..DeliveryFilter::default() };
+    let deliveries = context.deliveries(DELIVERIES_BESIDE, filter).await?;
     let form = format!("/endpoints/{id}");
     let typed = context.draft.is_of(&form);
     let groups = choices(|kind| match typed {

@@ -2,9 +2,9 @@
 
 use askama::Template;
 use reference_core::time::Timestamp;
-use simulator::api::{Overview, WorldEvent, WorldEventKind, WorldEvents};
+use simulator::api::{WorldEvent, WorldEventKind};
 
-use super::{Filter, PageView, Pager, Tab, Tabs, live, still};
+use super::{Filter, List, PageView, Pager, Tab, Tabs, live, still};
 use crate::{
     host::SandboxAct,
     log::RequestRecord,
@@ -92,8 +92,7 @@ struct AboutHistory<'a> {
 struct HistoryBlock<'a> {
     context: &'a PageContext,
     tabs: Tabs,
-    rows: Vec<HistoryRow>,
-    pager: Pager,
+    list: List<HistoryRow>,
     is_filtered: bool,
 }
 
@@ -134,8 +133,7 @@ pub(super) async fn history(context: &PageContext) -> Result<PageView, Refusal> 
     let block = HistoryBlock {
         context,
         tabs: Tabs { label: "History by part", tabs: tabs.into() },
-        rows: shown.skip(page.saturating_mul(SHOWN)).take(SHOWN).collect(),
-        pager,
+        list: List { records: shown.skip(page.saturating_mul(SHOWN)).take(SHOWN).collect(), pager },
         is_filtered: *part != PARTS[0] || !wanted.is_empty() || page > 0,
     };
     let blocks = vec![
@@ -155,15 +153,19 @@ pub(super) async fn history(context: &PageContext) -> Result<PageView, Refusal> 
 
 /// All rows of this mode of this account, the newest first. What belongs to everybody is in all of them.
 async fn rows(context: &PageContext) -> Result<Vec<HistoryRow>, Refusal> {
-    let Overview { happenings, .. } = context.get("/sandbox").await?;
-    let after = happenings.saturating_sub(HAPPENINGS_SHOWN);
-    let WorldEvents { happened, .. } = context.get(&format!("/sandbox/happenings?after={after}")).await?;
     let place = &context.place;
+    let happened = context
+        .read(|book| {
+            let log = book.sandbox.log();
+            let newest = log.after(log.count().saturating_sub(HAPPENINGS_SHOWN));
+            Ok(newest.filter(|it| it.is_seen(&place.account, place.mode)).cloned().collect::<Vec<_>>())
+        })
+        .await?;
     let backend = &context.asker.backend;
-    let own = |it: &RequestRecord| it.mode.is_none_or(|mode| mode.as_str() == place.mode);
+    let own = |it: &RequestRecord| it.mode.is_none_or(|mode| mode == place.mode);
     let requests = backend.requests.newest();
-    let happened = happened.iter().rev().filter(|it| it.is_seen(&place.account, place.mode));
-    let mut rows: Vec<HistoryRow> = happened.map(|it| HistoryRow::of_event(context, it)).collect();
+    let mut rows: Vec<HistoryRow> =
+        happened.iter().rev().map(|it| HistoryRow::of_event(context, it)).collect();
     rows.extend(backend.host.acts().iter().map(|it| HistoryRow::of_act(it)));
     rows.extend(requests.iter().filter(|it| own(it)).map(|it| HistoryRow::of_request(context, it)));
     // Stable: at one moment, what came of a request stands above it.

@@ -5,7 +5,8 @@ use reference_core::asset::Currency;
 
 use super::{PageView, still};
 use crate::{
-    pages::dashboard::{context::PageContext, facts::AccountAnswer, pieces},
+    pages::dashboard::{context::PageContext, pieces},
+    pages::objects::AccountView,
     refusal::Refusal,
 };
 
@@ -59,7 +60,7 @@ struct MakeForm<'a> {
 struct Fields<'a> {
     context: &'a PageContext,
     form: &'static str,
-    account: &'a AccountAnswer,
+    account: &'a AccountView,
 }
 
 impl<'a> Fields<'a> {
@@ -115,12 +116,12 @@ impl<'a> Fields<'a> {
     }
 
     fn coins(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        self.account.meta.accepted_assets.iter().map(|asset| (asset.as_str(), asset.as_str()))
+        self.account.accepted.iter().map(|asset| (asset.code(), asset.code()))
     }
 
     fn currency(&self) -> FormField<'a> {
         let all = Currency::ALL.map(|currency| (currency.code(), currency.code()));
-        self.select(("currency", "Currency", ""), &self.account.data.default_currency, all)
+        self.select(("currency", "Currency", ""), self.account.settings.default_currency.code(), all)
     }
 
     /// The lines of the invoice that were typed, and room for more.
@@ -146,7 +147,7 @@ impl<'a> Fields<'a> {
 }
 
 pub(super) async fn charge(context: &PageContext) -> Result<PageView, Refusal> {
-    let account: AccountAnswer = context.book("/account").await?;
+    let account = context.read(|book| Ok(book.account())).await?;
     let f = Fields { context, form: "/charges", account: &account };
     let fields = vec![
         f.line(("amount", "Amount", ""), "49.90"),
@@ -164,7 +165,7 @@ pub(super) async fn charge(context: &PageContext) -> Result<PageView, Refusal> {
         fields,
         rows: Vec::new(),
         rows_wrong: Vec::new(),
-        has_coins: !account.meta.accepted_assets.is_empty(),
+        has_coins: !account.accepted.is_empty(),
         button: "Open the charge",
         curl: context.curl_charge(),
     };
@@ -172,7 +173,7 @@ pub(super) async fn charge(context: &PageContext) -> Result<PageView, Refusal> {
 }
 
 pub(super) async fn invoice(context: &PageContext) -> Result<PageView, Refusal> {
-    let account: AccountAnswer = context.book("/account").await?;
+    let account = context.read(|book| Ok(book.account())).await?;
     let f = Fields { context, form: "/invoices", account: &account };
     let fields = vec![
         f.line(("customer_name", "Customer", "optional"), "Ada Lovelace"),
@@ -194,7 +195,7 @@ pub(super) async fn invoice(context: &PageContext) -> Result<PageView, Refusal> 
         rows: f.rows(),
         // What is said of all lines together; what is said of one stands beside it.
         rows_wrong: context.draft.wrong_itself(f.form, "items"),
-        has_coins: !account.meta.accepted_assets.is_empty(),
+        has_coins: !account.accepted.is_empty(),
         button: "Issue the invoice",
         curl: context.curl_invoice(),
     };
@@ -202,7 +203,7 @@ pub(super) async fn invoice(context: &PageContext) -> Result<PageView, Refusal> 
 }
 
 pub(super) async fn link(context: &PageContext) -> Result<PageView, Refusal> {
-    let account: AccountAnswer = context.book("/account").await?;
+    let account = context.read(|book| Ok(book.account())).await?;
     let f = Fields { context, form: "/links", account: &account };
     let coins = f.coins().map(|(asset, _)| ("accepted_assets", asset.to_owned(), asset.to_owned()));
     let asks = [("collect_name", "Ask for a name"), ("require_email", "Require an e-mail address")];
@@ -226,7 +227,7 @@ pub(super) async fn link(context: &PageContext) -> Result<PageView, Refusal> {
         fields,
         rows: Vec::new(),
         rows_wrong: Vec::new(),
-        has_coins: !account.meta.accepted_assets.is_empty(),
+        has_coins: !account.accepted.is_empty(),
         button: "Make the link",
         curl: context.curl_link(),
     };

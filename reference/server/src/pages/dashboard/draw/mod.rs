@@ -7,7 +7,7 @@ mod make;
 mod overview;
 mod payments;
 mod requests;
-mod search;
+pub(super) mod search;
 mod shell;
 
 use std::fmt;
@@ -16,10 +16,12 @@ use askama::Template;
 
 use super::{
     context::PageContext,
-    facts,
     place::{self, Page},
 };
-use crate::{pages::Part, refusal::Refusal};
+use crate::{
+    pages::{Part, book::BookReader},
+    refusal::Refusal,
+};
 
 pub(super) use shell::{clock, login, menu, plain, shell};
 
@@ -143,7 +145,7 @@ struct Filter<'a> {
 }
 
 /// The way through a list.
-#[derive(Template)]
+#[derive(Default, Template)]
 #[template(path = "dashboard/pager.html")]
 struct Pager {
     said: String,
@@ -151,45 +153,52 @@ struct Pager {
     older: Option<String>,
 }
 
-impl Pager {
-    /// Of a list of the API. `filters` stand before the page.
-    fn of<T>(
-        context: &PageContext,
-        path: &str,
-        filters: &[(&str, Option<&str>)],
-        list: &facts::List<T>,
-    ) -> Pager {
-        let meta = &list.meta;
-        let anchor = list.links.anchor();
-        let to = |page: u64| {
-            let page = page.to_string();
-            // Page 1 is always fresh.
-            let fresh = page == "1";
-            let mut fields = filters.to_vec();
-            fields.push(("page", Some(page.as_str()).filter(|_| !fresh)));
-            fields.push(("anchor", anchor.as_deref().filter(|_| !fresh)));
-            context.to(format!("{path}{}", place::query(&fields)))
-        };
-        let said = match (meta.from, meta.to) {
-            (Some(from), Some(to)) => format!("{from}–{to} of {}", meta.total),
-            _ => String::new(),
-        };
-        Pager {
-            said,
-            newer: list.links.prev.as_ref().map(|_| to((meta.current_page - 1).clamp(1, meta.last_page))),
-            older: list.links.next.as_ref().map(|_| to(meta.current_page + 1)),
-        }
+/// A page of a list, as `list.html` draws it.
+struct List<T> {
+    records: Vec<T>,
+    pager: Pager,
+}
+
+impl<T> List<T> {
+    /// A list on one page.
+    fn whole(records: Vec<T>) -> List<T> {
+        List { records, pager: Pager::default() }
     }
 }
 
-/// The query for a list of the API: these filters, and the page that is asked for.
-fn listed(context: &PageContext, filters: &[(&str, Option<&str>)]) -> String {
+/// Reads a page of a list. `asked`: the list of the API and its filters; `shown`: the same on this page.
+async fn list<T>(
+    context: &PageContext,
+    asked: (&str, &[(&str, Option<&str>)]),
+    shown: (&str, &[(&str, Option<&str>)]),
+    view: impl Fn(&BookReader<'_>, u32) -> T,
+) -> Result<List<T>, Refusal> {
     let per_page = PER_PAGE.to_string();
-    let mut fields = filters.to_vec();
+    let (name, mut fields) = (asked.0, asked.1.to_vec());
     fields.extend([
         ("per_page", Some(per_page.as_str())),
         ("page", context.query.get("page")),
         ("anchor", context.query.get("anchor")),
     ]);
-    place::query(&fields)
+    let path = format!("{name}{}", place::query(&fields));
+    let (records, page, anchor) = context
+        .read(|book| {
+            let (page, anchor) = book.list(&path)?;
+            Ok((page.members.iter().map(|no| view(book, *no)).collect(), page, anchor))
+        })
+        .await?;
+    let to = |n: u64| {
+        // Page 1 is always fresh.
+        let (n, is_later) = (n.to_string(), n > 1);
+        let mut fields = shown.1.to_vec();
+        fields.push(("page", Some(n.as_str()).filter(|_| is_later)));
+        fields.push(("anchor", anchor.as_deref().filter(|_| is_later)));
+        context.to(format!("{}{}", shown.0, place::query(&fields)))
+    };
+    let said = match (page.from(), page.to()) {
+        (Some(from), Some(to)) => format!("{from}–{to} of {}", page.total),
+        _ => String::new(),
+    };
+    let pager = Pager { said, newer: page.prev().map(&to), older: page.next().map(&to) };
+    Ok(List { records, pager })
 }

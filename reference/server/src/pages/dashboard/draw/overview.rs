@@ -3,21 +3,23 @@
 use askama::Template;
 use reference_core::{
     asset::{Asset, Currency},
+    id::ChargeNo,
     time::Timestamp,
 };
-use simulator::api::{
-    BookCounts, ChainRecord, DeliveryRecord, Overview, TransferGone, TransferList, TransferRecord,
-    WorldEvent, WorldEvents,
+use simulator::{
+    api::{BookCounts, ChainRecord, DeliveryRecord, Overview, TransferGone, TransferRecord, WorldEvent},
+    sandbox::DeliveryFilter,
 };
 
 use super::{PageView, live, still};
 use crate::{
+    pages::book::BookReader,
     pages::dashboard::{
         context::PageContext,
-        facts::{AccountAnswer, AttemptWords as _, DeliveryWords as _, List, WorldEventWords as _},
+        facts::{AttemptWords as _, DeliveryWords as _, WorldEventWords as _},
         pieces,
     },
-    pages::objects::{Charge, Event},
+    pages::objects::{AccountView, Charge, Event},
     pages::words::MomentWords as _,
     refusal::Refusal,
 };
@@ -51,7 +53,7 @@ struct RecentBlock<'a> {
 #[template(path = "dashboard/about.html")]
 struct AboutBlock<'a> {
     context: &'a PageContext,
-    answer: AccountAnswer,
+    account: AccountView,
     start: String,
 }
 
@@ -59,7 +61,7 @@ struct AboutBlock<'a> {
 #[template(path = "dashboard/quick.html")]
 struct QuickBlock<'a> {
     context: &'a PageContext,
-    assets: Vec<String>,
+    assets: Vec<Asset>,
 }
 
 #[derive(Template)]
@@ -77,11 +79,14 @@ struct Payable {
 }
 
 pub(super) async fn overview(context: &PageContext) -> Result<PageView, Refusal> {
-    let counts: BookCounts = context.book("").await?;
-    let events: List<Event> = context.book(&format!("/events?per_page={RECENT}")).await?;
-    let deliveries = context.deliveries(RECENT, "").await?;
+    let (counts, events, account) = context
+        .read(|book| {
+            let events = book.events(&format!("?per_page={RECENT}"))?;
+            Ok((book.sandbox.counts(book.place), events, book.account()))
+        })
+        .await?;
+    let deliveries = context.deliveries(RECENT, DeliveryFilter::default()).await?;
     let has_endpoint = counts.endpoints.enabled + counts.endpoints.disabled > 0;
-    let answer: AccountAnswer = context.book("/account").await?;
     let open = open_charges(context).await?.into_iter();
     let payable = open.map(|(charge, transfers)| {
         let is_on_its_way = transfers.iter().any(|it| it.gone.is_none() && !it.confirmed);
@@ -90,30 +95,32 @@ pub(super) async fn overview(context: &PageContext) -> Result<PageView, Refusal>
     let payable = payable.collect();
     let curl = context.curl_charge();
     let start = context.asker.pages.dashboard.key_start(context.place.mode);
-    let assets = answer.meta.accepted_assets.clone();
+    let assets = account.accepted.clone();
     let blocks = vec![
         live("counts", &CountsBlock { context, counts })?,
         still(&QuickBlock { context, assets })?,
         live("payable", &PayableBlock { context, payable })?,
-        live("recent", &RecentBlock { context, events: events.data, deliveries, has_endpoint, curl })?,
-        still(&AboutBlock { context, answer, start })?,
+        live("recent", &RecentBlock { context, events, deliveries, has_endpoint, curl })?,
+        still(&AboutBlock { context, account, start })?,
     ];
     Ok(PageView { state: None, title: "Overview".to_owned(), blocks })
 }
 
 /// The newest charges that wait for money, with what was seen of it.
 async fn open_charges(context: &PageContext) -> Result<Vec<(Charge, Vec<TransferRecord>)>, Refusal> {
-    let mut open = Vec::new();
-    for status in ["pending", "underpaid"] {
-        let list: List<Charge> =
-            context.book(&format!("/charges?status={status}&per_page={PAYABLE}")).await?;
-        for charge in list.data {
-            let path = format!("/charges/{}/transfers", charge.code);
-            let TransferList { transfers, .. } = context.book(&path).await?;
-            open.push((charge, transfers));
+    let newest = |book: &BookReader<'_>| {
+        let mut open = Vec::new();
+        for status in ["pending", "underpaid"] {
+            let (page, _) = book.list(&format!("charges?status={status}&per_page={PAYABLE}"))?;
+            open.extend(page.members.into_iter().map(|no| {
+                let charge = Charge::of(book, ChargeNo(no));
+                let transfers = book.sandbox.transfers(book.place, &charge);
+                (charge, transfers)
+            }));
         }
-    }
-    Ok(open)
+        Ok(open)
+    };
+    context.read(newest).await
 }
 
 /// A transaction in the mempool, or one that the mempool forgot.
@@ -131,7 +138,7 @@ async fn waiting(context: &PageContext) -> Result<Vec<Waiting>, Refusal> {
         let kept = unmined.filter(|it| matches!(it.gone, None | Some(TransferGone::Dropped)));
         kept.map(move |it| {
             let gone = if it.gone.is_some() { ", dropped" } else { "" };
-            let said = format!("{} {} to {}{gone}", it.amount, charge.asset, charge.code);
+            let said = format!("{} {} to {}{gone}", it.amount, charge.terms.asset, charge.code);
             Waiting { txid: it.txid.to_string(), said }
         })
     };
@@ -159,7 +166,7 @@ struct ChainsBlock<'a> {
 struct WorldForms<'a> {
     context: &'a PageContext,
     transactions: Vec<Waiting>,
-    assets: Vec<String>,
+    assets: Vec<Asset>,
     currencies: [&'static str; Currency::ALL.len()],
     currency: &'a str,
 }
@@ -172,18 +179,23 @@ struct HappenedBlock<'a> {
 }
 
 pub(super) async fn world(context: &PageContext) -> Result<PageView, Refusal> {
-    let Overview { seed, chains, rates, happenings, next_due, .. } = context.get("/sandbox").await?;
-    let AccountAnswer { data: account, .. } = context.book("/account").await?;
-    let currency = context.query.get("currency").unwrap_or(&account.default_currency);
+    let (world, account, mut happened) = context
+        .read(|book| {
+            let log = book.sandbox.log();
+            let happened: Vec<WorldEvent> =
+                log.after(log.count().saturating_sub(HAPPENINGS_SHOWN)).cloned().collect();
+            Ok((book.sandbox.overview(), book.account(), happened))
+        })
+        .await?;
+    let Overview { seed, chains, rates, next_due, .. } = world;
+    let currency = context.query.get("currency").unwrap_or(account.settings.default_currency.code());
     let rate_of = |asset: Asset| {
         let found = rates.iter().find(|rate| rate.asset == asset && rate.currency.code() == currency);
         found.map(|rate| rate.rate.clone())
     };
-    let of_mode = chains.into_iter().filter(|chain| chain.mode.as_str() == context.place.mode);
+    let of_mode = chains.into_iter().filter(|chain| chain.mode == context.place.mode);
     let rows: Vec<_> = of_mode.map(|chain| Row { rate: rate_of(chain.asset), chain }).collect();
-    let assets = rows.iter().map(|row| row.chain.asset.to_string()).collect();
-    let after = happenings.saturating_sub(HAPPENINGS_SHOWN);
-    let WorldEvents { mut happened, .. } = context.get(&format!("/sandbox/happenings?after={after}")).await?;
+    let assets = rows.iter().map(|row| row.chain.asset).collect();
     happened.reverse();
     happened.retain(|it| it.is_seen(&context.place.account, context.place.mode));
     happened.truncate(HAPPENINGS_LISTED);

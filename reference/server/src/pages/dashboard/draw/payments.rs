@@ -1,17 +1,25 @@
 //! Charges, invoices, payment links, late money.
 
 use askama::Template;
-use serde_json::value::RawValue;
-use simulator::api::{BookCounts, DeliveryRecord, LateList, LatePayment, TransferList, TransferRecord};
+use reference_core::{
+    asset::Asset,
+    charge::ChargeStatus,
+    id::{ChargeNo, Code, InvoiceNo, LinkNo},
+};
+use simulator::{
+    api::{DeliveryRecord, LatePayment, TransferRecord},
+    sandbox::DeliveryFilter,
+};
 
-use super::{Block, PageView, Pager, Tabs, listed, live, still};
+use super::{Block, List, PageView, Tabs, list, live, still};
 use crate::{
+    pages::book::BookReader,
     pages::dashboard::{
         context::PageContext,
-        facts::{AccountAnswer, AttemptWords as _, DeliveryWords as _, List, One, TransferState as _},
+        facts::{AttemptWords as _, DeliveryWords as _, TransferState as _},
         pieces, place,
     },
-    pages::objects::{ChargeDetails as Charge, Event, Invoice, Link},
+    pages::objects::{Charge, Event, Invoice, Link},
     pages::words::MomentWords as _,
     refusal::Refusal,
 };
@@ -27,16 +35,16 @@ struct ChargesBlock<'a> {
     context: &'a PageContext,
     tabs: Tabs,
     list: List<Charge>,
-    pager: Pager,
     link: Option<&'a str>,
 }
 
 pub(super) async fn charges(context: &PageContext) -> Result<PageView, Refusal> {
     let (status, link) = (context.query.get("status"), context.query.get("link"));
-    let list: List<Charge> = context
-        .book(&format!("/charges{}", listed(context, &[("status", status), ("payment_link", link)])))
-        .await?;
-    let counts = context.book::<BookCounts>("").await?.charges;
+    let view = |book: &BookReader<'_>, no| Charge::of(book, ChargeNo(no));
+    let asked = [("status", status), ("payment_link", link)];
+    let shown = [("status", status), ("link", link)];
+    let list = list(context, ("charges", &asked), ("/charges", &shown), view).await?;
+    let counts = context.read(|book| Ok(book.sandbox.counts(book.place).charges)).await?;
     let counts = [
         ("all", counts.all),
         ("pending", counts.pending),
@@ -46,8 +54,7 @@ pub(super) async fn charges(context: &PageContext) -> Result<PageView, Refusal> 
         ("canceled", counts.canceled),
     ];
     let tabs = Tabs::by_status(context, "Charges by status", "/charges", &counts);
-    let pager = Pager::of(context, "/charges", &[("status", status), ("link", link)], &list);
-    let block = live("charges", &ChargesBlock { context, tabs, list, pager, link })?;
+    let block = live("charges", &ChargesBlock { context, tabs, list, link })?;
     Ok(PageView { state: None, title: "Charges".to_owned(), blocks: vec![block] })
 }
 
@@ -57,7 +64,6 @@ struct ChargeBlock<'a> {
     context: &'a PageContext,
     charge: &'a Charge,
     transfers: &'a [TransferRecord],
-    reorganised: bool,
     tab: String,
     /// The target of the refund form.
     refund: String,
@@ -71,7 +77,7 @@ impl ChargeBlock<'_> {
 
     /// Returns `true` if it can be canceled. A vanished transfer does not prevent it.
     fn may_be_canceled(&self) -> bool {
-        self.charge.status == "pending" && self.transfers.iter().all(|it| it.gone.is_some())
+        self.charge.status() == ChargeStatus::Pending && self.transfers.iter().all(|it| it.gone.is_some())
     }
 }
 
@@ -102,12 +108,17 @@ struct Story<'a> {
 }
 
 /// Events and deliveries of one object. `name`: `charge`, `invoice`.
-async fn story(context: &PageContext, name: &str, code: &str) -> Result<Block, Refusal> {
-    let events: List<Event> = context.book(&format!("/events?{name}={code}&per_page={EVENTS_SHOWN}")).await?;
-    let deliveries = context.deliveries(DELIVERIES_SHOWN, &format!("&{name}={code}")).await?;
+async fn story(
+    context: &PageContext,
+    (name, code): (&str, Code),
+    filter: DeliveryFilter,
+) -> Result<Block, Refusal> {
+    let query = format!("?{name}={code}&per_page={EVENTS_SHOWN}");
+    let events = context.read(|book| book.events(&query)).await?;
+    let deliveries = context.deliveries(DELIVERIES_SHOWN, filter).await?;
     let base = &context.site.base;
     let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{base}/v1/events?{name}={code}'");
-    live("story", &Story { context, events: events.data, deliveries, curl })
+    live("story", &Story { context, events, deliveries, curl })
 }
 
 #[derive(Template)]
@@ -119,33 +130,40 @@ struct JsonBlock {
 
 /// An object as the API shows it. `list`: `charges`.
 async fn json(context: &PageContext, list: &str, code: &str) -> Result<Block, Refusal> {
-    let path = format!("/{list}/{code}");
-    let One { data: raw } = context.book::<One<Box<RawValue>>>(&path).await?;
-    let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{}/v1{path}'", context.site.base);
-    live("json", &JsonBlock { curl, json: pieces::pretty(raw.get()) })
+    let path = format!("{list}/{code}");
+    let raw = context.read(|book| book.json(&path)).await?;
+    let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{}/v1/{path}'", context.site.base);
+    live("json", &JsonBlock { curl, json: pieces::pretty(&raw) })
 }
 
 pub(super) async fn charge(context: &PageContext, code: &str) -> Result<PageView, Refusal> {
-    let One { data: charge } = context.book::<One<Charge>>(&format!("/charges/{code}")).await?;
-    let TransferList { transfers, reorganised } = context.book(&format!("/charges/{code}/transfers")).await?;
+    let (charge, transfers) = context
+        .read(|book| {
+            let charge = book.charge(code)?;
+            let transfers = book.sandbox.transfers(book.place, &charge);
+            Ok((charge, transfers))
+        })
+        .await?;
     let title = format!("Charge {code}");
-    let tab = context.tab(Some(&charge.status), &title);
+    let status = charge.status().as_str();
+    let tab = context.tab(Some(status), &title);
     let form = format!("/charges/{code}/pay");
     let on_its_way = transfers.iter().rfind(|it| it.gone.is_none() && !it.confirmed);
     let is_refused = context.draft.is_of(&form);
     let refund = format!("/charges/{code}/refund");
     let is_refund_refused = context.draft.is_of(&refund);
-    let shown = ChargeBlock { context, charge: &charge, transfers: &transfers, reorganised, tab, refund };
+    let shown = ChargeBlock { context, charge: &charge, transfers: &transfers, tab, refund };
+    let filter = DeliveryFilter { charge: Some(Some(charge.code)), ..DeliveryFilter::default() };
     let pay = PayBlock { context, charge: &charge, on_its_way, form };
     let blocks = vec![
         // What is wrong with a form stays until it is sent again.
         if is_refund_refused { still(&shown)? } else { live("charge", &shown)? },
         if is_refused { still(&pay)? } else { live("pay", &pay)? },
-        story(context, "charge", code).await?,
+        story(context, ("charge", charge.code), filter).await?,
         still(&ChargeAbout { charge: &charge })?,
         json(context, "charges", code).await?,
     ];
-    Ok(PageView { state: Some(charge.status.clone()), title, blocks })
+    Ok(PageView { state: Some(status.to_owned()), title, blocks })
 }
 
 #[derive(Template)]
@@ -154,18 +172,17 @@ struct InvoicesBlock<'a> {
     context: &'a PageContext,
     tabs: Tabs,
     list: List<Invoice>,
-    pager: Pager,
 }
 
 pub(super) async fn invoices(context: &PageContext) -> Result<PageView, Refusal> {
     let status = context.query.get("status");
-    let list: List<Invoice> =
-        context.book(&format!("/invoices{}", listed(context, &[("status", status)]))).await?;
-    let counts = context.book::<BookCounts>("").await?.invoices;
+    let filters = [("status", status)];
+    let view = |book: &BookReader<'_>, no| Invoice::of(book, InvoiceNo(no));
+    let list = list(context, ("invoices", &filters), ("/invoices", &filters), view).await?;
+    let counts = context.read(|book| Ok(book.sandbox.counts(book.place).invoices)).await?;
     let counts = [("all", counts.all), ("open", counts.open), ("paid", counts.paid), ("void", counts.void)];
     let tabs = Tabs::by_status(context, "Invoices by status", "/invoices", &counts);
-    let pager = Pager::of(context, "/invoices", &[("status", status)], &list);
-    let block = live("invoices", &InvoicesBlock { context, tabs, list, pager })?;
+    let block = live("invoices", &InvoicesBlock { context, tabs, list })?;
     Ok(PageView { state: None, title: "Invoices".to_owned(), blocks: vec![block] })
 }
 
@@ -178,21 +195,28 @@ struct InvoiceBlock<'a> {
 }
 
 pub(super) async fn invoice(context: &PageContext, code: &str) -> Result<PageView, Refusal> {
-    let One { data: invoice } = context.book::<One<Invoice>>(&format!("/invoices/{code}")).await?;
+    let invoice = context.read(|book| book.invoice(code)).await?;
     let title = format!("Invoice {}", invoice.number);
-    let tab = context.tab(Some(&invoice.status), &title);
+    let status = invoice.status().as_str();
+    let tab = context.tab(Some(status), &title);
     let mut blocks = vec![live("invoice", &InvoiceBlock { context, invoice: &invoice, tab })?];
     if invoice.is_open() && !is_on_its_way(context, &invoice).await? {
         blocks.push(pay_in(context, &format!("/invoices/{code}/pay"), None, None).await?);
     }
-    blocks.extend([story(context, "invoice", code).await?, json(context, "invoices", code).await?]);
-    Ok(PageView { state: Some(invoice.status.clone()), title, blocks })
+    let filter = DeliveryFilter { invoice: Some(Some(invoice.code)), ..DeliveryFilter::default() };
+    blocks.extend([
+        story(context, ("invoice", invoice.code), filter).await?,
+        json(context, "invoices", code).await?,
+    ]);
+    Ok(PageView { state: Some(status.to_owned()), title, blocks })
 }
 
 /// Returns `true` if a payment of the invoice is seen and not confirmed: a second payment would pay twice.
 async fn is_on_its_way(context: &PageContext, invoice: &Invoice) -> Result<bool, Refusal> {
     let Some(newest) = invoice.charges.last() else { return Ok(false) };
-    let TransferList { transfers, .. } = context.book(&format!("/charges/{}/transfers", newest.code)).await?;
+    let transfers = context
+        .read(|book| Ok(book.sandbox.transfers(book.place, &*book.charge(newest.code.as_str())?)))
+        .await?;
     Ok(transfers.iter().any(|it| it.gone.is_none() && !it.confirmed))
 }
 
@@ -201,13 +225,12 @@ async fn is_on_its_way(context: &PageContext, invoice: &Invoice) -> Result<bool,
 struct LinksBlock<'a> {
     context: &'a PageContext,
     list: List<Link>,
-    pager: Pager,
 }
 
 pub(super) async fn links(context: &PageContext) -> Result<PageView, Refusal> {
-    let list: List<Link> = context.book(&format!("/payment-links{}", listed(context, &[]))).await?;
-    let pager = Pager::of(context, "/links", &[], &list);
-    let block = live("links", &LinksBlock { context, list, pager })?;
+    let view = |book: &BookReader<'_>, no| Link::of(book, LinkNo(no), book.sandbox.now());
+    let list = list(context, ("payment-links", &[]), ("/links", &[]), view).await?;
+    let block = live("links", &LinksBlock { context, list })?;
     Ok(PageView { state: None, title: "Payment links".to_owned(), blocks: vec![block] })
 }
 
@@ -216,29 +239,30 @@ pub(super) async fn links(context: &PageContext) -> Result<PageView, Refusal> {
 struct LinkBlock<'a> {
     context: &'a PageContext,
     link: &'a Link,
-    charges: List<Charge>,
+    charges: Vec<Charge>,
+    total: u64,
     all: String,
 }
 
 pub(super) async fn link(context: &PageContext, code: &str) -> Result<PageView, Refusal> {
-    let One { data: link } = context.book::<One<Link>>(&format!("/payment-links/{code}")).await?;
-    let charges = context.book(&format!("/charges?payment_link={code}&per_page=10")).await?;
+    let (link, charges, total) = context
+        .read(|book| {
+            let (page, _) = book.list(&format!("charges?payment_link={code}&per_page=10"))?;
+            let charges: Vec<_> = page.members.iter().map(|no| Charge::of(book, ChargeNo(*no))).collect();
+            Ok((book.link(code)?, charges, page.total))
+        })
+        .await?;
     let all = context.to(format!("/charges{}", place::query(&[("link", Some(code))])));
     let form = format!("/links/{code}/pay");
-    let coins = link.accepted_assets.clone();
+    let coins = link.terms.accepted_assets.clone();
     // Where the customer chooses, something has to be chosen here too.
-    let amount = link.amount.is_none().then(|| {
-        let first = link.suggested_amounts.first().or(link.min_amount.as_ref());
-        (link.currency.clone(), first.cloned().unwrap_or_else(|| "10.00".to_owned()))
-    });
-    let is_open = link.accepting_payments;
-    let status = link.status.clone();
-    let mut blocks = vec![live("link", &LinkBlock { context, link: &link, charges, all })?];
-    if is_open {
+    let amount = link.sample_amount().map(|amount| (link.terms.currency.to_string(), amount));
+    let mut blocks = vec![live("link", &LinkBlock { context, link: &link, charges, total, all })?];
+    if link.accepts_payments {
         blocks.push(pay_in(context, &form, coins, amount).await?);
     }
     blocks.push(json(context, "payment-links", code).await?);
-    Ok(PageView { state: Some(status), title: format!("Payment link {code}"), blocks })
+    Ok(PageView { state: Some(link.status().to_owned()), title: format!("Payment link {code}"), blocks })
 }
 
 #[derive(Template)]
@@ -246,7 +270,7 @@ pub(super) async fn link(context: &PageContext, code: &str) -> Result<PageView, 
 struct PayIn<'a> {
     context: &'a PageContext,
     form: &'a str,
-    coins: Vec<String>,
+    coins: Vec<Asset>,
     /// Its currency and what stands there at first, where the customer chooses.
     amount: Option<(String, String)>,
 }
@@ -255,22 +279,22 @@ struct PayIn<'a> {
 async fn pay_in(
     context: &PageContext,
     form: &str,
-    coins: Option<Vec<String>>,
+    coins: Option<Vec<Asset>>,
     amount: Option<(String, String)>,
 ) -> Result<Block, Refusal> {
-    let AccountAnswer { meta, .. } = context.book("/account").await?;
-    still(&PayIn { context, form, coins: coins.unwrap_or(meta.accepted_assets), amount })
+    let account = context.read(|book| Ok(book.account())).await?;
+    still(&PayIn { context, form, coins: coins.unwrap_or(account.accepted), amount })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/late.html")]
 struct LateBlock<'a> {
     context: &'a PageContext,
-    late: Vec<LatePayment>,
+    list: List<LatePayment>,
 }
 
 pub(super) async fn late(context: &PageContext) -> Result<PageView, Refusal> {
-    let LateList { late } = context.book("/late").await?;
-    let block = live("late", &LateBlock { context, late })?;
+    let list = List::whole(context.read(|book| Ok(book.sandbox.late(book.place))).await?);
+    let block = live("late", &LateBlock { context, list })?;
     Ok(PageView { state: None, title: "Late payments".to_owned(), blocks: vec![block] })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 
-use super::{Filter, PageView, Pager, Tab, Tabs, live, still};
+use super::{Filter, List, PageView, Pager, Tab, Tabs, live, still};
 use crate::{
     log::{Half, RequestLog, RequestRecord},
     pages::dashboard::{context::PageContext, pieces, place},
@@ -24,8 +24,7 @@ const STATES: [(&str, std::ops::RangeInclusive<u16>); 4] =
 struct RequestsBlock<'a> {
     context: &'a PageContext,
     tabs: Tabs,
-    requests: Vec<Arc<RequestRecord>>,
-    pager: Pager,
+    list: List<Arc<RequestRecord>>,
     is_filtered: bool,
 }
 
@@ -37,7 +36,7 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
     let wanted = context.query.get("q").unwrap_or_default();
     let before: Option<u64> = context.query.get("before").and_then(|n| n.parse().ok());
     // Whoever shows no key of this server is seen in both modes: nobody can tell which was meant.
-    let own = |it: &Arc<RequestRecord>| it.mode.is_none_or(|mode| mode.as_str() == context.place.mode);
+    let own = |it: &Arc<RequestRecord>| it.mode.is_none_or(|mode| mode == context.place.mode);
     let text = wanted.to_lowercase();
     let fits = |it: &Arc<RequestRecord>| {
         let line = format!("{} {} {}", it.method, it.target, it.status).to_lowercase();
@@ -68,8 +67,7 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
     let block = RequestsBlock {
         context,
         tabs: Tabs { label: "Requests by answer", tabs: tabs.into() },
-        requests: chosen.into_iter().take(SHOWN).map(Arc::clone).collect(),
-        pager,
+        list: List { records: chosen.into_iter().take(SHOWN).map(Arc::clone).collect(), pager },
         is_filtered: status != "all" || !wanted.is_empty() || before.is_some(),
     };
     let blocks = vec![
@@ -113,7 +111,7 @@ impl<'a> Shown<'a> {
 pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal> {
     let log = &context.asker.backend.requests;
     let record = log.find(n).ok_or(Refusal::NotFound)?;
-    if record.mode.is_some_and(|mode| mode.as_str() != context.place.mode) {
+    if record.mode.is_some_and(|mode| mode != context.place.mode) {
         return Err(Refusal::NotFound);
     }
     let block = RequestBlock {

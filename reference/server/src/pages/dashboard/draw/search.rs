@@ -1,7 +1,7 @@
 //! The search of the owner.
 
 use askama::Template;
-use simulator::api::{SearchAnswer, SearchHit};
+use simulator::api::SearchHit;
 
 use super::{PageView, still};
 use crate::{
@@ -19,28 +19,40 @@ struct SearchBlock<'a> {
 
 impl SearchBlock<'_> {
     fn href(&self, hit: &SearchHit) -> String {
-        let list = match &*hit.kind {
-            "charge" => "charges",
-            "invoice" => "invoices",
-            "payment_link" => "links",
-            "event" => "events",
-            _ => "deliveries",
-        };
-        self.context.to(format!("/{list}/{}", hit.id))
+        self.context.to(path(hit))
     }
 }
 
-pub(super) async fn search(context: &PageContext) -> Result<PageView, Refusal> {
-    let wanted = context.query.get("q").map(str::trim).unwrap_or_default();
-    let found = match wanted {
-        "" => Vec::new(),
-        // What is too long to be asked is found nowhere.
-        text if text.len() > place::WANTED_MAX => Vec::new(),
-        text => {
-            let path = format!("/search{}", place::query(&[("q", Some(text))]));
-            context.book::<SearchAnswer>(&path).await?.found
-        }
+/// Returns the path of a search hit below its place.
+fn path(hit: &SearchHit) -> String {
+    let list = match &*hit.kind {
+        "charge" => "charges",
+        "invoice" => "invoices",
+        "payment_link" => "links",
+        "event" => "events",
+        _ => "deliveries",
     };
+    format!("/{list}/{}", hit.id)
+}
+
+/// Returns the path of the object whose whole code or id is searched for; `None` if there is no such object.
+pub(in super::super) async fn exact_hit(context: &PageContext) -> Result<Option<String>, Refusal> {
+    let (wanted, found) = hits(context).await?;
+    Ok(found.iter().find(|hit| *hit.id == *wanted).map(|hit| context.place.path(&path(hit))))
+}
+
+/// Returns the searched text and what holds it.
+async fn hits(context: &PageContext) -> Result<(&str, Vec<SearchHit>), Refusal> {
+    let wanted = context.query.get("q").map(str::trim).unwrap_or_default();
+    // A text that exceeds the limit of a search is found nowhere.
+    if wanted.is_empty() || wanted.len() > place::WANTED_MAX {
+        return Ok((wanted, Vec::new()));
+    }
+    Ok((wanted, context.read(|book| Ok(book.sandbox.search(book.place, wanted))).await?))
+}
+
+pub(super) async fn search(context: &PageContext) -> Result<PageView, Refusal> {
+    let (wanted, found) = hits(context).await?;
     let block = still(&SearchBlock { context, wanted, found })?;
     Ok(PageView { state: None, title: "Search".to_owned(), blocks: vec![block] })
 }

@@ -2,14 +2,14 @@
 
 use askama::Template;
 use http::StatusCode;
-use simulator::api::{BookCounts, Overview};
+use reference_core::mode::Mode;
 
 use super::{Block, PageView};
 use crate::{
     answer::Answer,
     pages::{
-        Call, Part, Site,
-        dashboard::{context::PageContext, draft::Complaint, flash::Notice, pieces, place::Page},
+        Call, Complaint, Part, Site,
+        dashboard::{context::PageContext, flash::Notice, pieces, place::Page},
         html,
     },
     refusal::Refusal,
@@ -47,7 +47,7 @@ struct MenuEntry {
     href: String,
     current: bool,
     /// The number of late payments that wait for the owner.
-    waits: u64,
+    waits: usize,
 }
 
 struct MenuGroup {
@@ -63,14 +63,14 @@ struct Menu {
 
 /// The menu, with what waits for the owner.
 pub(in super::super) async fn menu(context: &PageContext) -> Result<Part, Refusal> {
-    let counts: BookCounts = context.book("").await?;
+    let late = context.read(|book| Ok(book.sandbox.late(book.place).len())).await?;
     let section = context.page.section();
     let entry = |(path, label): &(&'static str, &'static str)| MenuEntry {
         id: path.trim_start_matches('/'),
         label,
         href: context.to(path),
         current: path.trim_start_matches('/') == section,
-        waits: if *path == "/late" { counts.late } else { 0 },
+        waits: if *path == "/late" { late } else { 0 },
     };
     let groups = MENU
         .iter()
@@ -127,14 +127,13 @@ pub(in super::super) async fn shell(
     notice: Option<&Notice>,
     came_by_login: bool,
 ) -> Result<Answer, Refusal> {
-    let world: Overview = context.get("/sandbox").await?;
+    let accounts = context.read(|book| Ok(book.sandbox.overview().accounts)).await?;
     let path = context.page.in_other_mode();
-    let modes = [("Live", "live"), ("Test", "test")].map(|(label, mode)| {
+    let modes = [("Live", Mode::Live), ("Test", Mode::Test)].map(|(label, mode)| {
         let href = context.site.to(&format!("/dashboard/{}/{mode}{path}", context.place.account));
         (label, href, mode == context.place.mode)
     });
-    let neighbours = world
-        .accounts
+    let neighbours = accounts
         .into_iter()
         .map(|account| Neighbour {
             href: context.site.to(&format!("/dashboard/{}/{}{path}", account.id, context.place.mode)),

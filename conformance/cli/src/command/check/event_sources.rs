@@ -1,0 +1,241 @@
+//! Causes the built-in server's deliveries: endpoints of every kind, and an event of each type.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use conformance::{
+    Caused, Causing, Endpoint, Mode, Occasion, Registration, Secret, Source, Webhooks,
+    receiver::{Catch, Names},
+};
+use reference_core::event::EventType;
+use reference_server::Forward;
+use serde_json::{Value, json};
+use simulator::play::{Call, Stage};
+use tokio::runtime::Runtime;
+
+use super::receiving::REFUSED;
+use crate::{Failure, config::Config, remote::RemoteStage};
+
+/// The name under which the receiver on this machine is posted to.
+const HOST: &str = "https://shop.example";
+/// A coin that the populated world leaves alone.
+const ASSET: &str = "ETH";
+/// Enough for every mode's confirmations.
+const BLOCKS: u32 = 20;
+/// Longer than a rate is locked, and than the first repeats of what failed.
+const LOCK: &str = "31m";
+
+/// A receiver on a free port of this machine.
+pub(super) fn receiver(runtime: &Runtime) -> Result<Catch, Failure> {
+    runtime
+        .block_on(Catch::start((std::net::Ipv4Addr::LOCALHOST, 0).into()))
+        .map_err(|error| Failure::unreachable(format!("cannot start a webhook receiver: {error}")))
+}
+
+/// The way from the endpoints' public address to the receiver.
+pub(super) fn way(to: SocketAddr) -> Forward {
+    Forward::parse(&format!("{HOST}=http://{to}")).expect("a public name and an address")
+}
+
+/// Returns the plan for the built-in server's deliveries.
+pub(super) fn webhooks(
+    catch: &Arc<Catch>,
+    stage: &Arc<Mutex<RemoteStage>>,
+    config: &Config,
+) -> Result<Webhooks, Failure> {
+    let dialect = config.dialect.clone();
+    let names = Names { header_prefix: dialect.header_prefix, user_agent: dialect.user_agent };
+    let occasion: Arc<dyn Occasion> = Arc::new(AllEvents { stage: Arc::clone(stage) });
+    let source = Source::Receiver {
+        catch: Arc::clone(catch),
+        receive_for: std::time::Duration::ZERO,
+        occasion: Some(occasion),
+    };
+    Ok(Webhooks { names, source, public_url: None })
+}
+
+/// An endpoint of each kind: what its path is called, its mode, the types that it wants, and what it answers.
+const ENDPOINTS: [(&str, Mode, &[&str], &str); 6] = [
+    ("/live", Mode::Live, &[], "200"),
+    ("/test", Mode::Test, &[], "200"),
+    ("/live-some", Mode::Live, &["charge.paid", "invoice.paid"], "200"),
+    ("/test-some", Mode::Test, &["charge.canceled", "invoice.viewed"], "200"),
+    ("/moved", Mode::Live, &["charge.canceled", "charge.expired"], "302,307"),
+    ("/weak", Mode::Test, &["charge.canceled"], "500,200"),
+];
+
+/// Causes an event of each type in both modes.
+struct AllEvents {
+    stage: Arc<Mutex<RemoteStage>>,
+}
+
+impl fmt::Debug for AllEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AllEvents")
+    }
+}
+
+impl AllEvents {
+    /// Talks to the built-in server beside the check. The stage has a runtime of its own, which may not be
+    /// entered from within another.
+    async fn talk<T: Send + 'static>(
+        &self,
+        talk: impl FnOnce(&mut SandboxCalls<'_>) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
+        let stage = Arc::clone(&self.stage);
+        let talking = tokio::task::spawn_blocking(move || {
+            talk(&mut SandboxCalls { stage: &mut stage.lock().expect("calls do not panic") })
+        });
+        talking.await.map_err(|error| error.to_string())?
+    }
+}
+
+impl Occasion for AllEvents {
+    fn cause<'a>(&'a self, catch: &'a Catch) -> Causing<'a> {
+        Box::pin(async move {
+            for (path, _, _, answers) in ENDPOINTS {
+                catch.answer(path, answers.parse()?);
+            }
+            let (endpoints, registrations) = self.talk(|calls| calls.register()).await?;
+            endpoints.into_iter().for_each(|endpoint| catch.declare(endpoint));
+            self.talk(|calls| {
+                calls.cause_every_type(Mode::Live)?;
+                calls.cause_every_type(Mode::Test)?;
+                // Answers when everything that is due has landed.
+                calls.advance("1s")
+            })
+            .await?;
+            Ok(Caused { settled: true, registrations })
+        })
+    }
+}
+
+/// Calls to the API and the sandbox: the merchant, the customer and the chain at once.
+struct SandboxCalls<'a> {
+    stage: &'a mut RemoteStage,
+}
+
+impl SandboxCalls<'_> {
+    fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        bearer: Option<&str>,
+        body: &Value,
+    ) -> Result<(u16, Value), String> {
+        let call = Call { method, path, bearer, headers: &[], body: Some(body) };
+        let answer = self.stage.call(&call).map_err(|error| error.to_string())?;
+        Ok((answer.status, answer.json()))
+    }
+
+    /// Makes a call that must succeed, or there is nothing to deliver.
+    fn done(&mut self, path: &str, bearer: Option<&str>, body: &Value) -> Result<Value, String> {
+        match self.ask("POST", path, bearer, body)? {
+            (200..=299, answer) => Ok(answer),
+            (status, answer) => Err(format!("POST {path} answered {status}: {answer}")),
+        }
+    }
+
+    fn advance(&mut self, by: &str) -> Result<(), String> {
+        self.done("/sandbox/advance", None, &json!({ "by": by })).map(drop)
+    }
+
+    /// Adds every kind of endpoint, and tries to add those that must be refused.
+    fn register(&mut self) -> Result<(Vec<Endpoint>, Vec<Registration>), String> {
+        let mut endpoints = Vec::new();
+        let mut registrations = Vec::new();
+        for (path, mode, events, _) in ENDPOINTS {
+            let address = format!("{HOST}{path}");
+            let all = EventType::ALL.map(EventType::as_str);
+            let events: BTreeSet<String> = if events.is_empty() { &all } else { events }
+                .iter()
+                .map(|event| (*event).to_owned())
+                .collect();
+            let body = json!({ "url": address, "mode": mode.word(), "events": events });
+            let (answer, registration) = self.try_to_add(&address, true, &body)?;
+            let secret = answer["endpoint"]["secret"].as_str().map(Secret::new);
+            endpoints.push(Endpoint {
+                path: path.to_owned(),
+                mode: Some(mode),
+                events: Some(events),
+                secret,
+            });
+            registrations.push(registration);
+        }
+        for address in REFUSED {
+            let body = json!({ "url": address, "mode": Mode::Test.word() });
+            registrations.push(self.try_to_add(address, false, &body)?.1);
+        }
+        Ok((endpoints, registrations))
+    }
+
+    fn try_to_add(
+        &mut self,
+        address: &str,
+        public: bool,
+        body: &Value,
+    ) -> Result<(Value, Registration), String> {
+        let (status, answer) = self.ask("POST", "/sandbox/endpoints", None, body)?;
+        let accepted = (200..300).contains(&status);
+        let answer_told =
+            if accepted { status.to_string() } else { format!("{status} {}", answer["message"]) };
+        let registration =
+            Registration { address: address.to_owned(), public, accepted, answer: answer_told };
+        Ok((answer, registration))
+    }
+
+    /// All 13 types, with a key of its own: the others' requests are counted.
+    fn cause_every_type(&mut self, mode: Mode) -> Result<(), String> {
+        let key = self.done("/sandbox/keys", None, &json!({ "mode": mode.word() }))?;
+        let key = text(&key["key"]["secret"]);
+        let canceled = self.open(&key)?;
+        self.done(&format!("/v1/charges/{canceled}/cancel"), Some(&key), &json!({}))?;
+
+        let (paid, under, expired) = (self.open(&key)?, self.open(&key)?, self.open(&key)?);
+        self.pay(&json!({ "charge": paid }))?;
+        self.pay(&json!({ "charge": under, "share": "0.5" }))?;
+        let issued = json!({
+            "customer_name": "Ann", "customer_email": "ann@example.com",
+            "amount": "12.00", "currency": "EUR", "send_email": true,
+        });
+        let invoice = text(&self.done("/v1/invoices", Some(&key), &issued)?["data"]["code"]);
+        self.done(&format!("/sandbox/invoices/{invoice}/view"), None, &json!({}))?;
+        let chosen =
+            self.done(&format!("/sandbox/invoices/{invoice}/choose"), None, &json!({ "asset": ASSET }))?;
+        self.pay(&json!({ "charge": chosen["charge"] }))?;
+        self.done(
+            "/sandbox/mine",
+            None,
+            &json!({ "asset": ASSET, "mode": mode.word(), "blocks": BLOCKS, "at_once": true }),
+        )?;
+        let back = json!({ "amount": "0.00001", "reason": "One cup was broken" });
+        self.done(&format!("/v1/charges/{paid}/refunds"), Some(&key), &back)?;
+        let issued = json!({ "customer_name": "Ann", "amount": "13.00", "currency": "EUR" });
+        let invoice = text(&self.done("/v1/invoices", Some(&key), &issued)?["data"]["code"]);
+        self.done(&format!("/v1/invoices/{invoice}/void"), Some(&key), &json!({}))?;
+
+        // The repeats of what failed fall into this, too.
+        self.advance(LOCK)?;
+        self.pay(&json!({ "charge": expired }))
+    }
+
+    fn open(&mut self, key: &str) -> Result<String, String> {
+        let charge = json!({
+            "asset": ASSET, "amount": "10.00", "currency": "EUR", "customer_email": "ann@example.com",
+            "description": "Tea", "metadata": { "order": "1" },
+        });
+        Ok(text(&self.done("/v1/charges", Some(key), &charge)?["data"]["code"]))
+    }
+
+    fn pay(&mut self, body: &Value) -> Result<(), String> {
+        self.done("/sandbox/pay", None, body).map(drop)
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

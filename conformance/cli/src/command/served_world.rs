@@ -1,0 +1,156 @@
+//! A served reference, as `trigger` and `serve --demo` use it: one call at a time, with keys of its own.
+
+use std::collections::BTreeMap;
+
+use reference_core::{event::EventType, mode::Mode};
+use serde_json::{Value, json};
+use simulator::{
+    api::{WorldEvent, WorldEventKind},
+    play::{Call, Stage as _},
+};
+
+use super::recipe::{Step, Terms, fill, recipe};
+use crate::{Failure, remote::RemoteStage};
+
+/// A served reference.
+pub(super) struct ServedWorld {
+    stage: RemoteStage,
+    /// The token that opens the sandbox from elsewhere.
+    token: Option<String>,
+    /// The first account's id.
+    account: String,
+    /// Keys that were made for this, with the ids that they are revoked by.
+    keys: BTreeMap<Mode, (String, String)>,
+}
+
+/// The objects made on the way to an event.
+pub(super) struct CreatedObjects {
+    pub(super) charge: Option<String>,
+    pub(super) invoice: Option<String>,
+    /// Events about these, and attempts to deliver them that have ended already.
+    pub(super) happened: Vec<WorldEvent>,
+}
+
+impl ServedWorld {
+    /// The one at this address.
+    pub(super) fn at(url: &str, token: Option<String>) -> Result<ServedWorld, Failure> {
+        let stage = RemoteStage::new(url).map_err(Failure::usage)?;
+        let (account, keys) = (String::new(), BTreeMap::new());
+        let mut world = ServedWorld { stage, token, account, keys };
+        let overview = world.ask("GET", "/sandbox", "")?;
+        let first = overview.pointer("/accounts/0/id").and_then(Value::as_str);
+        world.account = first
+            .ok_or_else(|| {
+                Failure::usage(format!("`{url}` is not a served reference: /sandbox names no account"))
+            })?
+            .to_owned();
+        Ok(world)
+    }
+
+    /// The first account's id.
+    pub(super) fn account(&self) -> &str {
+        &self.account
+    }
+
+    /// Makes an event happen.
+    pub(super) fn make(&mut self, kind: EventType, terms: &Terms) -> Result<CreatedObjects, Failure> {
+        let before = self.ask("GET", "/sandbox", "")?["happenings"].as_u64().unwrap_or_default();
+        let given = self.follow(recipe(kind), terms)?;
+        let events = self.ask("GET", &format!("/sandbox/happenings?after={before}"), "")?;
+        let events: Vec<WorldEvent> = serde_json::from_value(events["happened"].clone())
+            .map_err(|error| Failure::usage(format!("the events of the server cannot be read: {error}")))?;
+        let get = |name: &str| given.iter().rev().find(|(known, _)| *known == name).map(|(_, id)| id.clone());
+        let (charge, invoice) = (get("charge"), get("invoice"));
+        let is_about = |code: &str| [&charge, &invoice].iter().any(|known| known.as_deref() == Some(code));
+        let happened: Vec<WorldEvent> = events
+            .into_iter()
+            .filter(|event| match &event.what {
+                WorldEventKind::Event { subject, .. } => is_about(subject.as_str()),
+                WorldEventKind::Post { subject, .. } => {
+                    subject.as_ref().is_some_and(|code| is_about(code.as_str()))
+                }
+                _ => false,
+            })
+            .collect();
+        let is_there = happened
+            .iter()
+            .any(|event| matches!(&event.what, WorldEventKind::Event { kind: found, .. } if *found == kind));
+        if !is_there {
+            return Err(Failure::usage(format!(
+                "`{}` did not happen, although every call got a response; another client may use this world",
+                kind.as_str()
+            )));
+        }
+        Ok(CreatedObjects { charge, invoice, happened })
+    }
+
+    /// Makes these calls. Returns the terms and the values of responses by name.
+    pub(super) fn follow(
+        &mut self,
+        steps: &[Step],
+        terms: &Terms,
+    ) -> Result<Vec<(&'static str, String)>, Failure> {
+        let mut values = vec![
+            ("mode", terms.mode.as_str().to_owned()),
+            ("asset", terms.asset.code().to_owned()),
+            ("amount", terms.amount.to_owned()),
+            ("description", terms.description.to_owned()),
+            ("email", terms.email.to_owned()),
+            ("confirmations", terms.asset.required_confirmations(terms.mode).to_string()),
+        ];
+        for step in steps {
+            if step.path.starts_with("/v1") {
+                self.need_key(terms.mode)?;
+            }
+            let (path, body) = (fill(step.path, &values), fill(step.body, &values));
+            let answer = self.ask_in(Some(terms.mode), step.method, &path, &body)?;
+            if let Some((name, pointer)) = step.gives {
+                let text = answer.pointer(pointer).and_then(Value::as_str);
+                let text = text.ok_or_else(|| {
+                    Failure::usage(format!("the answer to {} {path} has no text at {pointer}", step.method))
+                })?;
+                values.push((name, text.to_owned()));
+            }
+        }
+        Ok(values)
+    }
+
+    fn need_key(&mut self, mode: Mode) -> Result<(), Failure> {
+        if self.keys.contains_key(&mode) {
+            return Ok(());
+        }
+        let answer = self.ask("POST", "/sandbox/keys", &json!({ "mode": mode.as_str() }).to_string())?;
+        let text = |name: &str| answer["key"][name].as_str().unwrap_or_default().to_owned();
+        self.keys.insert(mode, (text("secret"), text("id")));
+        Ok(())
+    }
+
+    /// Revokes the keys that were made.
+    pub(super) fn give_back_keys(&mut self) -> Result<(), Failure> {
+        for (_, (_, id)) in std::mem::take(&mut self.keys) {
+            self.ask("DELETE", &format!("/sandbox/keys/{id}"), "")?;
+        }
+        Ok(())
+    }
+
+    /// A call of the sandbox.
+    pub(super) fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<Value, Failure> {
+        self.ask_in(None, method, path, body)
+    }
+
+    fn ask_in(&mut self, mode: Option<Mode>, method: &str, path: &str, body: &str) -> Result<Value, Failure> {
+        let key = mode.filter(|_| path.starts_with("/v1")).and_then(|mode| self.keys.get(&mode));
+        let bearer = key.map(|(secret, _)| secret.as_str()).or(self.token.as_deref());
+        let body: Option<Value> =
+            (!body.is_empty()).then(|| serde_json::from_str(body).expect("recipes are JSON"));
+        let call = Call { method, path, bearer, headers: &[], body: body.as_ref() };
+        let answer = self.stage.call(&call).map_err(|error| {
+            Failure::unreachable(format!("{error}; start a server with `chargeproof serve`"))
+        })?;
+        if (200..300).contains(&answer.status) {
+            return Ok(answer.json());
+        }
+        let said = answer.text("/message").unwrap_or_else(|| "it says no more".to_owned());
+        Err(Failure::usage(format!("{method} {path} is answered {}: {said}", answer.status)))
+    }
+}

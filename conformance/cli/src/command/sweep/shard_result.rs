@@ -1,0 +1,213 @@
+//! The result of one shard, as a file: enough to merge a sweep of many machines.
+
+use std::collections::BTreeMap;
+
+use reference_core::event::EventType;
+use serde::{Deserialize, Serialize};
+use simulator::{
+    law::{Breach, Law},
+    model::Situation,
+    sweep::{Cell, Matrix},
+    workload::Fault,
+};
+
+use super::{FailureGroup, SweepTotals};
+use crate::shard::Shard;
+
+/// Rises when an older program would misread it.
+const FORMAT: u32 = 1;
+
+/// Results of one or more shards of one sweep.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ShardResults {
+    format: u32,
+    pub(super) sweep: SweepSettings,
+    pub(super) parts: Vec<ShardResult>,
+}
+
+/// The settings that all shards of a sweep share.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SweepSettings {
+    pub(super) program: String,
+    pub(super) from: u64,
+    pub(super) seeds: u64,
+    pub(super) shards: u64,
+}
+
+/// The result of one shard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ShardResult {
+    pub(super) shard: u64,
+    worlds: u64,
+    beside: u64,
+    events: u64,
+    posts: u64,
+    /// By the laws' numbers.
+    checks: BTreeMap<u32, u64>,
+    failures: Vec<FailedInvariant>,
+    /// Fingerprints of its own worlds.
+    pub(super) digests: BTreeMap<u64, String>,
+    /// Fingerprints of its neighbour's.
+    pub(super) overlap: BTreeMap<u64, String>,
+    pub(super) differing: BTreeMap<u64, String>,
+    cells: Vec<ReachedCell>,
+    jobs: u64,
+    took_us: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FailedInvariant {
+    law: u32,
+    shape: String,
+    what: String,
+    first_seed: u64,
+    seeds: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReachedCell {
+    event: String,
+    situation: String,
+    fault: Option<String>,
+    first_seed: u64,
+}
+
+impl ShardResults {
+    pub(super) fn new(sweep: SweepSettings, parts: Vec<ShardResult>) -> ShardResults {
+        ShardResults { format: FORMAT, sweep, parts }
+    }
+
+    pub(super) fn read(text: &str) -> Result<ShardResults, String> {
+        let parts: ShardResults = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if parts.format != FORMAT {
+            return Err(format!("its format is {}; this program reads format {FORMAT}", parts.format));
+        }
+        let within = |part: &&ShardResult| !(1..=parts.sweep.shards).contains(&part.shard);
+        match parts.parts.iter().find(within) {
+            Some(part) => Err(format!("it holds shard {} of {}", part.shard, parts.sweep.shards)),
+            None => Ok(parts),
+        }
+    }
+
+    pub(super) fn write(&self) -> String {
+        serde_json::to_string_pretty(self).expect("results are JSON") + "\n"
+    }
+}
+
+impl ShardResult {
+    pub(super) fn of(shard: Shard, sum: &SweepTotals, overlap: BTreeMap<u64, String>) -> ShardResult {
+        let failed = |group: &FailureGroup| FailedInvariant {
+            law: group.breach.law.number(),
+            shape: group.breach.shape.clone(),
+            what: group.breach.what.clone(),
+            first_seed: group.first,
+            seeds: group.seeds,
+        };
+        let reached = |(cell, seed): (Cell, u64)| ReachedCell {
+            event: cell.kind.to_owned(),
+            situation: cell.situation.as_str().to_owned(),
+            fault: cell.fault.map(|fault| fault.as_str().to_owned()),
+            first_seed: seed,
+        };
+        ShardResult {
+            shard: shard.index,
+            worlds: sum.worlds,
+            beside: sum.beside,
+            events: sum.events,
+            posts: sum.posts,
+            checks: Law::ALL.into_iter().map(|law| (law.number(), sum.checks[law as usize])).collect(),
+            failures: sum.groups.values().map(failed).collect(),
+            digests: sum.digests.clone(),
+            overlap,
+            differing: sum.differing.clone(),
+            cells: sum.matrix.reached().map(reached).collect(),
+            jobs: sum.jobs as u64,
+            took_us: u64::try_from(sum.took.as_micros()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Returns `true` if every simulation of the shard ran; an interrupted run has fewer.
+    pub(super) fn is_whole(&self, sweep: &SweepSettings) -> bool {
+        let shard = Shard { index: self.shard, of: sweep.shards };
+        self.worlds >= shard.range(sweep.seeds).1
+    }
+
+    /// The same result, however long it took: a task that a CI system ran twice.
+    pub(super) fn same_as(&self, other: &ShardResult) -> bool {
+        let timeless = |part: &ShardResult| ShardResult { jobs: 0, took_us: 0, ..part.clone() };
+        timeless(self) == timeless(other)
+    }
+
+    /// Returns the rank that selects one of two equal results, independent of their order.
+    pub(super) fn haste(&self) -> (u64, u64) {
+        (self.took_us, self.jobs)
+    }
+
+    /// Adds it to a sum. The error names what this program does not know.
+    pub(super) fn add_to(&self, sum: &mut SweepTotals) -> Result<(), String> {
+        let mut other = SweepTotals {
+            worlds: self.worlds,
+            beside: self.beside,
+            events: self.events,
+            posts: self.posts,
+            differing: self.differing.clone(),
+            digests: self.digests.clone(),
+            ..SweepTotals::default()
+        };
+        for (number, checks) in &self.checks {
+            other.checks[law(*number)? as usize] = *checks;
+        }
+        for failed in &self.failures {
+            let breach = Breach {
+                law: law(failed.law)?,
+                shape: failed.shape.clone(),
+                what: failed.what.clone(),
+                at: None,
+            };
+            let place = (breach.law, breach.shape.clone());
+            let group = FailureGroup { breach, first: failed.first_seed, seeds: failed.seeds, saved: None };
+            other.groups.insert(place, group);
+        }
+        let mut matrix = Matrix::default();
+        for cell in &self.cells {
+            matrix.note(cell.read()?, cell.first_seed);
+        }
+        other.matrix = matrix;
+        sum.absorb(other);
+        sum.jobs += usize::try_from(self.jobs).unwrap_or(usize::MAX);
+        // Shards run side by side.
+        sum.took = sum.took.max(std::time::Duration::from_micros(self.took_us));
+        Ok(())
+    }
+}
+
+fn law(number: u32) -> Result<Law, String> {
+    Law::ALL
+        .into_iter()
+        .find(|law| law.number() == number)
+        .ok_or_else(|| format!("there is no law {number} in this program"))
+}
+
+impl ReachedCell {
+    fn read(&self) -> Result<Cell, String> {
+        let unknown = |word: &str| format!("this program knows no `{word}`");
+        let kind = EventType::ALL.map(EventType::as_str).into_iter().find(|kind| *kind == self.event);
+        let situation = Situation::ALL.into_iter().find(|situation| situation.as_str() == self.situation);
+        let fault = match &self.fault {
+            None => None,
+            Some(word) => Some(
+                Fault::ALL.into_iter().find(|fault| fault.as_str() == word).ok_or_else(|| unknown(word))?,
+            ),
+        };
+        Ok(Cell {
+            kind: kind.ok_or_else(|| unknown(&self.event))?,
+            situation: situation.ok_or_else(|| unknown(&self.situation))?,
+            fault,
+        })
+    }
+}

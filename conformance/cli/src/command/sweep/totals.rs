@@ -1,0 +1,121 @@
+//! The totals of a sweep: simulations, failures by kind, coverage. Pure.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use simulator::{
+    demo::DemoFault,
+    law::{Breach, Law},
+    sweep::{Matrix, Verdict},
+};
+
+use crate::signals::INTERRUPTED;
+
+/// Failures of one invariant and shape.
+pub(super) struct FailureGroup {
+    pub(super) breach: Breach,
+    /// The first seed, which is shrunk.
+    pub(super) first: u64,
+    pub(super) seeds: u64,
+    pub(super) saved: Option<SavedScenario>,
+}
+
+/// A failure, shrunk to a scenario.
+pub(super) struct SavedScenario {
+    pub(super) path: PathBuf,
+    pub(super) steps: usize,
+    pub(super) attempts: u32,
+}
+
+/// The totals of all simulations.
+#[derive(Default)]
+pub(super) struct SweepTotals {
+    pub(super) worlds: u64,
+    pub(super) beside: u64,
+    pub(super) events: u64,
+    pub(super) posts: u64,
+    pub(super) checks: [u64; Law::ALL.len()],
+    pub(super) matrix: Matrix,
+    pub(super) groups: BTreeMap<(Law, String), FailureGroup>,
+    /// Simulations that came out differently when they were run again.
+    pub(super) differing: BTreeMap<u64, String>,
+    /// Digests of simulations that were run twice.
+    pub(super) digests: BTreeMap<u64, String>,
+    pub(super) took: Duration,
+    pub(super) jobs: usize,
+    pub(super) from: u64,
+    /// `true` if a signal ended it early. The simulations run until then are a prefix of the seeds.
+    pub(super) interrupted: bool,
+    /// The enabled demo fault.
+    pub(super) fault: Option<&'static DemoFault>,
+}
+
+impl SweepTotals {
+    /// Adds what came of a seed.
+    pub(super) fn add(&mut self, seed: u64, verdict: Verdict) {
+        self.worlds += 1;
+        self.beside += verdict.beside;
+        self.events += verdict.events;
+        self.posts += verdict.posts;
+        for (sum, checks) in self.checks.iter_mut().zip(verdict.findings.checks) {
+            *sum += checks;
+        }
+        for cell in verdict.cells {
+            self.matrix.note(cell, seed);
+        }
+        if let Some(difference) = verdict.differs {
+            self.differing.insert(seed, difference);
+        }
+        if let Some(digest) = verdict.digest {
+            self.digests.insert(seed, digest);
+        }
+        // What follows a first breach is often its consequence.
+        if let Some(breach) = verdict.findings.breaches.into_iter().next() {
+            let place = (breach.law, breach.shape.clone());
+            let group = self.groups.entry(place).or_insert(FailureGroup {
+                breach: breach.clone(),
+                first: seed,
+                seeds: 0,
+                saved: None,
+            });
+            group.seeds += 1;
+            if seed < group.first {
+                (group.first, group.breach) = (seed, breach);
+            }
+        }
+    }
+
+    /// Adds what others ran.
+    pub(super) fn absorb(&mut self, other: SweepTotals) {
+        self.worlds += other.worlds;
+        self.beside += other.beside;
+        self.events += other.events;
+        self.posts += other.posts;
+        for (sum, checks) in self.checks.iter_mut().zip(other.checks) {
+            *sum += checks;
+        }
+        self.matrix.absorb(&other.matrix);
+        self.differing.extend(other.differing);
+        self.digests.extend(other.digests);
+        for (place, group) in other.groups {
+            match self.groups.get_mut(&place) {
+                None => drop(self.groups.insert(place, group)),
+                Some(known) => {
+                    known.seeds += group.seeds;
+                    if group.first < known.first {
+                        (known.first, known.breach) = (group.first, group.breach);
+                    }
+                }
+            }
+        }
+    }
+
+    /// 0 every invariant held · 1 one broke · 5 two runs of one seed differ · 130 interrupted.
+    pub(super) fn exit_code(&self) -> u8 {
+        match (self.differing.is_empty(), self.groups.is_empty()) {
+            _ if self.interrupted => INTERRUPTED,
+            (false, _) => 5,
+            (true, false) => 1,
+            (true, true) => 0,
+        }
+    }
+}

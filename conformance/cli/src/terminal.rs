@@ -1,0 +1,146 @@
+//! Standard output and standard error: colours and progress on terminals, and no panic on closed pipes.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    io::{self, IsTerminal, Write},
+    sync::{Mutex, mpsc},
+    thread,
+    time::Duration,
+};
+
+use anstyle::{AnsiColor, Style};
+use conformance::report::is_unseen;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Success.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
+/// Failure.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// Less important text.
+pub(crate) const DIM: Style = Style::new().dimmed();
+/// A position in a file.
+pub(crate) const PLACE: Style = AnsiColor::Cyan.on_default();
+
+/// So long a line may take to be printed on the way out.
+const NOTE_TIME: Duration = Duration::from_millis(200);
+
+/// The error of writing to stdout, if there was one.
+static LOST: Mutex<Option<io::ErrorKind>> = Mutex::new(None);
+
+/// Prints a line on stdout. Colours are removed unless it is a terminal. A failure is recorded for [`finish`].
+macro_rules! say {
+    () => { $crate::terminal::print("\n") };
+    ($($part:tt)*) => { $crate::terminal::print(format_args!("{}\n", format_args!($($part)*))) };
+}
+/// Prints a line on stderr.
+macro_rules! note {
+    ($($part:tt)*) => { $crate::terminal::print_error(format_args!("{}\n", format_args!($($part)*))) };
+}
+pub(crate) use {note, say};
+
+/// Prints text on stdout.
+pub(crate) fn print(text: impl fmt::Display) {
+    keep(write!(anstream::stdout(), "{}", visible(&text.to_string())));
+}
+
+/// Prints text on stdout byte for byte.
+pub(crate) fn print_raw(text: &str) {
+    keep(io::stdout().write_all(text.as_bytes()));
+}
+
+/// Prints text on stderr. Failures are ignored.
+pub(crate) fn print_error(text: impl fmt::Display) {
+    let _ = write!(anstream::stderr(), "{}", visible(&text.to_string()));
+}
+
+/// The text with U+FFFD in place of each invisible character, except for line ends, tabs and the escapes of our own colours.
+fn visible(text: &str) -> Cow<'_, str> {
+    without(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t' | '\u{1b}'))
+}
+
+/// Text of others, which brings no colours, on as many lines as it has.
+pub(crate) fn foreign(text: &str) -> Cow<'_, str> {
+    without(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t'))
+}
+
+fn without(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace(&is_hidden, "\u{fffd}"))
+}
+
+/// Prints a line on stderr, and returns after at most [`NOTE_TIME`] even if stderr takes nothing: its reader may have
+/// stopped, and another thread may hold its lock.
+pub(crate) fn note_briefly(line: String) {
+    let (printed, done) = mpsc::channel();
+    thread::spawn(move || {
+        note!("{line}");
+        // The caller may have given up.
+        let _ = printed.send(());
+    });
+    let _ = done.recv_timeout(NOTE_TIME);
+}
+
+fn keep(written: io::Result<()>) {
+    if let Err(error) = written {
+        lost().get_or_insert(error.kind());
+    }
+}
+
+fn lost() -> std::sync::MutexGuard<'static, Option<io::ErrorKind>> {
+    LOST.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The columns of the terminal that stdout is; `None` if it is none.
+pub(crate) fn columns() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
+}
+
+/// Returns `true` if stdout failed.
+pub(crate) fn is_lost() -> bool {
+    lost().is_some()
+}
+
+/// Flushes stdout. The exit code that is left if the result did not get out: whoever closed a pipe has read enough, but
+/// a full disk has lost the result.
+pub(crate) fn finish(code: u8) -> u8 {
+    keep(io::stdout().flush());
+    match *lost() {
+        None | Some(io::ErrorKind::BrokenPipe) => code,
+        Some(kind) => {
+            note!("{BAD}error{BAD:#}: stdout can't be written: {kind}");
+            crate::MACHINE
+        }
+    }
+}
+
+/// Shows a spinner on a terminal.
+pub(crate) fn spinner() -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a constant template"));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_invisible_character_is_printed() {
+        for hidden in ('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}').chain([
+            '\u{200e}', '\u{200f}', '\u{61c}', '\u{200b}', '\u{2028}', '\u{feff}', '\u{7}', '\u{7f}',
+            '\u{9b}', '\r',
+        ]) {
+            assert_eq!(visible(&format!("a{hidden}b")), "a\u{fffd}b");
+        }
+        assert_eq!(foreign("\u{1b}[2Ja\n\tb"), "\u{fffd}[2Ja\n\tb");
+        let own = format!("{GOOD}größer{GOOD:#}\t大\n");
+        assert!(matches!(visible(&own), Cow::Borrowed(same) if same == own));
+    }
+}

@@ -1,0 +1,66 @@
+//! Command lines as data: what is run, and what comes of it.
+
+use std::{collections::BTreeMap, fs};
+
+use serde::Deserialize;
+
+use crate::support::{program, said, text};
+
+/// The command lines of one test.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaseGroup {
+    /// The words that every command line begins with.
+    #[serde(default)]
+    start: String,
+    #[serde(default)]
+    is_stdout_empty: bool,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    cases: Vec<CommandCase>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommandCase {
+    run: String,
+    /// A part of the output.
+    says: String,
+    #[serde(default = "usage_code")]
+    code: i32,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+}
+
+fn usage_code() -> i32 {
+    2
+}
+
+/// Runs the command lines of `cases.toml` with this name.
+#[track_caller]
+pub(crate) fn check_cases(name: &str) {
+    let mut groups: BTreeMap<String, CaseGroup> =
+        toml::from_str(include_str!("cases.toml")).expect("cases.toml is sound");
+    let group = groups.remove(name).unwrap_or_else(|| panic!("cases.toml has no {name}"));
+    assert!(!group.cases.is_empty(), "{name} has no case");
+    group.cases.iter().for_each(|case| check(&group, case));
+}
+
+#[track_caller]
+fn check(group: &CaseGroup, case: &CommandCase) {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, content) in group.files.iter().chain(&case.files) {
+        let path = directory.path().join(name);
+        fs::create_dir_all(path.parent().expect("it is in a directory")).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    let line = format!("{} {}", group.start, case.run);
+    let arguments = line.split(' ').filter(|word| !word.is_empty()).map(|word| word.replace('\u{a0}', " "));
+    let output = program(directory.path()).args(arguments).envs(&group.env).output().unwrap();
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(case.code), "{line}: {said}");
+    assert!(said.contains(&case.says), "{line}: {:?} in {said}", case.says);
+    assert!(!group.is_stdout_empty || output.stdout.is_empty(), "{line}: {}", text(&output.stdout));
+}

@@ -1,0 +1,131 @@
+//! The paths, methods and keys that the limit covers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use conformance_model::reading::{Fit, WINDOW, is_served, retry_after};
+use conformance_model::recording::{Burst, Caller, Exchange, Purpose, Recording};
+use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::words::Mode;
+
+use super::history::of_key;
+use super::{answers_429, burst_step, never_refused, series};
+use crate::evidence::unanswered;
+
+pub(super) fn every_path(recording: &Recording) -> Judged {
+    let (series, _) = series(recording)?;
+    answers_429(recording)?;
+    let mut rounds: BTreeMap<u8, BTreeMap<(&str, &str), u16>> = BTreeMap::new();
+    for it in in_rounds(recording) {
+        if let (Some(round), Some(status)) = (round_of(it), it.status()) {
+            rounds.entry(round).or_default().insert((it.method(), &it.target), status);
+        }
+    }
+    // While a window ends or a bucket refills, being served proves nothing. It does when some other path
+    // was refused in every round, and more was served than a bucket refills in that time.
+    let has_refusal = |round: &BTreeMap<_, u16>| round.values().any(|status| *status == 429);
+    let too_brief = CheckError::unjudged(
+        "the key was not refused long enough to try every path",
+        "run the check closer to the server, then check again",
+    );
+    if rounds.is_empty() || !rounds.values().all(has_refusal) {
+        return Err(too_brief);
+    }
+    let with = |fits: fn(u16) -> bool| -> BTreeSet<_> {
+        let all = rounds.values().flatten().filter(|(_, status)| fits(**status));
+        all.map(|(asked, _)| *asked).collect()
+    };
+    let (refused, served) = (with(|status| status == 429), with(|status| (200..300).contains(&status)));
+    // A bucket would have served more than 120 in a burst of that length.
+    let is_window = series.fit() == Fit::Exact && series.elapsed >= Duration::from_millis(1_500);
+    let refilled = if is_window { 0 } else { refilled_in_rounds(recording) };
+    if let Some((method, path)) = served.difference(&refused).next() {
+        if served_in_rounds(recording) <= refilled {
+            return Err(too_brief);
+        }
+        let shown = recording
+            .last(|it| (it.method(), it.target.as_str()) == (*method, *path) && round_of(it).is_some());
+        let actual =
+            format!("{method} {path} was served {} times while other paths were refused", rounds.len());
+        return Err(CheckError::broken(shown.map(|it| it.number), "429 on every path", actual));
+    }
+    let absent = with(|status| status == 404);
+    match absent.difference(&refused).next() {
+        Some((_, path)) => {
+            Ok(Held::With(format!("what is not found is answered 404 above the limit ({path})")))
+        }
+        None => Ok(Held::Plainly),
+    }
+}
+
+fn round_of(exchange: &Exchange) -> Option<u8> {
+    match exchange.purpose {
+        Purpose::Burst(Burst::Round { round, .. } | Burst::Head { round }) => Some(round),
+        _ => None,
+    }
+}
+
+pub(super) fn in_rounds(recording: &Recording) -> impl Iterator<Item = &Exchange> {
+    recording.exchanges.iter().filter(|it| round_of(it).is_some())
+}
+
+fn served_in_rounds(recording: &Recording) -> u128 {
+    in_rounds(recording).filter(|it| it.status().is_some_and(|status| (200..300).contains(&status))).count()
+        as u128
+}
+
+/// The tokens that a bucket of two a second gets meanwhile, and one that may have been half full before.
+pub(super) fn refilled_in_rounds(recording: &Recording) -> u128 {
+    let start = in_rounds(recording).next().map_or(Duration::ZERO, |it| it.sent);
+    let end = in_rounds(recording).last().map_or(Duration::ZERO, |it| it.ended);
+    end.saturating_sub(start).as_millis() / 500 + 1
+}
+
+pub(super) fn per_key(recording: &Recording) -> Judged {
+    series(recording)?;
+    let other = burst_step(recording, &Burst::OtherKey);
+    let Some(exchange) = other else { return Err(not_asked_while_refused(recording, "the live key")) };
+    match exchange.status() {
+        Some(429) if is_busy(recording, exchange) => Err(CheckError::unjudged(
+            "the live key is at its own limit",
+            "check again with a live key that is less busy",
+        )),
+        Some(429) => Err(CheckError::broken(
+            exchange.number,
+            "200 to the live key while the test key is refused",
+            "429",
+        )),
+        Some(_) if is_served(exchange) => Ok(Held::Plainly),
+        _ => Err(unanswered(other, "the live key")),
+    }
+}
+
+/// Returns `true` if another key is refused for its own requests: it was refused before the test key was, or after the test key's
+/// minute was over.
+pub(crate) fn is_busy(recording: &Recording, refused: &Exchange) -> bool {
+    let of_test = of_key(recording).find(|it| it.status() == Some(429));
+    let earlier = |it: &Exchange| of_test.is_some_and(|test| it.number < test.number || it.sent < test.sent);
+    let delay = refused.answer().and_then(retry_after).unwrap_or_default().min(WINDOW);
+    let until = refused.ended.saturating_add(delay.max(WINDOW));
+    recording.exchanges.iter().any(|it| {
+        it.caller == refused.caller
+            && !matches!(it.purpose, Purpose::Burst(_))
+            && it.status() == Some(429)
+            && (it.sent > until || earlier(it))
+    })
+}
+
+/// The error for a key that was not asked while the test key was refused.
+pub(crate) fn not_asked_while_refused(recording: &Recording, key: &str) -> CheckError {
+    let is_refused = |it: &&Exchange| it.caller == Caller::Own(Mode::Test) && it.status() == Some(429);
+    match recording.exchanges.iter().find(is_refused) {
+        None => never_refused(),
+        Some(refused) => CheckError::unjudged(
+            format!(
+                "the test key was refused (exchange {}), and {key} was not asked meanwhile",
+                refused.number
+            ),
+            "check again, and let the burst come to its end",
+        ),
+    }
+}

@@ -1,0 +1,142 @@
+//! Signs that another client uses the test key during the run.
+
+use conformance_model::reading::{LIMIT, Series, retry_after};
+use conformance_model::recording::{Answer, Burst, Caller, Exchange, Purpose, Recording};
+use conformance_model::verdict::CheckError;
+use conformance_model::words::Mode;
+
+use super::ordinal;
+
+/// A bucket refills this much between two requests.
+const SLACK: u32 = 2;
+/// The number of requests that are under way at the same time.
+const AT_ONCE: u64 = 5;
+
+/// Returns why the key seems to be used by another client, if it does: the quota in the headers falls faster than the
+/// suite asks, or the two bursts were refused at different places.
+pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
+    let shots = shots(recording);
+    let left: Vec<(&Exchange, u64)> = shots
+        .iter()
+        .filter(|it| it.status().is_some_and(|status| status < 429))
+        .filter_map(|it| Some((*it, remaining(it.answer()?)?)))
+        .collect();
+    if let (Some((first, before)), Some((last, after))) = (left.first(), left.last()) {
+        let allowed = shots.iter().find_map(|it| limit_in_headers(it.answer()?));
+        let asked = asked(recording, first, last, |_| true);
+        if before.saturating_sub(*after) > asked + AT_ONCE && !counts_twice(recording, &left) {
+            return Some(format!("the quota fell from {before} to {after} in {asked} requests"));
+        }
+        let place = shots.iter().take_while(|it| it.number <= first.number).count() as u64;
+        if allowed.is_some_and(|allowed| allowed >= u64::from(LIMIT) && before + place + AT_ONCE < allowed) {
+            return Some(format!("only {before} requests were left after {place} of ours in a fresh window"));
+        }
+        return None;
+    }
+    let (first, second) = (Series::of(recording, 1)?, Series::of(recording, 2)?);
+    let is_brief = refusal_of(recording, second).and_then(retry_after).is_some_and(|it| it.as_secs() < 5);
+    let differs = first.served.abs_diff(second.served) > SLACK;
+    (differs || is_brief && !refills_steadily(recording)).then(|| {
+        format!(
+            "the bursts were refused at the {} and {} request",
+            ordinal(first.refused_at()),
+            ordinal(second.refused_at())
+        )
+    })
+}
+
+/// The error for a key that another client uses.
+pub(super) fn shared_key(why: &str) -> CheckError {
+    CheckError::unjudged(
+        format!("another client seems to use the test key: {why}"),
+        "check again with a test key that nobody else uses meanwhile",
+    )
+}
+
+fn shots(recording: &Recording) -> Vec<&Exchange> {
+    let shot = Purpose::Burst(Burst::Shot { series: 2 });
+    recording.exchanges.iter().filter(|it| it.purpose == shot).collect()
+}
+
+/// The number of our requests after one exchange and up to another, of those that fit.
+fn asked(recording: &Recording, after: &Exchange, to: &Exchange, fits: impl Fn(&Exchange) -> bool) -> u64 {
+    let between = recording.exchanges.iter().filter(|it| it.number > after.number && it.number <= to.number);
+    between.filter(|it| fits(it)).count() as u64
+}
+
+/// Returns `true` if the quota falls by two for each request of one kind, and in both bursts to the same place: the server
+/// counts so. The requests of others come at irregular times.
+fn counts_twice(recording: &Recording, left: &[(&Exchange, u64)]) -> bool {
+    /// Fewer quotas show no rule.
+    const QUOTAS_MIN: usize = 10;
+    const KINDS: [fn(&Exchange) -> bool; 6] = [
+        |_| true,
+        |it| path(it).ends_with("/v1/account"),
+        |it| ["/v1/charges", "/v1/invoices", "/v1/events"].iter().any(|list| path(it).ends_with(list)),
+        |it| path(it).ends_with("/v1/charges"),
+        |it| path(it).ends_with("/v1/invoices"),
+        |it| path(it).contains("/v1/events"),
+    ];
+    let (Some(first), Some(second)) = (Series::of(recording, 1), Series::of(recording, 2)) else {
+        return false;
+    };
+    let Some((start, before)) = left.first().filter(|_| left.len() >= QUOTAS_MIN) else { return false };
+    let of_key = |it: &Exchange| it.caller == Caller::Own(Mode::Test);
+    let follows = |kind: fn(&Exchange) -> bool, counts: &dyn Fn(&Exchange) -> bool| {
+        left.iter().all(|(it, after)| {
+            let expected = asked(recording, start, it, counts)
+                + asked(recording, start, it, |it| counts(it) && kind(it));
+            before.saturating_sub(*after).abs_diff(expected) <= AT_ONCE * 2
+        })
+    };
+    first.served.abs_diff(second.served) <= SLACK
+        && KINDS.iter().any(|kind| follows(*kind, &of_key) || follows(*kind, &|_| true))
+}
+
+fn path(exchange: &Exchange) -> &str {
+    exchange.target.split('?').next().unwrap_or_default()
+}
+
+/// Returns `true` if the key, once refused, was served again at about two requests a second. A window that another client shares
+/// serves one only when an old request leaves it.
+fn refills_steadily(recording: &Recording) -> bool {
+    const SERVED_MIN: u128 = 4;
+    let Some(refused) = Series::of(recording, 2).and_then(|it| recording.exchange(it.refused?)) else {
+        return false;
+    };
+    let again: Vec<_> = recording
+        .exchanges
+        .iter()
+        .filter(|it| it.number > refused.number && it.caller == Caller::Own(Mode::Test))
+        .filter(|it| matches!(it.purpose, Purpose::Burst(_)))
+        .collect();
+    let Some(last) = again.last() else { return false };
+    let served = again.iter().filter(|it| it.status() == Some(200)).count() as u128;
+    let millis = last.ended.saturating_sub(refused.ended).as_millis();
+    served >= SERVED_MIN && served * 1_000 >= millis + millis / 2
+}
+
+fn refusal_of(recording: &Recording, series: Series) -> Option<&Answer> {
+    recording.exchange(series.refused?)?.answer()
+}
+
+/// The remaining quota in any of the usual headers.
+fn remaining(answer: &Answer) -> Option<u64> {
+    let named = ["x-ratelimit-remaining", "x-rate-limit-remaining", "ratelimit-remaining"];
+    let plain = named.iter().find_map(|name| answer.header(name)?.trim().parse().ok());
+    plain.or_else(|| parameter(answer.header("ratelimit")?, &["remaining", "r"]))
+}
+
+fn limit_in_headers(answer: &Answer) -> Option<u64> {
+    let named = ["x-ratelimit-limit", "x-rate-limit-limit", "ratelimit-limit"];
+    let number = |text: &str| text.split([',', ';']).next()?.trim().parse().ok();
+    let plain = named.iter().find_map(|name| number(answer.header(name)?));
+    let policy = || parameter(answer.header("ratelimit-policy")?, &["q"]);
+    plain.or_else(|| parameter(answer.header("ratelimit")?, &["limit"])).or_else(policy)
+}
+
+/// A number among the parameters of a structured header: `"default";r=50;t=30` or `limit=100, remaining=50`.
+fn parameter(text: &str, names: &[&str]) -> Option<u64> {
+    let mut parts = text.split([';', ',']).filter_map(|part| part.trim().split_once('='));
+    parts.find_map(|(name, value)| names.contains(&name).then(|| value.trim().parse().ok())?)
+}

@@ -1,0 +1,160 @@
+//! `Retry-After`: its form, its bounds, and that the key is served once it has passed.
+
+use std::time::Duration;
+
+use conformance_model::reading::{WINDOW, http_date, retry_after};
+use conformance_model::recording::{Answer, Burst, Exchange, Purpose, Recording};
+use conformance_model::verdict::{CheckError, Held, Judged};
+
+use super::history::{in_minute_before, may_be_refused, of_key, refusals_before};
+use super::other_traffic::{shared_key, used_by_others};
+use super::{answers_429, series};
+use crate::evidence::unanswered;
+
+/// Seconds are rounded up, and a date has none in between.
+const ROUNDING: Duration = Duration::from_secs(2);
+/// The cost of a refused request that counts nevertheless.
+const SHARE: Duration = Duration::from_millis(500);
+/// The longest time between the first requests of a run, by which a refusal that counts may defer the end of a window.
+const GAP: Duration = Duration::from_secs(8);
+
+pub(super) fn given(recording: &Recording) -> Judged {
+    series(recording)?;
+    let refused = answers_429(recording)?;
+    for (exchange, answer) in &refused {
+        let expected = "Retry-After with whole seconds or an HTTP date";
+        let broken = |actual: String| Err(CheckError::broken(exchange.number, expected, actual));
+        let values: Vec<_> = answer.headers.iter().filter(|(name, _)| name == "retry-after").collect();
+        let [(_, text)] = values[..] else {
+            return broken(match values.len() {
+                0 => "no such header".to_owned(),
+                count => format!("Retry-After {count} times"),
+            });
+        };
+        let seconds = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !seconds && http_date(text).is_none() {
+            return broken(format!("Retry-After: {text}"));
+        }
+        let most = WINDOW + ROUNDING + SHARE * refusals_before(recording, exchange);
+        // More digits than a number has are no shorter a time.
+        if retry_after(answer).is_none_or(|delay| delay > most)
+            && (seconds || answer.header("date").is_some())
+        {
+            let expected = "at most 60 s: after that long no limit of 120 in a minute refuses a key";
+            return Err(CheckError::broken(exchange.number, expected, format!("Retry-After: {text}")));
+        }
+    }
+    match grown(recording) {
+        Some((number, actual)) => {
+            Err(CheckError::broken(number, "a time that does not grow while the key is refused", actual))
+        }
+        None => Ok(Held::Plainly),
+    }
+}
+
+/// A refusal that asks for a longer wait than an earlier one, although nothing was served in between.
+fn grown(recording: &Recording) -> Option<(u32, String)> {
+    let mut shortest: Option<(Duration, u32)> = None;
+    let mut refusals = 0;
+    for it in of_key(recording) {
+        let delay = it.answer().filter(|answer| answer.status == 429).and_then(retry_after);
+        let Some(delay) = delay else {
+            if it.status() != Some(429) {
+                shortest = None;
+            }
+            continue;
+        };
+        refusals += 1;
+        if let Some((least, at)) = shortest
+            && delay > least.saturating_add(GAP + SHARE * (refusals - at))
+        {
+            let actual = format!("Retry-After: {} s, and {} s before", delay.as_secs(), least.as_secs());
+            return Some((it.number, actual));
+        }
+        if shortest.is_none_or(|(least, _)| delay < least) {
+            shortest = Some((delay, refusals));
+        }
+    }
+    None
+}
+
+pub(super) fn kept(recording: &Recording) -> Judged {
+    series(recording)?;
+    let refused = answers_429(recording)?;
+    let waited: Vec<_> = recording.exchanges.iter().filter_map(|it| Some((it, span(it)?))).collect();
+    let Some((last, longest)) = waited.last() else { return never_waited(recording, &refused) };
+    let mut deferred = false;
+    for (place, (exchange, span)) in waited.iter().enumerate() {
+        // A server that counts whole seconds may cut off what is left of one.
+        let a_second_later = |(it, later): &(&Exchange, Duration)| {
+            it.sent.saturating_sub(exchange.ended) <= ROUNDING && later > span && it.status() == Some(200)
+        };
+        if exchange.status() != Some(429) || waited.get(place + 1).is_some_and(a_second_later) {
+            continue;
+        }
+        if let Some(why) = used_by_others(recording) {
+            return Err(shared_key(&why));
+        }
+        // Where refusals count as well, a client that asks during the wait has to wait longer.
+        if asked_meanwhile(recording, exchange, *span) && may_be_refused(recording, exchange) {
+            deferred = true;
+            continue;
+        }
+        return Err(CheckError::broken(
+            exchange.number,
+            format!("served after {} s, as Retry-After said", span.as_secs()),
+            format!("{}, with {} requests in the minute before", exchange.summary(), {
+                in_minute_before(recording, exchange)
+            }),
+        ));
+    }
+    match last.status() {
+        Some(429) => Err(CheckError::unjudged(
+            "the limit also counts what it refuses, and asked for more each time",
+            "check again; if it stays so, ask once, wait as long as Retry-After says, and ask again by hand",
+        )),
+        Some(200..=299 | 404) if deferred => Ok(Held::With("once nothing was asked during the wait".into())),
+        Some(200..=299 | 404) => {
+            let late = waited.iter().any(|(it, span)| span < longest && it.status() == Some(429));
+            Ok(if late { Held::With("a second later than it said".into()) } else { Held::Plainly })
+        }
+        _ => Err(unanswered(Some(last), "the request after the wait")),
+    }
+}
+
+fn span(exchange: &Exchange) -> Option<Duration> {
+    match &exchange.purpose {
+        Purpose::Burst(Burst::Waited { span }) => Some(*span),
+        _ => None,
+    }
+}
+
+/// Returns `true` if the key asked during the wait that ended at this exchange.
+fn asked_meanwhile(recording: &Recording, waited: &Exchange, span: Duration) -> bool {
+    let start = waited.sent.saturating_sub(span);
+    let midway = Purpose::Burst(Burst::Midway);
+    of_key(recording).any(|it| it.purpose == midway && it.number < waited.number && it.sent >= start)
+}
+
+fn never_waited(recording: &Recording, refused: &[(&Exchange, &Answer)]) -> Judged {
+    let Some(span) = refused.last().and_then(|(_, answer)| retry_after(answer)) else {
+        return Err(CheckError::unjudged("no Retry-After says how long to wait", "see limits.retry_after"));
+    };
+    if let Some(served) = served_after(recording, refused) {
+        return Ok(Held::With(format!("served when that time had passed, at {served}")));
+    }
+    Err(CheckError::unjudged(
+        format!("Retry-After asks for {} s, and that time did not pass during the check", span.as_secs()),
+        "a check waits 90 s at most, and only where the target's clock can be waited for",
+    ))
+}
+
+/// The path of the first request of the same key after a refusal's own time had passed, if it was served: whatever it
+/// was sent for, it proves that the time did pass. Later refusals, during the wait, may have asked for more.
+fn served_after<'a>(recording: &'a Recording, refused: &[(&Exchange, &Answer)]) -> Option<&'a str> {
+    refused.iter().rev().find_map(|(last, answer)| {
+        let until = last.ended.saturating_add(retry_after(answer)?);
+        let first = recording.exchanges.iter().find(|it| it.caller == last.caller && it.sent >= until)?;
+        (first.status() == Some(200)).then_some(first.target.as_str())
+    })
+}

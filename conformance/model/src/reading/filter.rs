@@ -1,0 +1,116 @@
+//! The records of a list that a filter selects, by every honest reading.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::page::{Page, codes_of, holds_charge, named_identity, names_invoice, page_ask, text_at};
+use crate::recording::{Exchange, List, Recording};
+
+/// The reach of a filter by charge or invoice: to the events of that object only, or also to the events of its
+/// invoice or its charges. Both readings are honest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// To the events of that object.
+    Narrow,
+    /// Also to those of its invoice or its charges.
+    Wide,
+}
+
+const REACHES: [Reach; 2] = [Reach::Narrow, Reach::Wide];
+
+/// The pairs of charge and invoice that any page shows.
+#[derive(Clone, Debug, Default)]
+pub struct ChargeInvoices(BTreeSet<(String, String)>);
+
+impl ChargeInvoices {
+    /// Returns the pairs on the pages of a recording.
+    pub fn of(recording: &Recording) -> ChargeInvoices {
+        let of_list = |it: &&Exchange| page_ask(it).is_some_and(|ask| ask.list != List::Charges);
+        let pages: Vec<_> = recording.exchanges.iter().filter(of_list).filter_map(Page::of).collect();
+        let rows = pages.iter().filter_map(Page::rows).flatten();
+        let invoices = rows.map(|row| row.get("invoice").unwrap_or(row));
+        let pairs = invoices.filter_map(|it| Some((codes_of(it)?, text_at(it, &["code"])?)));
+        ChargeInvoices(
+            pairs
+                .flat_map(|(charges, invoice)| {
+                    charges.into_iter().map(move |charge| (charge.to_owned(), invoice.to_owned()))
+                })
+                .collect(),
+        )
+    }
+
+    fn has(&self, charge: Option<&str>, invoice: Option<&str>) -> bool {
+        charge.zip(invoice).is_some_and(|(a, b)| self.0.contains(&(a.to_owned(), b.to_owned())))
+    }
+}
+
+/// Returns `true` if a row matches a filter; `None` where the row does not show it.
+pub fn fits(
+    list: List,
+    row: &Value,
+    name: &str,
+    value: &str,
+    reach: Reach,
+    pairs: &ChargeInvoices,
+) -> Option<bool> {
+    let is = |path: &[&str]| text_at(row, path) == Some(value);
+    let code = |member| text_at(row, &[member, "code"]);
+    let wide = |told: bool, linked: bool| reach == Reach::Wide && (told || linked);
+    match (list, name) {
+        (List::Events, "type") => Some(is(&["type"])),
+        (List::Events, "charge") => Some(
+            is(&["charge", "code"])
+                || wide(holds_charge(row, value), pairs.has(Some(value), code("invoice"))),
+        ),
+        (List::Events, _) => Some(
+            is(&["invoice", "code"])
+                || wide(names_invoice(row, value), pairs.has(code("charge"), Some(value))),
+        ),
+        (_, "payment_link") if row.get("payment_link").is_some_and(Value::is_null) => Some(false),
+        (_, "payment_link") => shown_link(row).map(|told| told == value),
+        (_, name) => text_at(row, &[name]).map(|told| told == value),
+    }
+}
+
+/// The payment link that a charge shows.
+pub fn shown_link(row: &Value) -> Option<&str> {
+    text_at(row, &["payment_link"]).or_else(|| text_at(row, &["payment_link", "code"]))
+}
+
+/// The selected rows of a list, by every honest reading. `None` if a row does not show the filtered value.
+pub fn selections<'r>(
+    list: List,
+    rows: &[&'r Value],
+    filters: &[(String, String)],
+    pairs: &ChargeInvoices,
+) -> Option<Vec<Vec<&'r Value>>> {
+    let mut found = Vec::new();
+    for charge in REACHES {
+        for invoice in REACHES {
+            let mut selected = Vec::new();
+            for row in rows {
+                let mut all = true;
+                for (name, value) in filters {
+                    let reach = if name == "charge" { charge } else { invoice };
+                    all &= fits(list, row, name, value, reach, pairs)?;
+                }
+                selected.extend(all.then_some(*row));
+            }
+            found.push(selected);
+        }
+    }
+    Some(found)
+}
+
+/// The names of the selected records, by every honest reading. `None` if a row does not show the filtered value, or if a
+/// selected one has no name: such rows may be equal although the list changed.
+pub fn selected_names(
+    list: List,
+    rows: &[&Value],
+    filters: &[(String, String)],
+    pairs: &ChargeInvoices,
+) -> Option<Vec<Vec<String>>> {
+    let readings = selections(list, rows, filters, pairs)?;
+    readings.iter().map(|rows| rows.iter().map(|row| named_identity(row)).collect()).collect()
+}

@@ -1,0 +1,124 @@
+//! Header fields of the connection, the proxies and the machines between a client and a service.
+
+use crate::recording::Answer;
+
+/// Header fields of one connection, of the way of an answer, or of the moment.
+const NAMES: [&str; 21] = [
+    "age",
+    "alt-svc",
+    "cf-ray",
+    "connection",
+    "date",
+    "forwarded",
+    "keep-alive",
+    "nel",
+    "report-to",
+    "reporting-endpoints",
+    "server",
+    "server-timing",
+    "te",
+    "traceparent",
+    "tracestate",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+    "x-timer",
+    "x-varnish",
+];
+
+/// Parts of the names of header fields that carry request ids, remaining quotas, names of machines, times that were
+/// taken, or the state of a cache.
+const PARTS: [&str; 32] = [
+    "amz-",
+    "amzn-",
+    "backend",
+    "b3-",
+    "cache-",
+    "cluster",
+    "correlation",
+    "dyno",
+    "edge",
+    "envoy",
+    "hostname",
+    "instance",
+    "kong-",
+    "latency",
+    "machine",
+    "node",
+    "pod",
+    "proxy-",
+    "ratelimit",
+    "rate-limit",
+    "region",
+    "replica",
+    "requestid",
+    "request-id",
+    "response-time",
+    "runtime",
+    "served-by",
+    "server-id",
+    "span",
+    "trace",
+    "upstream",
+    "worker",
+];
+
+/// Returns `true` if a header field, by its name in lower case, does not depend on the requested object.
+pub fn is_infrastructure(name: &str) -> bool {
+    // `Cache-Control` is the service's own word.
+    let is_word_of_the_service = name == "cache-control";
+    !is_word_of_the_service
+        && (NAMES.contains(&name)
+            || name == "x-cache"
+            || name.ends_with("-cache")
+            || PARTS.iter().any(|part| name.contains(part)))
+}
+
+/// Returns the sign of a cache in an answer, if the cache gave it in the service's place.
+pub fn cached(answer: &Answer) -> Option<String> {
+    let age = answer.header("age").filter(|text| text.trim().parse::<u64>().is_ok_and(|age| age > 0));
+    if let Some(age) = age {
+        return Some(format!("Age: {age}"));
+    }
+    // Varnish names the request that filled its cache beside this one.
+    let filled_by = answer.header("x-varnish").filter(|text| text.split_whitespace().count() > 1);
+    if let Some(ids) = filled_by {
+        return Some(format!("X-Varnish: {ids}"));
+    }
+    ["x-cache", "cf-cache-status", "x-cache-status", "cache-status"].into_iter().find_map(|name| {
+        let text = answer.header(name)?;
+        let is_hit =
+            text.split(|it: char| !it.is_ascii_alphabetic()).any(|word| word.eq_ignore_ascii_case("hit"));
+        is_hit.then(|| format!("{name}: {text}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_infrastructure;
+
+    #[track_caller]
+    fn check(names: &[&str], expected: bool) {
+        for name in names {
+            assert_eq!(is_infrastructure(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_gateways_add_tells_nothing_of_an_object() {
+        check(&["connection", "keep-alive", "proxy-connection", "date", "age", "via", "server-timing"], true);
+        check(&["x-request-id", "x-amzn-requestid", "x-correlation-id", "x-b3-traceid", "traceparent"], true);
+        check(&["x-ratelimit-remaining", "ratelimit", "x-rate-limit-reset", "ratelimit-policy"], true);
+        check(&["x-served-by", "x-backend-server", "x-pod-name", "x-upstream-addr", "x-cache-hits"], true);
+    }
+
+    #[test]
+    fn what_a_service_says_may_tell_of_an_object() {
+        check(
+            &["content-type", "content-length", "etag", "cache-control", "vary", "x-mode", "set-cookie"],
+            false,
+        );
+        check(&["last-modified", "location", "www-authenticate", "x-reason", "x-resource-id"], false);
+    }
+}

@@ -1,0 +1,236 @@
+//! Correct servers as they are deployed: a variant, live traffic, and the infrastructure in front, drawn from a seed.
+
+use std::fmt;
+use std::time::Duration;
+
+use conformance_model::reading::draw;
+
+use crate::fake::{FakeServer, Limiter, Reply, Request, Traffic, wire};
+use crate::variants::{self, Variant};
+
+/// A correct server with live traffic behind drawn infrastructure.
+pub(crate) struct Combination {
+    number: u64,
+    seed: u64,
+    pub(crate) variant: &'static Variant,
+    pub(crate) is_quick: bool,
+    traffic: Rate,
+    infrastructure: Vec<&'static Infrastructure>,
+}
+
+/// The rate of changes in the account.
+#[derive(Clone, Copy)]
+struct Rate {
+    words: &'static str,
+    period: Duration,
+    burst: u64,
+    /// `true` if a run must still be complete.
+    is_moderate: bool,
+}
+
+const RATES: [Rate; 7] = [
+    Rate { words: "no traffic", period: Duration::MAX, burst: 0, is_moderate: true },
+    Rate { words: "a change a minute", period: Duration::from_secs(60), burst: 1, is_moderate: true },
+    Rate { words: "a change each 15 s", period: Duration::from_secs(15), burst: 1, is_moderate: true },
+    Rate { words: "a change each 5 s", period: Duration::from_secs(5), burst: 1, is_moderate: true },
+    Rate {
+        words: "bursts of 20 changes a minute",
+        period: Duration::from_secs(3),
+        burst: 20,
+        is_moderate: true,
+    },
+    Rate { words: "a change a second", period: Duration::from_secs(1), burst: 1, is_moderate: false },
+    Rate { words: "four changes a second", period: Duration::from_millis(250), burst: 3, is_moderate: false },
+];
+
+/// The times that an answer takes.
+const TICKS_MILLIS: [u64; 5] = [5, 15, 40, 90, 180];
+
+/// One property of what stands in front of a server. `place` draws its details.
+struct Infrastructure {
+    words: &'static str,
+    place: fn(&mut FakeServer, &mut Draw),
+}
+
+/// Seeded draws.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, bound: u64) -> u64 {
+        draw(&mut self.0) % bound
+    }
+
+    fn one<T>(&mut self, of: &'static [T]) -> &'static T {
+        &of[usize::try_from(self.below(of.len() as u64)).expect("a short list")]
+    }
+}
+
+impl Combination {
+    /// The combination of that number.
+    pub(crate) fn drawn(seed: u64, number: u64) -> Combination {
+        let mut draw = Draw(seed.wrapping_mul(0x1_0000_0001).wrapping_add(number));
+        let variants: Vec<_> = variants::TABLES.iter().copied().flatten().collect();
+        let variant = variants[usize::try_from(draw.below(variants.len() as u64)).expect("a short list")];
+        let traffic = *draw.one(&RATES);
+        let infrastructure = INFRASTRUCTURE.iter().filter(|_| draw.below(3) == 0).collect();
+        Combination { number, seed: draw.0, variant, is_quick: draw.below(3) == 0, traffic, infrastructure }
+    }
+
+    /// Returns `true` if so little changes that a run must be complete.
+    pub(crate) fn is_moderate(&self) -> bool {
+        self.traffic.is_moderate
+    }
+
+    pub(crate) fn prepare(&self, server: &mut FakeServer) {
+        let mut draw = Draw(self.seed);
+        (self.variant.choose)(server);
+        if server.tick.is_zero() {
+            let refills = matches!(server.limiter, Limiter::Bucket | Limiter::Gcra);
+            // Behind slow answers a bucket refills faster than a burst can tell.
+            let slowest = if refills { 2 } else { TICKS_MILLIS.len() };
+            server.tick = Duration::from_millis(*draw.one(&TICKS_MILLIS[..slowest]));
+        }
+        if self.traffic.burst > 0 {
+            variants::choices(server, |it| it.current_objects = self.number.is_multiple_of(3));
+            server.traffic =
+                Some(Traffic::new(draw.below(u64::MAX), self.traffic.period, self.traffic.burst));
+        }
+        for it in &self.infrastructure {
+            (it.place)(server, &mut draw);
+        }
+    }
+}
+
+impl fmt::Display for Combination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quick = if self.is_quick { "quick, " } else { "" };
+        write!(f, "{}: {quick}{}, {}", self.number, self.variant.name, self.traffic.words)?;
+        self.infrastructure.iter().try_for_each(|it| write!(f, ", {}", it.words))
+    }
+}
+
+const INFRASTRUCTURE: &[Infrastructure] = &[
+    Infrastructure {
+        words: "connections of few requests",
+        place: |server, draw| server.wire.answers_per_connection = Some(1 + draw.below(20)),
+    },
+    Infrastructure {
+        words: "connections that close now and then",
+        place: |server, draw| server.wire.closing_distance = Some(1 + draw.below(20)),
+    },
+    Infrastructure {
+        words: "a Keep-Alive header that counts",
+        place: |server, draw| {
+            let (mut left, most) = (draw.below(100), 100);
+            server.rewrite(move |_, reply| {
+                left = if left == 0 { most } else { left - 1 };
+                reply.set("keep-alive", &format!("timeout=5, max={left}"));
+            });
+        },
+    },
+    Infrastructure { words: "replicas that name themselves", place: replicas },
+    Infrastructure {
+        words: "request ids",
+        place: |server, draw| {
+            let name =
+                *draw.one(&["x-request-id", "x-correlation-id", "traceparent", "request-id", "x-trace-id"]);
+            let mut state = Draw(draw.below(u64::MAX));
+            server.rewrite(move |_, reply| reply.set(name, &format!("{:016x}", state.below(u64::MAX))));
+        },
+    },
+    Infrastructure {
+        words: "proxies that name themselves",
+        place: |server, draw| {
+            let via = *draw.one(&["1.1 varnish", "1.1 edge-7 (squid), 1.1 lb", "2 cloudfront"]);
+            server.rewrite(move |_, reply| reply.set("via", via));
+        },
+    },
+    Infrastructure { words: "an age of zero", place: |server, _| always(server, "age", "0") },
+    Infrastructure {
+        words: "a clock that is wrong",
+        place: |server, draw| {
+            let (clock, skew) = (server.clock.clone(), 60 * draw.below(8));
+            server.rewrite(move |_, reply| {
+                if reply.header("retry-after").is_none_or(|text| text.parse::<u64>().is_ok()) {
+                    reply.set("date", &wire::http_date(clock.micros() / 1_000_000 + skew));
+                }
+            });
+        },
+    },
+    Infrastructure { words: "headers that come twice", place: twice },
+    Infrastructure {
+        words: "the time that an answer took",
+        place: |server, draw| {
+            let mut state = Draw(draw.below(u64::MAX));
+            server
+                .rewrite(move |_, reply| reply.set("server-timing", &format!("app;dur={}", state.below(9))));
+        },
+    },
+    Infrastructure {
+        words: "single events from a cache",
+        place: |server, _| server.event_cache = Some(Default::default()),
+    },
+    Infrastructure { words: "a quota that lags", place: lagging_quota },
+    Infrastructure {
+        words: "names of headers in capitals",
+        place: |server, _| server.wire.title_case = true,
+    },
+    Infrastructure { words: "chunked bodies", place: |server, _| server.wire.chunked = true },
+];
+
+fn always(server: &mut FakeServer, name: &'static str, value: &'static str) {
+    server.rewrite(move |_, reply| reply.set(name, value));
+}
+
+/// Two or three replicas, in turn or as drawn, each with a name and a clock that is at most a second off.
+fn replicas(server: &mut FakeServer, draw: &mut Draw) {
+    const NAMES: &[&str] = &[
+        "x-served-by",
+        "x-backend",
+        "x-pod",
+        "x-instance",
+        "x-upstream-addr",
+        "server",
+        "x-app-node",
+        "set-cookie",
+    ];
+    let (name, count, in_turn) = (*draw.one(NAMES), 2 + draw.below(2), draw.below(2) == 0);
+    let (mut state, mut answers) = (Draw(draw.below(u64::MAX)), 0);
+    server.rewrite(move |_, reply| {
+        answers += 1;
+        let replica = if in_turn { answers % count } else { state.below(count) };
+        reply.set(name, &format!("app-{replica}"));
+    });
+}
+
+/// Headers that say the same twice, or two things that go together.
+fn twice(server: &mut FakeServer, _: &mut Draw) {
+    server.rewrite(|_: &Request, reply: &mut Reply| {
+        for (name, value) in [
+            ("vary", "Accept-Encoding"),
+            ("vary", "Origin"),
+            ("x-content-type-options", "nosniff"),
+            ("x-content-type-options", "nosniff"),
+            ("server-timing", "db;dur=3"),
+            ("server-timing", "app;dur=9"),
+        ] {
+            reply.headers.push((name.into(), value.into()));
+        }
+    });
+}
+
+/// The remaining quota, some requests late, as the answering replica counts it.
+fn lagging_quota(server: &mut FakeServer, draw: &mut Draw) {
+    let mut state = Draw(draw.below(u64::MAX));
+    let mut counts: std::collections::BTreeMap<Option<String>, Vec<u64>> = Default::default();
+    let clock = server.clock.clone();
+    server.rewrite(move |request, reply| {
+        let now = clock.micros();
+        let hits = counts.entry(request.authorization.clone()).or_default();
+        hits.push(now);
+        hits.retain(|at| at + 60_000_000 > now);
+        let known = (hits.len() as u64).saturating_sub(state.below(4));
+        reply.set("x-ratelimit-limit", "120");
+        reply.set("x-ratelimit-remaining", &120_u64.saturating_sub(known).to_string());
+    });
+}

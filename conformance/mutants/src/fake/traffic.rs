@@ -1,0 +1,123 @@
+//! Live traffic: records that are created, and change their status, while a client reads.
+//!
+//! Everything is drawn from a seed and happens by the server's clock, so the same run meets the same traffic.
+
+use std::time::Duration;
+
+use conformance_model::reading::draw;
+use serde_json::{Value, json};
+
+use super::book::Book;
+use super::wire::timestamp;
+
+/// The numbers of new records begin here, so that none has the code of an older one.
+const FIRST_NUMBER: u64 = 1_000;
+/// After so many changes the account falls silent: a run that waits for minutes need not read thousands of records.
+const CHANGES_MAX: u64 = 400;
+
+/// The traffic of one account, in both modes.
+#[derive(Clone, Debug)]
+pub struct Traffic {
+    state: u64,
+    /// The mean time between two changes, in microseconds.
+    period: u64,
+    /// The most changes that come at once.
+    burst: u64,
+    /// When the next changes come, in microseconds of the server's clock.
+    next: Option<u64>,
+    changes: u64,
+}
+
+impl Traffic {
+    /// One change each `period` on average; up to `burst` of them come at once, at as many times the period.
+    pub fn new(seed: u64, period: Duration, burst: u64) -> Traffic {
+        let period = u64::try_from(period.as_micros()).expect("a short period").max(1);
+        Traffic { state: seed, period, burst: burst.max(1), next: None, changes: 0 }
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        draw(&mut self.state) % bound
+    }
+
+    /// Makes every change that is due in the books of live and test mode.
+    pub(super) fn run_until(&mut self, now: u64, books: [&mut Book; 2]) {
+        let [live, test] = books;
+        loop {
+            let next = match self.next {
+                Some(next) => next,
+                None => now + self.below(self.period),
+            };
+            self.next = Some(next);
+            if next > now || self.changes >= CHANGES_MAX {
+                break;
+            }
+            let count = 1 + self.below(self.burst);
+            for _ in 0..count {
+                let (book, world) = if self.below(2) == 0 { (&mut *live, 1) } else { (&mut *test, 2) };
+                book.now = Some(timestamp(next));
+                self.change(book, world);
+                self.changes += 1;
+            }
+            // Between half and one and a half times the mean.
+            let mean = self.period * count;
+            self.next = Some(next + mean / 2 + self.below(mean.max(1)));
+        }
+        for book in [live, test] {
+            book.now = Some(timestamp(now));
+        }
+    }
+
+    fn change(&mut self, book: &mut Book, world: u64) {
+        let number = FIRST_NUMBER + self.changes;
+        match self.below(6) {
+            0 | 1 => book.create(|book| {
+                let mut charge = book.charge(world, number, "pending");
+                charge["received_amount"] = json!("0");
+                book.event(world, "charge.created", &charge, &Value::Null);
+                book.charges.push(charge);
+            }),
+            2 => book.create(|book| book.issue_invoice(world, number, None)),
+            3 => {
+                let open = book.invoices.iter().position(|it| it["status"] == "open");
+                let pending = book.charges.iter().position(|it| it["status"] == "pending");
+                if let Some((invoice, charge)) = open.zip(pending) {
+                    settle(book, world, charge, "paid");
+                    pay(book, world, invoice, charge);
+                }
+            }
+            _ => {
+                const ENDS: [&str; 4] = ["paid", "paid", "canceled", "expired"];
+                let end = ENDS[usize::try_from(self.below(ENDS.len() as u64)).expect("small")];
+                let pending: Vec<_> =
+                    (0..book.charges.len()).filter(|at| book.charges[*at]["status"] == "pending").collect();
+                if !pending.is_empty() {
+                    let which = usize::try_from(self.below(pending.len() as u64)).expect("small");
+                    settle(book, world, pending[which], end);
+                }
+            }
+        }
+    }
+}
+
+/// Ends a pending charge, which leaves an event.
+fn settle(book: &mut Book, world: u64, at: usize, end: &str) {
+    let now = book.next_time();
+    let charge = &mut book.charges[at];
+    charge["status"] = json!(end);
+    if end == "paid" {
+        charge["paid_at"] = json!(now);
+        charge["received_amount"] = charge["asset_amount"].clone();
+    }
+    let charge = charge.clone();
+    book.create(|book| book.event(world, &format!("charge.{end}"), &charge, &Value::Null));
+}
+
+/// Pays an open invoice by a charge that was just paid.
+fn pay(book: &mut Book, world: u64, invoice: usize, charge: usize) {
+    let paid = json!([{ "code": book.charges[charge]["code"], "status": "paid" }]);
+    let invoice = &mut book.invoices[invoice];
+    invoice["status"] = json!("paid");
+    invoice["charges"] = paid;
+    let invoice = invoice.clone();
+    book.create(|book| book.event(world, "invoice.paid", &Value::Null, &invoice));
+}

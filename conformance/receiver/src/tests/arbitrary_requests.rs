@@ -1,0 +1,93 @@
+//! Property tests: no request makes the diagnosis panic.
+
+use proptest::prelude::*;
+use time::OffsetDateTime;
+
+use conformance_model::octets::Octets;
+use conformance_model::secret::Secret;
+
+use super::{BODY, NOW, delivery, keyring, mac, named, signed};
+use crate::{Caught, Diagnosis, Keyring, Names, Withheld, diagnose, notes};
+
+fn headers() -> impl Strategy<Value = Vec<(String, Octets)>> {
+    let name = prop_oneof![
+        Just("X-Service-Signature".to_owned()),
+        Just("x-service-delivery".to_owned()),
+        Just("Content-Type".to_owned()),
+        "[ -~]{0,12}",
+    ];
+    let value = prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..80).prop_map(Octets),
+        "(t=[0-9]{0,22}|v1=[0-9a-zA-Z+/=]{0,66}|,| |=|;){0,6}".prop_map(|text| Octets(text.into_bytes())),
+    ];
+    proptest::collection::vec((name, value), 0..5)
+}
+
+fn body() -> impl Strategy<Value = Octets> {
+    prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..200).prop_map(Octets),
+        "[\\[\\]{}\":,0-9eE+\\-. a\\\\u\n\r]{0,120}".prop_map(|text| Octets(text.into_bytes())),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_judged_and_recorded(headers in headers(), body in body(), now in any::<i64>()) {
+        let at = OffsetDateTime::UNIX_EPOCH;
+        let (method, path) = ("POST".to_owned(), "/".to_owned());
+        let caught = Caught { at, method, path, headers, body };
+        let diagnosis = diagnose(&caught, &keyring(), now);
+        let verified = matches!(diagnosis, Diagnosis::Verified { .. });
+        prop_assert!(!verified && !diagnosis.reasons().is_empty());
+        let shown = diagnosis.reasons().iter().map(ToString::to_string);
+        let noted = notes(&caught, &Names::default()).iter().map(ToString::to_string).collect::<Vec<_>>();
+        for text in shown.chain(noted) {
+            prop_assert!(!text.contains(char::is_control), "{text:?}");
+        }
+        let line = serde_json::to_string(&caught).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Caught>(&line).unwrap(), caught);
+    }
+
+    #[test]
+    fn whatever_is_signed_rightly_is_verified(secret in "[!-~]{8,60}", body in body(), now in 1..99_999_999_999_i64) {
+        let message = [format!("{now}.").as_bytes(), &body.0].concat();
+        let mut caught = delivery(&format!("t={now},v1={}", mac(&secret, message)), "");
+        caught.body = body;
+        let keyring = Keyring { secrets: vec![named("A", &secret)], ..Keyring::default() };
+        let verified = Diagnosis::Verified { secret: "A".to_owned() };
+        prop_assert_eq!(diagnose(&caught, &keyring, now), verified);
+    }
+
+    #[test]
+    fn no_record_quotes_the_secret(secret in "[a-z0-9]{8,12}", before in "[a-z0-9]{0,9}", after in "[a-z0-9]{0,9}") {
+        let quoted = format!("{before}{secret}{after}");
+        let mut caught = delivery(&quoted, &quoted);
+        caught.path = format!("/{quoted}");
+        let clean = Withheld::new([&Secret::new(&*secret)]).clean_request(&caught);
+        prop_assert!(!serde_json::to_string(&clean).unwrap().contains(&secret));
+    }
+
+    #[test]
+    fn a_changed_byte_is_never_verified(place in 0..BODY.len(), by in 1_u8..) {
+        let mut caught = delivery(&signed(BODY), BODY);
+        caught.body.0[place] ^= by;
+        let diagnosis = diagnose(&caught, &keyring(), NOW);
+        prop_assert!(!diagnosis.reasons().is_empty(), "{diagnosis:?}");
+    }
+}
+
+#[test]
+fn the_deepest_and_the_largest_bodies_are_judged() {
+    // The last one grows the most when it is indented.
+    let wide = format!("{}{}1{}", "[".repeat(100), "1,".repeat(64_000), "]".repeat(100));
+    for body in ["[".repeat(1024 * 1024), "[".repeat(100_000) + &"]".repeat(100_000), wide] {
+        let caught = delivery(&signed(&body), &body);
+        let verified = Diagnosis::Verified { secret: "SHOP".to_owned() };
+        assert_eq!(diagnose(&caught, &keyring(), NOW), verified);
+        assert!(
+            !diagnose(&delivery(&format!("t=1,v1={}", "0".repeat(64)), &body), &keyring(), 1)
+                .reasons()
+                .is_empty()
+        );
+    }
+}

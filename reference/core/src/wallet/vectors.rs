@@ -1,0 +1,105 @@
+//! The vectors of `vectors.toml`, which other software derived and exported.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use serde::Deserialize;
+
+use super::{Script, base58};
+use crate::{asset::AddressForm, mode::Mode};
+
+/// The vectors, read once.
+pub(super) static VECTORS: LazyLock<Vectors> = LazyLock::new(|| {
+    toml::from_str(include_str!("vectors.toml")).expect("the vectors are TOML of this layout")
+});
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Vectors {
+    pub private: Vec<String>,
+    pub refusals: Vec<RefusedText>,
+    lists: BTreeMap<String, [String; 3]>,
+    texts: BTreeMap<String, String>,
+    pub account: Vec<AccountVector>,
+    pub seeded: Vec<SeededVector>,
+}
+
+/// An account's key and its addresses 0 to 2.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AccountVector {
+    pub form: AddressForm,
+    pub mode: Mode,
+    /// The resulting script.
+    pub script: Option<Script>,
+    /// The owner's statement about the script.
+    pub stated: Option<Script>,
+    pub key: String,
+    pub addresses: [String; 3],
+}
+
+/// A wallet of seed 7 and its addresses 0, 1 and 2³¹ - 1.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SeededVector {
+    pub form: AddressForm,
+    pub mode: Mode,
+    /// `None` for a list.
+    pub key: Option<String>,
+    pub addresses: [String; 3],
+}
+
+/// A text that a wallet refuses.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RefusedText {
+    name: Option<String>,
+    text: Option<String>,
+    patch: Option<Patch>,
+    pub form: AddressForm,
+    pub mode: Mode,
+    pub stated: Option<Script>,
+    /// The `WalletError`, as `Debug` prints it.
+    pub error: String,
+    pub message: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Patch {
+    at: usize,
+    bytes: String,
+}
+
+impl Vectors {
+    /// A text of `[texts]`, or the first address of a list.
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.texts.get(name).unwrap_or_else(|| &self.lists[name][0])
+    }
+
+    /// A list of addresses.
+    pub(super) fn list(&self, name: &str) -> [&str; 3] {
+        self.lists[name].each_ref().map(String::as_str)
+    }
+}
+
+impl RefusedText {
+    /// The text, after its patch.
+    pub(super) fn text(&self) -> String {
+        let text = match (&self.name, &self.text) {
+            (Some(name), None) => VECTORS.text(name),
+            (None, Some(text)) => text,
+            _ => panic!("a refused text has either a name or a text"),
+        };
+        self.patch.as_ref().map_or_else(
+            || text.to_owned(),
+            |patch| patched(text, patch.at, &hex::decode(&patch.bytes).expect("a patch is hexadecimal")),
+        )
+    }
+}
+
+/// A base58check text with other bytes at one place of its payload, and a checksum that matches them.
+pub(super) fn patched(text: &str, at: usize, bytes: &[u8]) -> String {
+    let mut payload = base58::decode(text).expect("only valid texts are patched");
+    payload[at..at + bytes.len()].copy_from_slice(bytes);
+    base58::encode(&payload)
+}

@@ -1,0 +1,90 @@
+//! Compression of answers that hold no secret.
+//!
+//! Only `/docs`, `/openapi.json` and the assets are compressed. Pages with forms carry tokens beside text of the request, and the
+//! length of a compressed page would reveal the token piece by piece (BREACH).
+
+use std::io::Write;
+
+use flate2::{Compression, write::GzEncoder};
+use http::{
+    HeaderMap, HeaderValue,
+    header::{ACCEPT_ENCODING, CONTENT_ENCODING, VARY},
+};
+
+use crate::answer::{Answer, Content};
+
+/// Smaller bodies fit into one packet as they are.
+const BODY_BYTES_MIN: usize = 1_024;
+
+/// Compresses the body with gzip if the client accepts it.
+pub(crate) fn compress(mut answer: Answer, request: &HeaderMap) -> Answer {
+    answer.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    let Content::Whole(body) = answer.body_mut() else { return answer };
+    if body.len() < BODY_BYTES_MIN || !accepts_gzip(request) {
+        return answer;
+    }
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
+    // Writing to a vector does not fail.
+    let Ok(compressed) = encoder.write_all(body).and_then(|()| encoder.finish()) else { return answer };
+    *body = compressed.into();
+    answer.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    answer
+}
+
+/// Returns `true` if `Accept-Encoding` names gzip, or everything, with a weight above 0.
+fn accepts_gzip(request: &HeaderMap) -> bool {
+    let values = request.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
+    let listed: Vec<&str> = values.flat_map(|value| value.split(',')).collect();
+    let weight = |coding: &str| {
+        listed.iter().find_map(|entry| {
+            let (name, parameters) = entry.split_once(';').unwrap_or((entry, ""));
+            let weight = parameters.trim().strip_prefix("q=").unwrap_or("1");
+            name.trim()
+                .eq_ignore_ascii_case(coding)
+                .then(|| weight.bytes().any(|byte| (b'1'..=b'9').contains(&byte)))
+        })
+    };
+    weight("gzip").or_else(|| weight("*")).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use flate2::read::GzDecoder;
+    use http::{StatusCode, header::CONTENT_TYPE};
+
+    use super::*;
+    use crate::answer;
+
+    #[track_caller]
+    fn check(accepted: &str, body: &str, is_compressed: bool) {
+        let mut request = HeaderMap::new();
+        request.insert(ACCEPT_ENCODING, HeaderValue::from_str(accepted).expect("a header"));
+        let answer = compress(answer::json(StatusCode::OK, body.to_owned()), &request);
+        assert_eq!(answer.headers().contains_key(CONTENT_ENCODING), is_compressed, "{accepted}");
+        assert_eq!(answer.headers()[VARY], "Accept-Encoding");
+        assert_eq!(answer.headers()[CONTENT_TYPE], "application/json");
+        let Content::Whole(sent) = answer.into_body() else { panic!("a whole body") };
+        let mut text = String::new();
+        if is_compressed {
+            assert!(sent.len() < body.len());
+            GzDecoder::new(&sent[..]).read_to_string(&mut text).expect("gzip");
+        } else {
+            text.push_str(std::str::from_utf8(&sent).expect("text"));
+        }
+        assert_eq!(text, body);
+    }
+
+    #[test]
+    fn gzip_is_for_clients_that_accept_it() {
+        let long = "long ".repeat(1_000);
+        for accepted in ["gzip", "gzip, deflate, br", "br;q=1.0, GZIP;q=0.5", "*", "deflate, *;q=0.001"] {
+            check(accepted, &long, true);
+        }
+        for accepted in ["", "identity", "br", "gzip;q=0", "gzip;q=0.0, *", "*;q=0", "xgzip"] {
+            check(accepted, &long, false);
+        }
+        check("gzip", "short", false);
+    }
+}

@@ -1,0 +1,87 @@
+//! One book of a world, as its owner reads it. A text that a browser sent is judged as the API judges it.
+
+use std::ops::Deref;
+
+use reference_core::{
+    book::Book,
+    call::Answer,
+    error::ApiError,
+    id::{AccountNo, Code, EventNo, parse_uuid},
+    mode::Mode,
+    page::Page,
+};
+use simulator::sandbox::Sandbox;
+
+use super::objects::{AccountView, Charge, Event, Invoice, Link};
+
+/// A book, read under the lock of its world.
+pub(crate) struct BookReader<'w> {
+    pub(crate) sandbox: &'w Sandbox,
+    pub(crate) place: (AccountNo, Mode),
+    book: &'w Book,
+}
+
+impl Deref for BookReader<'_> {
+    type Target = Book;
+
+    fn deref(&self) -> &Book {
+        self.book
+    }
+}
+
+impl<'w> BookReader<'w> {
+    pub(crate) fn of(sandbox: &'w Sandbox, place: (AccountNo, Mode)) -> BookReader<'w> {
+        BookReader { sandbox, place, book: sandbox.book(place) }
+    }
+
+    pub(crate) fn charge(&self, code: &str) -> Result<Charge, ApiError> {
+        Ok(Charge::of(self, self.find_charge(parse(code)?)?))
+    }
+
+    pub(crate) fn invoice(&self, code: &str) -> Result<Invoice, ApiError> {
+        Ok(Invoice::of(self, self.find_invoice(parse(code)?)?))
+    }
+
+    pub(crate) fn link(&self, code: &str) -> Result<Link, ApiError> {
+        Ok(Link::of(self, self.find_link(parse(code)?)?, self.sandbox.now()))
+    }
+
+    pub(crate) fn event(&self, id: &str) -> Result<Event, ApiError> {
+        Ok(Event::of(self, self.find_event(parse_uuid(id).ok_or(ApiError::NotFound)?)?))
+    }
+
+    /// Returns the newest events that a list of the API takes, newest first.
+    pub(crate) fn events(&self, query: &str) -> Result<Vec<Event>, ApiError> {
+        let (page, _) = self.list(&format!("events{query}"))?;
+        Ok(page.members.into_iter().map(|no| Event::of(self, EventNo(no))).collect())
+    }
+
+    /// Returns the numbers on a page of a list, and the record that keeps its later pages steady. `path`:
+    /// `charges?status=paid`, as after `/v1/`.
+    pub(crate) fn list(&self, path: &str) -> Result<(Page, Option<String>), ApiError> {
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        let asked = ("GET", &*format!("/v1/{path}"), query);
+        let (call, _) = reference_wire::read_call(self, asked, b"")?;
+        match self.sandbox.service().look(self.place, call)? {
+            Answer::Page { page, anchor, .. } => Ok((page, anchor)),
+            other => unreachable!("{path} is a list, not {other:?}"),
+        }
+    }
+
+    /// Returns an object as the API shows it. `path`: `charges/abc123`, as after `/v1/`.
+    pub(crate) fn json(&self, path: &str) -> Result<String, ApiError> {
+        let (service, now) = (self.sandbox.service(), self.sandbox.now());
+        let body = reference_wire::look(service, now, self.place, (&format!("/v1/{path}"), None), "")?;
+        let text = String::from_utf8_lossy(&body);
+        let data = text.strip_prefix(r#"{"data":"#).and_then(|text| text.strip_suffix('}'));
+        Ok(data.expect("an object is answered under `data`").to_owned())
+    }
+
+    pub(crate) fn account(&self) -> AccountView {
+        AccountView::of(self.sandbox.service().account(self.place.0), self.place.1)
+    }
+}
+
+fn parse(code: &str) -> Result<Code, ApiError> {
+    Code::parse(code).ok_or(ApiError::NotFound)
+}

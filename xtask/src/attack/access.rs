@@ -1,0 +1,142 @@
+//! Remote clients that appear local, and a clock that is moved to the end of its range.
+
+use serde_json::{Value, json};
+
+use super::case::{AttackCase, Bound, Measured, Unit};
+use super::context::{CaseContext, Host, Miss};
+use testkit::Connection;
+
+pub(super) const CASES: &[AttackCase] = &[
+    AttackCase {
+        name: "tunnel",
+        what: "a remote client without the token, through a tunnel or a proxy on this machine",
+        bounds: &[
+            Bound { what: "paths that answer without the token", most: 0, unit: Unit::Count },
+            Bound { what: "paths that refuse the token", most: 0, unit: Unit::Count },
+        ],
+        is_long: false,
+        run: tunnel,
+    },
+    AttackCase {
+        name: "clock-far",
+        what: "the sandbox and a test key send the clock away for good",
+        bounds: &[
+            Bound { what: "jumps beyond the bound that are taken", most: 0, unit: Unit::Count },
+            Bound { what: "jumps within the bound that are refused", most: 0, unit: Unit::Count },
+            Bound { what: "requests of a live key that are 429 afterwards", most: 0, unit: Unit::Count },
+        ],
+        is_long: false,
+        run: clock_far,
+    },
+    AttackCase {
+        name: "clock-end",
+        what: "the clock comes to its end while a key is at its limit",
+        bounds: &[Bound { what: "requests of that key that are 429 afterwards", most: 0, unit: Unit::Count }],
+        is_long: false,
+        run: clock_end,
+    },
+];
+
+/// The paths that open the sandbox and the dashboard, and create keys.
+const PATHS: [(&str, &str, &str); 4] = [
+    ("GET", "/sandbox", ""),
+    ("POST", "/sandbox/keys", r#"{"account":"acme","mode":"live"}"#),
+    ("GET", "/sandbox/deliveries", ""),
+    ("GET", "/dashboard/acme/live", ""),
+];
+/// The headers that usual proxies add.
+const TRACES: [&str; 8] = [
+    "Forwarded: for=192.0.2.9",
+    "Via: 1.1 proxy",
+    "X-Forwarded-For: 192.0.2.9",
+    "X-Forwarded-Host: a.example",
+    "X-Forwarded-Proto: https",
+    "X-Real-IP: 192.0.2.9",
+    "CF-Connecting-IP: 192.0.2.9",
+    "True-Client-IP: 192.0.2.9",
+];
+
+/// Returns `true` if a path answers, over a connection of its own.
+fn opens(
+    host: &Host,
+    version: &str,
+    line: &str,
+    (method, path, body): (&str, &str, &str),
+) -> Result<bool, Miss> {
+    let mut connection = Connection::open(&host.address)?;
+    let (address, length) = (&host.address, body.len());
+    let line = if line.is_empty() { String::new() } else { format!("{line}\r\n") };
+    connection.send(format!(
+        "{method} {path} HTTP/{version}\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n{line}\r\n{body}"
+    ))?;
+    Ok(matches!(connection.message()?.status, 200..=399))
+}
+
+fn tunnel(context: &CaseContext) -> Measured {
+    let (mut open, mut shut) = (0, 0);
+    let local = context.serve(&[])?;
+    for path in PATHS {
+        // The tunnel of the first server speaks like a proxy, or like an old one; the second one's like the client.
+        for trace in TRACES {
+            open += u64::from(opens(&local, "1.1", trace, path)?);
+        }
+        open += u64::from(opens(&local, "1.0", "", path)?);
+    }
+    let public = context.serve(&["--public-url", "https://pay.example"])?;
+    let token = format!("Authorization: Bearer {}", public.token);
+    for path in PATHS {
+        open += u64::from(opens(&public, "1.1", "", path)?);
+        // The dashboard asks people, by a form.
+        let needs_form = path.1.starts_with("/dashboard");
+        shut += u64::from(!needs_form && !opens(&public, "1.1", &token, path)?);
+    }
+    Ok(vec![open, shut])
+}
+
+/// Calls the tool that moves the clock. Returns `true` if the clock moved.
+fn tool_moves(host: &mut Host, arguments: &Value) -> Result<bool, Miss> {
+    let key = host.test.clone();
+    let message = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "advance", "arguments": arguments },
+    });
+    let answer = host.ask("POST", "/mcp", Some(&key), &message)?;
+    answer["result"]["isError"]
+        .as_bool()
+        .map(|is_error| !is_error)
+        .ok_or_else(|| Miss::Broken(format!("the tool answers {answer}")))
+}
+
+fn clock_far(context: &CaseContext) -> Measured {
+    let mut host = context.serve_limited(&["--clock", "frozen"])?;
+    let (mut taken, mut refused) = (0, 0);
+    for far in
+        [json!({ "by": "99999999h" }), json!({ "to": "9999-12-31T23:59:59Z" }), json!({ "by": "4000d" })]
+    {
+        taken += u64::from(host.post("/sandbox/advance", &far).is_ok());
+        taken += u64::from(tool_moves(&mut host, &far)?);
+    }
+    taken += u64::from(tool_moves(&mut host, &json!({ "by": "400d" }))?);
+    refused += u64::from(host.post("/sandbox/advance", &json!({ "by": "3650d" })).is_err());
+    refused += u64::from(!tool_moves(&mut host, &json!({ "by": "365d" }))?);
+    Ok(vec![taken, refused, too_many(&host, 100)?])
+}
+
+fn clock_end(context: &CaseContext) -> Measured {
+    // A second before the last moment that there is, and a second later.
+    let start = ["--start", "9999-12-31T23:59:59Z", "--clock", "fast", "--speed", "1000000"];
+    let host = context.serve_limited(&start)?;
+    let _ = too_many(&host, 121)?;
+    Ok(vec![too_many(&host, 121)?])
+}
+
+/// Returns the number of requests of the live key that are refused with 429, of so many.
+fn too_many(host: &Host, count: usize) -> Result<u64, Miss> {
+    let mut line = Connection::open(&host.address)?;
+    let mut refused = 0;
+    for _ in 0..count {
+        refused += u64::from(line.ask("GET", "/v1/account", Some(&host.live), "")?.status == 429);
+    }
+    Ok(refused)
+}

@@ -1,0 +1,211 @@
+//! Clients who take every connection slot, every descriptor or every stream, and a server that is to stop.
+
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::case::{AttackCase, Bound, Measured, Unit};
+use super::context::{CaseContext, Host, Miss};
+use super::deliveries::ended;
+use super::names::SLOW;
+use testkit::{Connection, Receiver, signal};
+
+/// The connection slots of a server. Written here again on purpose: the case fails if the bound changes.
+const SLOTS: usize = 1_024;
+const PATIENCE: Duration = Duration::from_secs(40);
+
+const NEW_CLIENT: Bound = Bound { what: "until a new client is answered", most: 1_000, unit: Unit::Millis };
+const UNKNOWN_PAGE: &str =
+    "POST /c/aaaaaaaaaaaa/sandbox HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
+const LOGIN: &str = "POST /dashboard/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
+const SANDBOX: &str = "POST /sandbox/pay HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
+/// As many streams as a server has.
+const STREAMS: usize = SLOTS / 2;
+
+pub(super) const CASES: &[AttackCase] = &[
+    AttackCase {
+        name: "slots",
+        what: "1,024 idle clients take every connection slot, half of them without a byte sent",
+        bounds: &[NEW_CLIENT],
+        is_long: false,
+        run: slots,
+    },
+    AttackCase {
+        name: "bodies",
+        what: "1,024 clients send heads to pages and the sandbox, and none of the bodies that they announce",
+        bounds: &[NEW_CLIENT],
+        is_long: false,
+        run: |context| owed(context, &[], &[UNKNOWN_PAGE, LOGIN, SANDBOX]),
+    },
+    AttackCase {
+        name: "handshakes",
+        what: "with --tls, 1,024 clients send nothing, or the beginning of a handshake",
+        bounds: &[NEW_CLIENT],
+        is_long: false,
+        run: |context| owed(context, &["--tls"], &["", "\x16\x03\x01\x02"]),
+    },
+    AttackCase {
+        name: "streams",
+        what: "512 open checkouts, half of them of one charge, while another account opens charges",
+        bounds: &[Bound { what: "processor time for each change elsewhere", most: 20, unit: Unit::Moment }],
+        is_long: false,
+        run: streams,
+    },
+    AttackCase {
+        name: "descriptors",
+        what: "idle clients take all descriptors of a process that may have 256",
+        bounds: &[
+            Bound { what: "until a delivery arrives", most: 2_000, unit: Unit::Millis },
+            Bound { what: "connection errors that hide their cause", most: 0, unit: Unit::Count },
+        ],
+        is_long: false,
+        run: descriptors,
+    },
+    AttackCase {
+        name: "stop",
+        what: "SIGTERM while a name is looked up for half a minute",
+        bounds: &[Bound { what: "until the server has ended", most: 10_500, unit: Unit::Millis }],
+        is_long: false,
+        run: |context| stop(context, &["TERM"]),
+    },
+    AttackCase {
+        name: "stop-twice",
+        what: "the same, and a second SIGTERM",
+        bounds: &[Bound { what: "until the server has ended", most: 1_000, unit: Unit::Millis }],
+        is_long: false,
+        run: |context| stop(context, &["TERM", "TERM"]),
+    },
+];
+
+/// So many connections, every second one after a request. What the system does not give is left out.
+fn idle(host: &Host, count: usize) -> Vec<Connection> {
+    let mut lines = Vec::new();
+    for n in 0..count {
+        let Ok(mut line) = Connection::open(&host.address) else { break };
+        if n % 2 == 0 && line.ask("GET", "/healthz", None, "").is_err() {
+            break;
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+fn slots(context: &CaseContext) -> Measured {
+    let host = context.serve(&[])?;
+    let lines = idle(&host, SLOTS);
+    new_client(&host, &lines)
+}
+
+/// As many connections as the server takes, each with the beginning of something.
+fn owed(context: &CaseContext, options: &[&str], beginnings: &[&str]) -> Measured {
+    let host = context.serve(options)?;
+    let mut lines = Vec::new();
+    for beginning in beginnings.iter().cycle().take(SLOTS) {
+        let Ok(mut line) = Connection::open(&host.address) else { break };
+        line.send(beginning)?;
+        lines.push(line);
+    }
+    new_client(&host, &lines)
+}
+
+/// The longest wait of some new clients while others hold all connection slots.
+fn new_client(host: &Host, others: &[Connection]) -> Measured {
+    if others.len() < SLOTS {
+        let why = format!("this machine gives {} connections only; `ulimit -n` bounds them", others.len());
+        return Err(Miss::Skipped(why));
+    }
+    let mut longest = 0;
+    for _ in 0..5 {
+        let began = Instant::now();
+        Connection::open(&host.address)?.ask("GET", "/healthz", None, "")?;
+        longest = longest.max(millis(began.elapsed()));
+    }
+    Ok(vec![longest])
+}
+
+fn streams(context: &CaseContext) -> Measured {
+    const CHANGES: u64 = 10;
+    let mut host = context.serve(&["--clock", "frozen"])?;
+    let (charge, live) = (json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" }), host.live.clone());
+    let neighbour = host.post("/sandbox/accounts", &json!({ "id": "neighbour" }))?;
+    let other = neighbour["keys"]["live"].as_str().ok_or("an account has no key")?.to_owned();
+    let mut codes = Vec::new();
+    for _ in 0..=STREAMS / 2 {
+        let opened = host.ask("POST", "/v1/charges", Some(&live), &charge)?;
+        codes.push(opened["data"]["code"].as_str().ok_or("a charge has no code")?.to_owned());
+    }
+    let mut lines = Vec::new();
+    for n in 0..STREAMS {
+        let path = format!("/c/{}/live", codes[n.saturating_sub(STREAMS / 2 - 1)]);
+        let mut line = Connection::open(&host.address)?;
+        line.begin("GET", &path, None, "")?;
+        while !line.line()?.starts_with("data: ") {}
+        lines.push(line);
+    }
+    // Each stream that came later had the page drawn anew.
+    thread::sleep(Duration::from_millis(200));
+    let before = host.cpu_millis()?;
+    for _ in 0..CHANGES {
+        host.ask("POST", "/v1/charges", Some(&other), &charge)?;
+        // Two at once would be one.
+        thread::sleep(Duration::from_millis(100));
+    }
+    Ok(vec![(host.cpu_millis()? - before) / CHANGES])
+}
+
+fn descriptors(context: &CaseContext) -> Measured {
+    let shop = Receiver::ok()?;
+    let forward = shop.forward("shop.example");
+    // Nobody listens at port 9 of this machine.
+    let nobody = "https://nobody.example=http://127.0.0.1:9";
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]).arg(&context.program).stderr(Stdio::null());
+    let mut host =
+        Host::start(command, &["--rate-limit", "off", "--forward", &forward, "--forward", nobody])?;
+    let mut tests = Vec::new();
+    for url in ["https://shop.example/hooks", "https://nobody.example/"] {
+        let answer = host.post("/sandbox/endpoints", &json!({ "url": url }))?;
+        tests.push(format!(
+            "/sandbox/endpoints/{}/test",
+            answer["endpoint"]["id"].as_str().unwrap_or_default()
+        ));
+    }
+    let _idle = idle(&host, 300);
+    let began = Instant::now();
+    host.post(&tests[0], &Value::Null)?;
+    let came = shop.arrival("/hooks", PATIENCE).map_or(PATIENCE, |at| at.saturating_duration_since(began));
+
+    let sent = host.post(&tests[1], &Value::Null)?;
+    let error = ended(&mut host, sent["delivery"].as_str().unwrap_or_default())?;
+    Ok(vec![millis(came), u64::from(!error.contains("refused"))])
+}
+
+fn stop(context: &CaseContext, signals: &[&str]) -> Measured {
+    let names = context.names()?;
+    names.be_slow(false);
+    let mut host = context.serve(&[])?;
+    let url = format!("https://{SLOW}-stop.example/");
+    let answer = host.post("/sandbox/endpoints", &json!({ "url": url }))?;
+    let id = answer["endpoint"]["id"].as_str().unwrap_or_default().to_owned();
+    names.be_slow(true);
+    let before = names.left_waiting();
+    host.post(&format!("/sandbox/endpoints/{id}/test"), &Value::Null)?;
+    let until = Instant::now() + PATIENCE;
+    while names.left_waiting() == before && Instant::now() < until {
+        thread::sleep(Duration::from_millis(5));
+    }
+    for name in signals {
+        signal(host.pid(), name)?;
+        // Two at once would be one.
+        thread::sleep(Duration::from_millis(100));
+    }
+    let took = host.wait(PATIENCE).unwrap_or(PATIENCE);
+    names.be_slow(false);
+    Ok(vec![millis(took)])
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

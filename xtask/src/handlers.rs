@@ -1,0 +1,128 @@
+//! `cargo xtask handlers`: the webhook handlers of `/docs`, started one by one and tried by `chargeproof receiver try`.
+//!
+//! The files are taken from a served `/docs`, as a reader takes them. A handler is skipped, with a message, where its language is
+//! not installed or its registry cannot be reached.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::packages::ask;
+use crate::served;
+use crate::target::{listening, output};
+use crate::tools::{self, fresh, starts, write};
+
+const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
+/// Prints how often a handler shipped the order of a charge: each says so in its log.
+const ACTED: &str = "grep -c \"ship the order of charge $CHARGEPROOF_CHARGE\" log || true";
+/// The exact packages.
+const PYTHON: [&str; 3] = ["Flask==3.1.2", "fastapi==0.165.0", "uvicorn==0.54.0"];
+const NODE: [&str; 1] = ["express@5.1.0"];
+
+struct Handler {
+    /// The name of the file under `/docs/handlers`.
+    file: &'static str,
+    /// The command that starts it on a port, or the reason why it cannot be started.
+    command: fn(&Path, u16) -> Result<Command, String>,
+}
+
+const HANDLERS: [Handler; 5] = [
+    Handler { file: "flask_hooks.py", command: flask },
+    Handler { file: "fastapi_hooks.py", command: fastapi },
+    Handler { file: "express_hooks.js", command: express },
+    Handler { file: "hooks.php", command: php },
+    Handler { file: "hooks.go", command: go },
+];
+
+/// Tries every handler. Returns `true` if each accepts and refuses what it must.
+///
+/// # Errors
+/// The program cannot be built or served, or a file cannot be fetched.
+pub(crate) fn run(root: &Path) -> Result<bool, String> {
+    let program = served::build(root)?;
+    let reference = served::start(&program, &[])?;
+    let home = root.join("target/handlers");
+    let mut good = true;
+    for handler in HANDLERS {
+        println!("==> {}", handler.file);
+        fresh(&home.join("handled"))?;
+        let url = format!("{}/docs/handlers/{}", reference.word("url"), handler.file);
+        let text = ask(Command::new("curl").args(["--silent", "--fail", &url]))?;
+        write(&home.join(handler.file), text)?;
+        let [port] = testkit::free_ports()?;
+        match (handler.command)(&home, port) {
+            Err(why) => println!("skipped: {why}"),
+            Ok(mut command) => good &= accepts(&program, &mut command, &home, port)?,
+        }
+    }
+    Ok(good)
+}
+
+/// Starts a handler and sends it valid and invalid deliveries.
+fn accepts(program: &Path, command: &mut Command, home: &Path, port: u16) -> Result<bool, String> {
+    command.current_dir(home).env("WEBHOOK_SECRET", SECRET).env("PORT", port.to_string());
+    command.env("ADDRESS", format!("127.0.0.1:{port}")).env("HANDLED_EVENTS", home.join("handled"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUNBUFFERED", "1");
+    let log =
+        File::create(home.join("log")).map_err(|err| format!("cannot write the handler's log: {err}"))?;
+    let same = log.try_clone().map_err(|err| format!("cannot write the handler's log: {err}"))?;
+    command.stdout(log).stderr(same);
+    let _listening = listening(command, port)?;
+    let mut trial = Command::new(program);
+    trial.args(["receiver", "try", &format!("http://127.0.0.1:{port}/hooks")]);
+    trial.args(["--secret-env", "WEBHOOK_SECRET", "--mode", "test", "--acted", ACTED]);
+    let output = output(trial.current_dir(home).env("WEBHOOK_SECRET", SECRET))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() {
+        println!("{}", text.trim_end().lines().last().unwrap_or_default());
+    } else {
+        println!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(output.status.success())
+}
+
+/// A program of the Python environment, with these arguments.
+fn python(home: &Path, name: &str, arguments: &[&str]) -> Result<Command, String> {
+    if !tools::is_there("python3") {
+        return Err("python3 is not installed".to_owned());
+    }
+    let mut command = Command::new(tools::python(home, &PYTHON)?.join(name));
+    command.args(arguments);
+    Ok(command)
+}
+
+fn flask(home: &Path, port: u16) -> Result<Command, String> {
+    python(&home.join("python"), "flask", &["--app", "flask_hooks", "run", "--port", &port.to_string()])
+}
+
+fn fastapi(home: &Path, port: u16) -> Result<Command, String> {
+    python(&home.join("python"), "uvicorn", &["fastapi_hooks:app", "--port", &port.to_string()])
+}
+
+fn express(home: &Path, _port: u16) -> Result<Command, String> {
+    if !tools::is_there("node") || !tools::is_there(&tools::npm()) {
+        return Err("node or npm is not installed".to_owned());
+    }
+    tools::node(home, &NODE)?;
+    let mut command = Command::new("node");
+    command.arg("express_hooks.js");
+    Ok(command)
+}
+
+fn php(_home: &Path, port: u16) -> Result<Command, String> {
+    if !starts("php", "--version") {
+        return Err("php is not installed".to_owned());
+    }
+    let mut command = Command::new("php");
+    command.args(["-S", &format!("127.0.0.1:{port}"), "hooks.php"]);
+    Ok(command)
+}
+
+fn go(home: &Path, _port: u16) -> Result<Command, String> {
+    if !starts("go", "version") {
+        return Err("go is not installed".to_owned());
+    }
+    let built: PathBuf = home.join("hooks");
+    ask(Command::new("go").current_dir(home).arg("build").arg("-o").arg(&built).arg("hooks.go"))?;
+    Ok(Command::new(built))
+}

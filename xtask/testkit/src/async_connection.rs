@@ -1,0 +1,125 @@
+//! The connection of tests whose server shares their runtime. What a test does not expect is a panic.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::message::{Incoming, Message, Request};
+
+/// One connection, of a client or of a server.
+#[derive(Debug)]
+pub struct AsyncConnection<S = TcpStream> {
+    stream: S,
+    incoming: Incoming,
+}
+
+impl AsyncConnection {
+    /// Connects to a server that listens.
+    pub async fn connect(address: SocketAddr) -> AsyncConnection {
+        AsyncConnection::over(TcpStream::connect(address).await.expect("the server listens"))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
+    /// A connection over an open stream.
+    pub fn over(stream: S) -> AsyncConnection<S> {
+        AsyncConnection { stream, incoming: Incoming::default() }
+    }
+
+    /// The stream.
+    pub fn stream(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
+    /// Sends bytes as they are.
+    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).await.expect("the server takes what is sent");
+    }
+
+    /// Sends bytes that the server may not take to their end.
+    pub async fn send_in_vain(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.stream.write_all(bytes.as_ref()).await;
+    }
+
+    /// Announces that nothing more will be sent.
+    pub async fn finish(&mut self) {
+        self.stream.shutdown().await.expect("the connection is open");
+    }
+
+    /// The next message, whose body has a `Content-Length` or is empty; `None` if the connection ends before it does.
+    pub async fn reply(&mut self) -> Option<Message> {
+        let head = self.reply_without_body().await?;
+        self.with_body(head).await
+    }
+
+    /// The next head.
+    pub async fn reply_without_body(&mut self) -> Option<Message> {
+        self.until(Incoming::head).await
+    }
+
+    /// The message of a head that was read.
+    pub async fn with_body(&mut self, mut head: Message) -> Option<Message> {
+        let length = head.length();
+        head.body = self.until(|incoming| incoming.take(length)).await?;
+        Some(head)
+    }
+
+    /// Sends a request and returns the answer.
+    pub async fn ask(&mut self, request: impl AsRef<[u8]>) -> Message {
+        self.send(request).await;
+        self.reply().await.expect("the server answers")
+    }
+
+    /// Sends the only request of this connection, which the server has to close after its answer.
+    pub async fn ask_once(mut self, request: Request<'_>) -> Message {
+        let lines = format!("{}Connection: close\r\n", request.lines);
+        self.send(Request { lines: &lines, ..request }.to_string()).await;
+        let mut answer = self.reply_without_body().await.expect("the server answers");
+        while self.read().await.is_some_and(|count| count > 0) {}
+        answer.body = self.incoming.rest();
+        answer
+    }
+
+    /// The next event of a stream.
+    pub async fn event(&mut self) -> Value {
+        loop {
+            let line = self.until(Incoming::line).await.expect("the stream goes on");
+            if let Some(data) = line.strip_prefix("data: ") {
+                return serde_json::from_str(data).expect("JSON");
+            }
+        }
+    }
+
+    /// Returns `true` if the server closed the connection without another byte.
+    pub async fn is_closed(&mut self) -> bool {
+        self.incoming.is_empty() && self.read().await == Some(0)
+    }
+
+    async fn until<T>(&mut self, take: impl Fn(&mut Incoming) -> Option<T>) -> Option<T> {
+        loop {
+            if let Some(taken) = take(&mut self.incoming) {
+                return Some(taken);
+            }
+            if self.read().await.is_none_or(|count| count == 0) {
+                return None;
+            }
+        }
+    }
+
+    /// Reads what is there; 0 bytes at the end, `None` if the connection broke.
+    async fn read(&mut self) -> Option<usize> {
+        let mut room = [0; 8 * 1024];
+        match self.stream.read(&mut room).await {
+            Ok(count) => {
+                self.incoming.push(&room[..count]);
+                Some(count)
+            }
+            // A peer of TLS that closes without a close_notify has sent its answer all the same.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Some(0),
+            Err(_) => None,
+        }
+    }
+}

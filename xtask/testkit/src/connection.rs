@@ -1,0 +1,138 @@
+//! A blocking client that sends the bytes that it is given.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::message::{Incoming, Message, Request};
+
+/// No read and no write takes longer, so that nothing waits for ever.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A longer body is a fault of the server.
+const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// One connection, of a client or of a server.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    incoming: Incoming,
+    host: String,
+}
+
+impl Connection {
+    /// Connects to an address such as `127.0.0.1:8402`.
+    ///
+    /// # Errors
+    /// No server listens at the address.
+    pub fn open(address: impl ToString) -> io::Result<Connection> {
+        let host = address.to_string();
+        let stream = TcpStream::connect(&host)?;
+        stream.set_nodelay(true)?;
+        Connection::over(stream, host)
+    }
+
+    pub(crate) fn over(stream: TcpStream, host: String) -> io::Result<Connection> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Connection { stream, incoming: Incoming::default(), host })
+    }
+
+    /// The socket.
+    pub fn stream(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
+    /// Sends bytes as they are.
+    ///
+    /// # Errors
+    /// The other side does not take them.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.stream.write_all(bytes.as_ref())
+    }
+
+    /// Sends a request, and does not wait for the answer.
+    ///
+    /// # Errors
+    /// The other side does not take it.
+    pub fn begin(&mut self, method: &str, path: &str, key: Option<&str>, body: &str) -> io::Result<()> {
+        let text = Request { method, key, body, host: &self.host, ..Request::get(path) }.to_string();
+        self.send(text)
+    }
+
+    /// Sends a request and returns the answer.
+    ///
+    /// # Errors
+    /// As [`Connection::message`].
+    pub fn ask(&mut self, method: &str, path: &str, key: Option<&str>, body: &str) -> io::Result<Message> {
+        self.begin(method, path, key, body)?;
+        self.message()
+    }
+
+    /// Reads the next message, whose body has a `Content-Length` or is empty.
+    ///
+    /// # Errors
+    /// The connection ends or is silent for a minute, or the body is too long.
+    pub fn message(&mut self) -> io::Result<Message> {
+        let mut message = self.until(Incoming::head)?;
+        let length = message.length();
+        if length > BODY_BYTES_MAX {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the body is too long"));
+        }
+        message.body = self.until(|incoming| incoming.take(length))?;
+        Ok(message)
+    }
+
+    /// Reads the next line, without its end.
+    ///
+    /// # Errors
+    /// The connection ends or is silent for a minute.
+    pub fn line(&mut self) -> io::Result<String> {
+        self.until(Incoming::line)
+    }
+
+    /// Takes a few bytes, if there are any. Returns `true` if the connection is still open.
+    pub fn sip(&mut self) -> bool {
+        const MOMENT: Duration = Duration::from_millis(5);
+        let read = self.stream.set_read_timeout(Some(MOMENT)).and_then(|()| self.stream.read(&mut [0; 64]));
+        match read {
+            Ok(bytes) => bytes > 0,
+            Err(error) => matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut),
+        }
+    }
+
+    fn until<T>(&mut self, take: impl Fn(&mut Incoming) -> Option<T>) -> io::Result<T> {
+        loop {
+            if let Some(taken) = take(&mut self.incoming) {
+                return Ok(taken);
+            }
+            if self.read()? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    fn read(&mut self) -> io::Result<usize> {
+        let mut room = [0; 16 * 1024];
+        let count = self.stream.read(&mut room)?;
+        self.incoming.push(&room[..count]);
+        Ok(count)
+    }
+}
+
+/// Sends a request over a connection of its own, which the server has to close, and returns the answer. Its body is all
+/// that followed the head.
+///
+/// # Errors
+/// No server listens, or the answer is not a response of HTTP/1.
+pub fn ask(address: impl ToString, request: Request<'_>) -> io::Result<Message> {
+    let mut connection = Connection::open(address)?;
+    let lines = format!("{}Connection: close\r\n", request.lines);
+    connection.send(Request { lines: &lines, ..request }.to_string())?;
+    let mut answer = connection.until(Incoming::head)?;
+    while connection.read()? > 0 {}
+    answer.body = connection.incoming.rest();
+    match answer.status {
+        0 => Err(io::Error::new(io::ErrorKind::InvalidData, format!("not an answer: {}", answer.start))),
+        _ => Ok(answer),
+    }
+}

@@ -1,0 +1,228 @@
+//! Programs that run: started, watched and ended.
+
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::connection::ask;
+use crate::message::{Message, Request};
+
+/// The longest time to wait for something that should come.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// The time between two looks at a condition.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// A program in a directory, with none of the tester's `CHARGEPROOF_` variables and without colours.
+pub fn program(program: impl AsRef<Path>, directory: &Path) -> Command {
+    let mut command = Command::new(program.as_ref());
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CHARGEPROOF_")) {
+            command.env_remove(name);
+        }
+    }
+    command.env("NO_COLOR", "1").current_dir(directory);
+    command
+}
+
+/// A program that runs until it is stopped. Dropping it kills it.
+#[derive(Debug)]
+pub struct Running {
+    /// The process.
+    pub child: Child,
+    lines: Option<BufReader<ChildStdout>>,
+    /// The first line of its output, as JSON; `Null` if it is something else.
+    pub ready: Value,
+    /// The first line of its output.
+    pub first_line: String,
+}
+
+impl Running {
+    /// Starts a program and waits for its first line.
+    ///
+    /// # Errors
+    /// It cannot be started, or ends without a line.
+    pub fn start(mut command: Command) -> Result<Running, String> {
+        let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut child = spawned.map_err(|error| format!("cannot start {command:?}: {error}"))?;
+        let lines = child.stdout.take().map(BufReader::new);
+        let mut running = Running { child, lines, ready: Value::Null, first_line: String::new() };
+        running.first_line = running.read_line().map_err(|why| format!("{command:?}: {why}"))?;
+        running.ready = serde_json::from_str(&running.first_line).unwrap_or_default();
+        Ok(running)
+    }
+
+    /// Starts a served reference on a free port.
+    ///
+    /// # Errors
+    /// As [`Running::start`], and if the first line does not name its address.
+    pub fn serve(mut command: Command, options: &[&str]) -> Result<Running, String> {
+        command.args(["serve", "--format", "json", "--listen", "127.0.0.1:0"]).args(options);
+        let running = Running::start(command)?;
+        match running.ready["address"] {
+            Value::String(_) => Ok(running),
+            _ => Err(format!("the server is not ready: {}", running.first_line)),
+        }
+    }
+
+    /// Starts a program whose output is not read, and waits until it is ready.
+    ///
+    /// # Errors
+    /// It cannot be started, ends, or is not ready in time.
+    pub fn start_until(command: &mut Command, mut is_ready: impl FnMut() -> bool) -> Result<Running, String> {
+        let child = command.spawn().map_err(|error| format!("cannot start {command:?}: {error}"))?;
+        let mut running = Running { child, lines: None, ready: Value::Null, first_line: String::new() };
+        let state = wait_until(PATIENCE, || match is_ready() {
+            true => Some(Ok(())),
+            false => running.child.try_wait().ok().flatten().map(Err),
+        });
+        match state {
+            Some(Ok(())) => Ok(running),
+            Some(Err(status)) => Err(format!("{command:?} ended with {status}")),
+            None => Err(format!("{command:?} is not ready after {} s", PATIENCE.as_secs())),
+        }
+    }
+
+    /// The text with this name in the first line.
+    ///
+    /// # Panics
+    /// The line has no such text.
+    #[track_caller]
+    pub fn word(&self, name: &str) -> &str {
+        self.ready[name].as_str().unwrap_or_else(|| panic!("no {name} in {}", self.first_line))
+    }
+
+    /// The next line of its output, as JSON.
+    ///
+    /// # Panics
+    /// It ended, or the line is not JSON.
+    #[track_caller]
+    pub fn line(&mut self) -> Value {
+        let line = self.read_line().unwrap_or_else(|why| panic!("{why}"));
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    /// The answer to a request to the served reference, over a connection of its own.
+    ///
+    /// # Panics
+    /// It does not answer.
+    #[track_caller]
+    pub fn ask(&self, method: &str, path: &str, key: Option<&str>, body: &str) -> Message {
+        let host = self.word("address");
+        let request = Request { method, key, body, host, ..Request::get(path) };
+        ask(host, request).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    /// The JSON of an answer that is a success.
+    ///
+    /// # Panics
+    /// It is none.
+    #[track_caller]
+    pub fn post(&self, path: &str, key: Option<&str>, body: &Value) -> Value {
+        let answer = self.ask("POST", path, key, &body.to_string());
+        answer.success().unwrap_or_else(|why| panic!("POST {path}: {why}"))
+    }
+
+    fn read_line(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        let lines = self.lines.as_mut().ok_or("its output is not read")?;
+        let read = lines.read_line(&mut line).map_err(|error| error.to_string())?;
+        if read == 0 { Err("it ended without a word".to_owned()) } else { Ok(line.trim_end().to_owned()) }
+    }
+
+    /// Sends a signal, such as `TERM`.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn signal(&self, name: &str) -> Result<(), String> {
+        signal(self.child.id(), name)
+    }
+
+    /// Returns its status once it ends; `None` if it does not in time.
+    pub fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
+        wait_until(patience, || self.child.try_wait().ok().flatten())
+    }
+
+    /// Stops it by `TERM`. Returns the exit code.
+    ///
+    /// # Panics
+    /// It does not end in time.
+    #[track_caller]
+    pub fn stop(&mut self) -> Option<i32> {
+        self.signal("TERM").expect("it runs");
+        self.wait(PATIENCE).expect("it ends").code()
+    }
+
+    /// Returns `true` if it still runs.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends a signal, such as `TERM`, to a process.
+///
+/// # Errors
+/// There is no such process or no `kill`.
+pub fn signal(pid: u32, name: &str) -> Result<(), String> {
+    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
+    match sent {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("kill -{name} {pid} ended with {status}")),
+        Err(error) => Err(format!("cannot start kill: {error}")),
+    }
+}
+
+/// Returns what `look` finds; `None` if it finds nothing in time.
+pub fn wait_until<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let until = Instant::now() + patience;
+    loop {
+        match look() {
+            None if Instant::now() < until => thread::park_timeout(LOOK_EVERY),
+            found => return found,
+        }
+    }
+}
+
+/// Returns once something holds.
+///
+/// # Panics
+/// It does not hold within [`PATIENCE`].
+#[track_caller]
+pub fn until(mut holds: impl FnMut() -> bool) {
+    assert!(wait_until(PATIENCE, || holds().then_some(())).is_some(), "it does not come");
+}
+
+/// Free ports of the loopback interface, all different. Another process may take one before it is used.
+///
+/// # Errors
+/// There are not so many.
+pub fn free_ports<const N: usize>() -> Result<[u16; N], String> {
+    let listeners =
+        [(); N].map(|()| TcpListener::bind("127.0.0.1:0").and_then(|it| Ok((it.local_addr()?, it))));
+    let mut ports = [0; N];
+    for (port, listener) in ports.iter_mut().zip(&listeners) {
+        *port = listener.as_ref().map_err(|error| format!("there is no free port: {error}"))?.0.port();
+    }
+    Ok(ports)
+}
+
+/// An unused address of the loopback interface.
+///
+/// # Errors
+/// There is no free port.
+pub fn free_address() -> Result<SocketAddr, String> {
+    free_ports().map(|[port]| SocketAddr::from(([127, 0, 0, 1], port)))
+}

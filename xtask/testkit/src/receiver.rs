@@ -1,0 +1,124 @@
+//! Servers in threads, for as long as the process lives: receivers of webhooks, and targets of a check.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::ops::ControlFlow;
+use std::sync::mpsc::{self, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::connection::Connection;
+use crate::message::{Message, response};
+
+/// Serves requests, each connection in a thread of its own, until `answer` ends the connection or fails.
+///
+/// # Errors
+/// There is no free port.
+pub fn serve(
+    answer: impl Fn(&Message, &mut Connection) -> io::Result<ControlFlow<()>> + Send + Sync + 'static,
+) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let answer = Arc::new(answer);
+    thread::spawn(move || {
+        // An error is of one client only.
+        for stream in listener.incoming().flatten() {
+            let answer = Arc::clone(&answer);
+            thread::spawn(move || -> io::Result<()> {
+                let mut connection = Connection::over(stream, address.to_string())?;
+                loop {
+                    let request = connection.message()?;
+                    if answer(&request, &mut connection)?.is_break() {
+                        return Ok(());
+                    }
+                }
+            });
+        }
+    });
+    Ok(address)
+}
+
+/// Serves every request with this status and a body made from the request's key. Returns the base URL.
+///
+/// # Errors
+/// There is no free port.
+pub fn target(status: u16, body: impl Fn(&str) -> String + Send + Sync + 'static) -> io::Result<String> {
+    let address = serve(move |request, connection| {
+        connection.send(response(status, &body(request.key())))?;
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(format!("http://{address}"))
+}
+
+/// A receiver of webhooks, and the requests that it got.
+pub struct Receiver {
+    /// The address that it listens on.
+    pub address: SocketAddr,
+    requests: mpsc::Receiver<(Message, Instant)>,
+}
+
+impl Receiver {
+    /// Starts a receiver. `answer` gets the connection of each request, and closes it by returning.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub fn start(
+        answer: impl Fn(&mut Connection) -> io::Result<()> + Send + Sync + 'static,
+    ) -> io::Result<Receiver> {
+        let (sender, requests) = channel();
+        let address = serve(move |request, connection| {
+            // A test that has what it wants no longer listens.
+            let _ = sender.send((request.clone(), Instant::now()));
+            answer(connection).map(ControlFlow::Break)
+        })?;
+        Ok(Receiver { address, requests })
+    }
+
+    /// Starts a receiver that answers 200 at once.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub fn ok() -> io::Result<Receiver> {
+        Receiver::start(|connection| connection.send(response(200, "")))
+    }
+
+    /// Starts a receiver that never answers. It holds so many connections; the oldest is closed when another one comes.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub fn silent() -> io::Result<Receiver> {
+        const HELD_MAX: usize = 4_096;
+        let held = Mutex::new(VecDeque::new());
+        Receiver::start(move |connection| {
+            let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+            held.push_back(connection.stream().try_clone()?);
+            if held.len() > HELD_MAX {
+                held.pop_front();
+            }
+            Ok(())
+        })
+    }
+
+    /// The next request and its time; `None` if none comes within this time.
+    pub fn next(&self, patience: Duration) -> Option<(Message, Instant)> {
+        self.requests.recv_timeout(patience).ok()
+    }
+
+    /// The time at which a post to this path arrived; `None` if none does within this time. Others are skipped.
+    pub fn arrival(&self, path: &str, patience: Duration) -> Option<Instant> {
+        let until = Instant::now() + patience;
+        loop {
+            match self.next(until.saturating_duration_since(Instant::now()))? {
+                (request, at) if request.path() == path => return Some(at),
+                _ => {}
+            }
+        }
+    }
+
+    /// The `--forward` by which a host stands for this receiver.
+    pub fn forward(&self, host: &str) -> String {
+        format!("https://{host}=http://{}", self.address)
+    }
+}
