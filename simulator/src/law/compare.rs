@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use reference_core::{asset::Asset, time::Timestamp};
 
-use super::{BookShown, Depth, Findings, Law, diff::differences};
+use super::{
+    BookShown, Depth, Findings, Law,
+    diff::{CHARGE_LAWS, Difference, differences},
+};
 use crate::model::{Book, EventView, Facet, Ids, ObjectContext, Seen, Subject, TimelineEntry};
 
 /// The circumstances in which a book was read.
@@ -30,6 +33,9 @@ impl BookReading<'_> {
 /// Between two observations a chain may have grown by any number of blocks.
 pub(super) const ANY_BLOCKS: u64 = u32::MAX as u64;
 
+/// The kind of a charge in reports.
+const CHARGE: &str = "a charge";
+
 /// Compares a whole text with the expected one: a finding for each field that differs.
 pub(super) fn compare_json(
     findings: &mut Findings,
@@ -40,10 +46,22 @@ pub(super) fn compare_json(
 ) {
     let found = differences(expected, actual, blocks);
     if found.is_empty() {
-        findings.checks[Law::SameObject as usize] += 1;
+        let laws = if kind == CHARGE { &CHARGE_LAWS[..] } else { &[Law::SameObject] };
+        laws.iter().for_each(|law| findings.checks[*law as usize] += 1);
     }
+    report(findings, (kind, about), at, &found, None);
+}
+
+/// Reports what differs, each field with its invariant unless all break the same one.
+pub(super) fn report(
+    findings: &mut Findings,
+    (kind, about): (&str, &str),
+    at: Option<Timestamp>,
+    found: &[Difference],
+    law: Option<Law>,
+) {
     for difference in found {
-        findings.check(difference.law(), at, || {
+        findings.check(law.unwrap_or_else(|| difference.law()), at, || {
             let shape = match difference.field().as_str() {
                 "" => format!("{kind} is another"),
                 field => format!("{kind}: `{field}` differs"),
@@ -70,7 +88,7 @@ pub fn compare_book(
         let blocks = reading.blocks(book.charges[no].terms.asset);
         // A timeline that differs was reported event by event.
         let expected = if findings.breaches.len() > told { with_timeline(&expected, seen) } else { expected };
-        compare_json(findings, ("a charge", &seen.code), None, (&expected, seen.json.get()), blocks);
+        compare_json(findings, (CHARGE, &seen.code), None, (&expected, seen.json.get()), blocks);
     }
     let invoices = listed(findings, "invoice", &ids.invoices, &shown.invoices, |it| &it.code);
     for (no, seen) in invoices {

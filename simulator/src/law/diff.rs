@@ -97,20 +97,47 @@ impl Difference {
         let field = self.field();
         let field = field.strip_prefix("data.").unwrap_or(&field);
         let field = ["charge.", "invoice."].iter().find_map(|of| field.strip_prefix(of)).unwrap_or(field);
-        match field.split('.').next().unwrap_or_default() {
-            "status" | "voided_at" | "timeline" => Law::Edges,
-            "received_amount" | "paid_at" => Law::PaidMoney,
-            "transactions" => Law::Confirmations,
-            "remaining_amount" | "overpaid" | "asset_amount" | "fiat_amount" | "fiat_currency"
-            | "exchange_rate" => Law::Tolerance,
-            "refunded_amount" | "refunds" | "deposit_address" => Law::Conservation,
-            "expires_at" => Law::LockEnd,
-            "created_at" | "number" => Law::Order,
-            "sent_at" | "viewed_at" | "accepting_payments" => Law::Once,
-            "links" | "meta" => Law::Paging,
-            _ => Law::SameObject,
-        }
+        law_of_field(field.split('.').next().unwrap_or_default())
     }
+}
+
+/// The invariants of the fields of a charge.
+pub(super) const CHARGE_LAWS: [Law; 8] = [
+    Law::Edges,
+    Law::PaidMoney,
+    Law::Confirmations,
+    Law::Tolerance,
+    Law::Conservation,
+    Law::LockEnd,
+    Law::Order,
+    Law::SameObject,
+];
+
+/// The invariant of a field of an object or a page.
+fn law_of_field(name: &str) -> Law {
+    match name {
+        "status" | "voided_at" | "timeline" => Law::Edges,
+        "received_amount" | "paid_at" => Law::PaidMoney,
+        "transactions" => Law::Confirmations,
+        "remaining_amount" | "overpaid" | "asset_amount" | "fiat_amount" | "fiat_currency"
+        | "exchange_rate" => Law::Tolerance,
+        "refunded_amount" | "refunds" | "deposit_address" => Law::Conservation,
+        "expires_at" => Law::LockEnd,
+        "created_at" | "number" => Law::Order,
+        "sent_at" | "viewed_at" | "accepting_payments" => Law::Once,
+        "links" | "meta" => Law::Paging,
+        _ => Law::SameObject,
+    }
+}
+
+/// Returns the invariant of a page with other rows or another total than expected; `None` if only fields differ.
+pub(super) fn law_of_page(found: &[Difference], is_filtered: bool) -> Option<Law> {
+    let is_other_row = |path: &str| match path.strip_prefix("data[").and_then(|rest| rest.split_once(']')) {
+        Some((_, rest)) => ["", ".id"].contains(&rest),
+        None => path == "meta.total",
+    };
+    let law = if is_filtered { Law::Filters } else { Law::Paging };
+    found.iter().any(|it| is_other_row(&it.path)).then_some(law)
 }
 
 /// A value for a report, cut where it gets long.

@@ -11,7 +11,7 @@ use reference_core::event::EventType;
 use super::{
     BookReading, Findings, Law, Reader,
     compare::ANY_BLOCKS,
-    diff::differences,
+    diff::{differences, law_of_page},
     page::{CHARGE_STATUSES, INVOICE_STATUSES, ListRequest, public_ids},
 };
 use crate::{
@@ -114,8 +114,9 @@ impl<R: Reader> Judge<'_, R> {
             found = differences(expected, &body, ANY_BLOCKS);
         }
         let first = found.first();
-        let law = match first.map(|it| it.path.split(['.', '[']).next().unwrap_or_default()) {
-            Some("links" | "meta") => Law::Paging,
+        // Rows that are missing or too many belong to the list, the fields of a row to the object.
+        let law = match first {
+            Some(first) if law_of_page(&found, true).is_none() => first.law(),
             _ => law,
         };
         self.findings.check(law, None, || match first {

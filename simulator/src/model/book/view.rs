@@ -25,9 +25,9 @@ impl<T> Deref for Seen<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Seen<T> {
+impl<T> fmt::Debug for Seen<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.view.fmt(f)
+        self.json.get().fmt(f)
     }
 }
 
