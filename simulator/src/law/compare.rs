@@ -82,20 +82,22 @@ pub fn compare_book(
     let context = ObjectContext { ids, public_url: reading.public_url, now: reading.now, heights: &heights };
     let charges = listed(findings, "charge", &ids.charges, &shown.charges, |it| &it.code);
     for (no, seen) in charges {
-        let told = findings.breaches.len();
+        let before = findings.breaches.len();
         compare_timeline(findings, (book, Subject::Charge(no)), &seen.code, &seen.timeline);
         let expected = book.charge_json(context, no, Facet::Api);
         let blocks = reading.blocks(book.charges[no].terms.asset);
         // A timeline that differs was reported event by event.
-        let expected = if findings.breaches.len() > told { with_timeline(&expected, seen) } else { expected };
+        let expected =
+            if findings.breaches.len() > before { with_timeline(&expected, seen) } else { expected };
         compare_json(findings, (CHARGE, &seen.code), None, (&expected, seen.json.get()), blocks);
     }
     let invoices = listed(findings, "invoice", &ids.invoices, &shown.invoices, |it| &it.code);
     for (no, seen) in invoices {
-        let told = findings.breaches.len();
+        let before = findings.breaches.len();
         compare_timeline(findings, (book, Subject::Invoice(no)), &seen.code, &seen.timeline);
         let expected = book.invoice_json(context, no, Facet::Api);
-        let expected = if findings.breaches.len() > told { with_timeline(&expected, seen) } else { expected };
+        let expected =
+            if findings.breaches.len() > before { with_timeline(&expected, seen) } else { expected };
         compare_json(findings, ("an invoice", &seen.code), None, (&expected, seen.json.get()), 0);
     }
     let links = listed(findings, "payment link", &ids.links, &shown.links, |it| &it.code);

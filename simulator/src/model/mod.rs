@@ -9,6 +9,7 @@ mod book;
 mod charge;
 mod list;
 pub mod money;
+mod texts;
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,6 @@ pub use self::{
         InvoiceDraft, InvoiceModel, InvoiceStatus, LinkModel, Order, Pricing, Question, RepeatKind, Snapshot,
         Subject, TRIES,
         json::{Facet, ObjectContext},
-        texts::{AnswerText, ChargeTexts, CustomerTexts, InvoiceTexts, ItemText, LinkTexts, cents, text},
         view::{
             ChargeView, Envelope, EventView, Ids, InvoiceView, LinkView, NestedCharge, Seen, SubjectView,
             TimelineEntry, TransferView,
@@ -31,6 +31,7 @@ pub use self::{
     },
     charge::{Charge, ChargeEvent, ChargeTransfer, HOLD_MAX, LOCK, Situation, Status, Terms},
     list::{List, PageReader, PageReads, Reading},
+    texts::{AnswerText, ChargeTexts, CustomerTexts, InvoiceTexts, ItemText, LinkTexts, cents, text},
 };
 use crate::witness::BookId;
 

@@ -303,7 +303,7 @@ impl Runner<'_> {
 
 /// Returns the state of a played world as the API shows it.
 fn shown(rehearsal: &mut Rehearsal, depth: Depth) -> Result<law::Shown, String> {
-    let books: Vec<BookId> = rehearsal.lookers.keys().copied().collect();
+    let books: Vec<BookId> = rehearsal.observers.keys().copied().collect();
     law::look(rehearsal, books, depth)
 }
 
@@ -312,7 +312,7 @@ impl law::Reader for Rehearsal {
     fn get(&mut self, book: BookId, target: &str) -> (u16, Bytes) {
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        let authorization = format!("Bearer {}", self.lookers[&book]);
+        let authorization = format!("Bearer {}", self.observers[&book]);
         let request = Request {
             query,
             authorization: Some(authorization.as_bytes()),
@@ -330,7 +330,7 @@ impl law::Reader for Rehearsal {
 
 /// Returns the facts known when a record begins.
 fn beginning<'s>(script: &Script, rehearsal: &Rehearsal, shown: &'s law::Shown) -> Beginning<'s> {
-    let Rehearsal { sandbox, lookers, .. } = rehearsal;
+    let Rehearsal { sandbox, observers, .. } = rehearsal;
     let percent = |text: &Option<String>, usual| {
         let hundredths = text.as_deref().and_then(|text| money::read(text, 2));
         hundredths.and_then(|n| u32::try_from(n).ok()).unwrap_or(usual)
@@ -348,7 +348,7 @@ fn beginning<'s>(script: &Script, rehearsal: &Rehearsal, shown: &'s law::Shown) 
             },
         },
         keys: [(keys.live, Mode::Live), (keys.test, Mode::Test)],
-        lookers: lookers.clone(),
+        observers: observers.clone(),
         shown,
         public_url: BASE,
     }

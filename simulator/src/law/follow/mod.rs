@@ -50,7 +50,7 @@ pub struct Beginning<'a> {
     /// The key of each mode that the world started with.
     pub keys: [(String, Mode); 2],
     /// The keys that only read.
-    pub lookers: BTreeMap<BookId, String>,
+    pub observers: BTreeMap<BookId, String>,
     /// The objects as they were shown: the ids, addresses and rates that no request fixes.
     pub shown: &'a Shown,
     /// The address of the hosted pages, and of the API.
@@ -111,7 +111,7 @@ pub struct Follower<'a> {
 impl<'a> Follower<'a> {
     /// Follows everything that was written down, up to `now`.
     pub fn follow(beginning: Beginning<'a>, record: &'a Record, now: Timestamp) -> Follower<'a> {
-        let Beginning { account, terms, keys, lookers, shown, public_url } = beginning;
+        let Beginning { account, terms, keys, observers, shown, public_url } = beginning;
         let mut follower = Follower {
             model: Model::default(),
             ids: BTreeMap::new(),
@@ -134,7 +134,7 @@ impl<'a> Follower<'a> {
             is_judged: false,
         };
         follower.open_account(account.to_owned(), terms, keys);
-        follower.bearers.extend(lookers.into_iter().map(|(id, key)| (key, id)));
+        follower.bearers.extend(observers.into_iter().map(|(id, key)| (key, id)));
         for (number, Entry { at, what }) in record.seen.iter().enumerate() {
             follower.place = 2 * number;
             follower.wake(*at);

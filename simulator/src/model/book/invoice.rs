@@ -6,11 +6,11 @@ use reference_core::{
     time::{Span, Timestamp},
 };
 
-use super::{
-    Book, Details, Subject,
+use super::{Book, Details, Subject};
+use crate::model::{
+    Account, Terms,
     texts::{ChargeTexts, CustomerTexts, InvoiceTexts},
 };
-use crate::model::{Account, Terms};
 
 /// An invoice is not e-mailed again within this time.
 const MAIL_PAUSE: Span = Span::mins(10);

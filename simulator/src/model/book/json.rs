@@ -3,18 +3,18 @@
 //! The order of fields is that of the service, so that equal objects are equal texts and nothing has to be parsed. The
 //! comparison does not depend on it: texts that differ are compared as values.
 
-use std::collections::BTreeMap;
-
 use reference_core::{asset::Asset, mode::Mode, time::Timestamp};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     Book, Details, EventObject, InvoiceModel, LinkModel, Pricing, Subject,
-    texts::{AnswerText, ChargeTexts, CustomerTexts, ItemText},
     view::{Ids, TimelineEntry},
 };
-use crate::model::{Charge, ChargeTransfer, Status, money};
+use crate::model::{
+    Charge, ChargeTransfer, Status, money,
+    texts::{AnswerText, ChargeTexts, CustomerTexts, ItemText},
+};
 
 /// The place that shows an object. Its form depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,13 +181,23 @@ struct LinkJson<'a> {
     updated_at: String,
 }
 
+#[derive(Default, Serialize)]
+struct DetailsJson<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    txid: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amount: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
 #[derive(Serialize)]
 struct EventJson<'a> {
     id: &'a str,
     object: &'static str,
     #[serde(rename = "type")]
     kind: &'static str,
-    details: BTreeMap<&'static str, String>,
+    details: DetailsJson<'a>,
     charge: Option<&'a RawValue>,
     invoice: Option<&'a RawValue>,
     created_at: String,
@@ -467,22 +477,21 @@ impl Book {
         }
     }
 
-    fn details_json(&self, subject: Subject, details: &Details) -> BTreeMap<&'static str, String> {
+    fn details_json<'d>(&self, subject: Subject, details: &'d Details) -> DetailsJson<'d> {
         let coin = |units: u128| match subject {
             Subject::Charge(no) => money::written(units, self.charges[no].terms.asset),
             Subject::Invoice(_) => String::new(),
         };
-        let named = match details {
-            Details::None => Vec::new(),
-            Details::Transfer { txid, units } => vec![("amount", coin(*units)), ("txid", txid.clone())],
-            Details::Refund { units, txid, reason } => {
-                let texts = [("txid", txid), ("reason", reason)];
-                let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text.clone()?)));
-                [("amount", coin(*units))].into_iter().chain(texts).collect()
+        match details {
+            Details::None => DetailsJson::default(),
+            Details::Transfer { txid, units } => {
+                DetailsJson { txid: Some(txid), amount: Some(coin(*units)), reason: None }
             }
-            Details::Reason(why) => vec![("reason", (*why).to_owned())],
-        };
-        named.into_iter().collect()
+            Details::Refund { units, txid, reason } => {
+                DetailsJson { txid: txid.as_deref(), amount: Some(coin(*units)), reason: reason.as_deref() }
+            }
+            Details::Reason(why) => DetailsJson { reason: Some(why), ..DetailsJson::default() },
+        }
     }
 
     /// The body of every attempt of a delivery. A test has no `data`: the contract does not fix the sample.

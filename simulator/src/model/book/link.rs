@@ -8,11 +8,11 @@ use reference_core::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{
-    Book,
+use super::Book;
+use crate::model::{
+    Status,
     texts::{LinkTexts, cents, text},
 };
-use crate::model::Status;
 
 /// The price of a payment link, in hundredths of its currency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,6 @@ mod delivery;
 mod invoice;
 pub(super) mod json;
 mod link;
-pub(super) mod texts;
 pub(super) mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,13 +14,12 @@ use reference_core::{
     time::{Span, Timestamp},
 };
 
-use self::texts::ChargeTexts;
 pub use self::{
     delivery::{Delivery, DeliveryState, EndpointModel, EndpointSwitch, TRIES},
     invoice::{InvoiceDraft, InvoiceModel, InvoiceStatus},
     link::{LinkModel, Order, Pricing, Question},
 };
-use super::{Account, Charge, ChargeEvent, HOLD_MAX, Situation, Terms};
+use super::{Account, Charge, ChargeEvent, HOLD_MAX, Situation, Terms, texts::ChargeTexts};
 
 /// The answer of a request with an `Idempotency-Key` is kept for so long.
 const ANSWER_KEPT: Span = Span::hours(24);

@@ -127,7 +127,7 @@ pub struct SubjectView {
     pub code: String,
 }
 
-/// The body of a delivery, as far as it tells which delivery it is.
+/// The fields of a delivery's body that identify the delivery.
 #[derive(Debug, Deserialize)]
 #[allow(missing_docs, reason = "the fields of the API")]
 pub struct Envelope<'b> {

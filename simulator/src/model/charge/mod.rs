@@ -14,7 +14,7 @@ use reference_core::{
 };
 
 pub(in crate::model) use self::refund::RefundModel;
-use super::{book::texts::ChargeTexts, money};
+use super::{money, texts::ChargeTexts};
 
 /// The rate of a charge is locked for so long.
 pub const LOCK: Span = Span::mins(30);

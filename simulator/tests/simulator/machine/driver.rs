@@ -154,7 +154,7 @@ impl Driver {
         }
     }
 
-    /// A request through whoever stands in between.
+    /// A request through the proxy in between.
     pub(super) fn send(&mut self, request: &OwnedRequest) -> Response {
         let other = self.tamper.request(self.now, &request.borrow());
         let asked = other.as_ref().unwrap_or(request);

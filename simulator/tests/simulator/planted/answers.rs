@@ -304,7 +304,7 @@ pub(super) const BUGS: &[Bug] = &[
             }
         })
     }),
-    // Whoever reads too fast is answered 200 for what another book holds as well.
+    // A client that reads too fast is answered 200 for what another book holds as well.
     Bug::new("there is no limit", &[Limit, ModesApart], || {
         answers(|_, request, response| {
             if response.status == 429 && request.method == "GET" {
