@@ -7,7 +7,7 @@ use std::{
 
 use reference_core::{asset::Asset, mode::Mode};
 
-use super::{Findings, Follower, Law, Shown, compare::compare_book};
+use super::{BookReading, Findings, Follower, Law, Shown, compare::compare_book};
 use crate::{
     chain::Chain,
     model::{ChargeView, InvoiceView, money},
@@ -25,11 +25,14 @@ pub fn judge_books(
     let mut findings = Findings::default();
     for (id, book) in &shown.books {
         let of_book = follower.model.book(*id);
-        let unknown: BTreeSet<usize> =
-            follower.unknown_links.iter().filter(|(of, _)| of == id).map(|(_, no)| *no).collect();
         let heights = |asset| before[&(id.1, asset)]..=sandbox.chain(id.1, asset).height(sandbox.now());
-        let when = (sandbox.now(), &heights as &dyn Fn(Asset) -> RangeInclusive<u64>);
-        compare_book(&mut findings, (of_book, &follower.ids[id]), book, &unknown, when);
+        let reading = BookReading {
+            now: sandbox.now(),
+            heights: &heights,
+            public_url: follower.public_url,
+            base: follower.public_url,
+        };
+        compare_book(&mut findings, (of_book, &follower.ids[id]), book, reading);
         for seen in &book.charges {
             judge_path(&mut findings, seen);
             let known = follower.ids[id].charges.iter().position(|code| *code == seen.code);

@@ -1,76 +1,53 @@
-//! Lists as a client reads them: pages, filters, and nothing of the other mode.
+//! Lists and objects as a client reads them at the end: pages, filters, and nothing of the other mode.
 
-use std::collections::BTreeSet;
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use bytes::Bytes;
 use reference_core::event::EventType;
-use serde::Deserialize;
 
-use super::{BookShown, Findings, Law, Reader, Shown, look::read_list};
+use super::{
+    BookReading, Findings, Law, Reader,
+    compare::ANY_BLOCKS,
+    diff::{differences, law_of_page},
+    page::{CHARGE_STATUSES, INVOICE_STATUSES, ListRequest, public_ids},
+};
 use crate::{
-    model::{ChargeView, EventView},
+    model::{Book, Facet, Ids, List, ObjectContext, Subject},
     witness::BookId,
 };
 
-const CHARGE_STATUSES: [&str; 5] = ["pending", "underpaid", "paid", "expired", "canceled"];
-const INVOICE_STATUSES: [&str; 3] = ["open", "paid", "void"];
 /// So many objects of a kind are read by themselves as well.
 const SINGLES: usize = 2;
+/// A page for each record is expensive, so only lists of fewer records are read so.
+const SINGLE_RECORDS_MAX: usize = 60;
 
-/// A record of any list.
-#[derive(Deserialize)]
-struct Listed {
-    id: String,
+/// A book of the model, and the circumstances in which its lists are read.
+pub struct ModelBook<'a> {
+    /// The book.
+    pub book: &'a Book,
+    /// Its names.
+    pub ids: &'a Ids,
+    /// When and where it is read.
+    pub reading: BookReading<'a>,
 }
 
-/// One answer: an object.
-#[derive(Deserialize)]
-struct One<T> {
-    data: T,
-}
-
-/// Judges laws 12 to 14 on what is shown at the end; `shown` holds events too.
-pub fn judge_lists(reader: &mut impl Reader, shown: &Shown) -> Findings {
+/// Judges every page of lists with every filter, single objects, and what a key sees of other books.
+pub fn judge_lists(reader: &mut impl Reader, books: &BTreeMap<BookId, ModelBook<'_>>) -> Findings {
     let mut findings = Findings::default();
-    for (id, book) in &shown.books {
-        let mut judge = Judge { findings: &mut findings, reader, id: *id };
-        judge.filters(book);
-        for per_page in [1_usize, 7] {
-            let path = format!("/v1/charges?per_page={per_page}");
-            // A page a record is dear, so only short lists are read so.
-            if book.charges.len() / per_page < 60 {
-                judge.list(
-                    Law::Paging,
-                    "charges by small pages are others",
-                    &path,
-                    codes(&book.charges, |_| true),
-                );
-            }
-        }
-        let path = format!("/v1/events?per_page={}", (book.events.len() / 2).clamp(1, 9));
-        let expected = events(&book.events, |_| true);
-        judge.list(Law::Paging, "events by small pages are others", &path, expected);
-        judge.singles(book);
-        for (_, other) in shown.books.iter().filter(|(other, _)| *other != id) {
-            judge.isolation(other);
+    for (id, book) in books {
+        let rows = List::ALL.map(|list| vec![OnceCell::new(); book.book.length(list)]);
+        let mut judge = Judge { findings: &mut findings, reader, id: *id, book, rows };
+        judge.filters();
+        judge.pages();
+        judge.singles();
+        for (_, other) in books.iter().filter(|(other, _)| *other != id) {
+            judge.isolation(other.ids);
         }
     }
     findings
-}
-
-fn codes(charges: &[ChargeView], which: impl Fn(&ChargeView) -> bool) -> Vec<String> {
-    charges.iter().filter(|it| which(it)).map(|it| it.code.clone()).collect()
-}
-
-fn events(events: &[EventView], which: impl Fn(&EventView) -> bool) -> Vec<String> {
-    events.iter().filter(|it| which(it)).map(|it| it.id.clone()).collect()
-}
-
-/// Blocks that came since an earlier look at a charge are not counted.
-fn without_new_blocks(charge: &mut ChargeView, earlier: &ChargeView) {
-    for (now, before) in charge.transactions.iter_mut().zip(&earlier.transactions) {
-        now.confirmations = now.confirmations.min(before.confirmations);
-    }
 }
 
 /// The lists that a key of one book reads.
@@ -78,118 +55,166 @@ struct Judge<'a, R> {
     findings: &'a mut Findings,
     reader: &'a mut R,
     id: BookId,
+    book: &'a ModelBook<'a>,
+    /// The records of each list as they were written once.
+    rows: [Vec<OnceCell<String>>; List::ALL.len()],
+}
+
+/// Returns the expected record of a list.
+fn row(of: &ModelBook<'_>, list: List, no: usize) -> String {
+    let ModelBook { book, ids, reading } = of;
+    let heights = |asset| *(reading.heights)(asset).start();
+    let context = ObjectContext { ids, public_url: reading.public_url, now: reading.now, heights: &heights };
+    match list {
+        List::Charges => book.charge_json(context, no, Facet::Api),
+        List::Invoices => book.invoice_json(context, no, Facet::Api),
+        List::Links => book.link_json(context, no),
+        List::Events => {
+            let object = book.event_object_json(context, book.events[no].subject);
+            book.event_json(ids.events.get(no).map_or("", String::as_str), no, &object)
+        }
+    }
 }
 
 impl<R: Reader> Judge<'_, R> {
-    /// A list must hold these records, in this order.
-    fn list(&mut self, law: Law, shape: &str, target: &str, expected: Vec<String>) {
-        // What went wrong stands in the place of the records.
-        let actual = match read_list::<Listed>(self.reader, self.id, target) {
-            Ok(records) => records.into_iter().map(|record| record.id).collect(),
-            Err(error) => vec![error],
-        };
-        self.findings.check(law, None, || {
-            (expected != actual).then(|| {
-                let place = expected.iter().zip(&actual).take_while(|(one, two)| one == two).count();
-                let word = |list: &[String]| list.get(place).cloned().unwrap_or_else(|| "the end".to_owned());
-                let words = (word(&expected), word(&actual));
-                let what = format!("{target}, record {}: expected {}, got {}", place + 1, words.0, words.1);
-                (shape.to_owned(), what)
-            })
-        });
-    }
-
-    fn filters(&mut self, book: &BookShown) {
-        const SHAPE: &str = "a filtered list is not the whole list, filtered";
-        for status in CHARGE_STATUSES {
-            let target = format!("/v1/charges?status={status}&per_page=100");
-            self.list(Law::Filters, SHAPE, &target, codes(&book.charges, |it| it.status == status));
-        }
-        for status in INVOICE_STATUSES {
-            let target = format!("/v1/invoices?status={status}&per_page=100");
-            let expected = book.invoices.iter().filter(|it| it.status == status);
-            self.list(Law::Filters, SHAPE, &target, expected.map(|it| it.code.clone()).collect());
-        }
-        for link in book.charges.iter().filter_map(|it| it.payment_link.as_ref()).collect::<BTreeSet<_>>() {
-            let of = |it: &ChargeView| it.payment_link.as_ref() == Some(link);
-            for status in [None, Some("pending")] {
-                let and = status.map(|status| format!("&status={status}")).unwrap_or_default();
-                let target = format!("/v1/charges?payment_link={link}{and}&per_page=100");
-                let wanted = |it: &ChargeView| of(it) && status.is_none_or(|status| it.status == status);
-                self.list(Law::Filters, SHAPE, &target, codes(&book.charges, wanted));
-            }
-        }
-        for kind in EventType::ALL.map(EventType::as_str) {
-            let target = format!("/v1/events?type={kind}&per_page=100");
-            self.list(Law::Filters, SHAPE, &target, events(&book.events, |it| it.kind == kind));
-        }
-        // Some subjects, and each with a type: all of them would be read again and again.
-        let some_charges =
-            book.charges.iter().step_by(book.charges.len() / 6 + 1).map(|it| ("charge", &it.code));
-        let some_invoices = book.invoices.iter().take(3).map(|it| ("invoice", &it.code));
-        for (filter, code) in some_charges.chain(some_invoices) {
-            for kind in [None, Some("charge.paid"), Some("charge.created"), Some("invoice.created")] {
-                let and = kind.map(|kind| format!("&type={kind}")).unwrap_or_default();
-                let target = format!("/v1/events?{filter}={code}{and}&per_page=100");
-                let of = |it: &EventView| it.subject() == code && kind.is_none_or(|kind| kind == it.kind);
-                self.list(Law::Filters, SHAPE, &target, events(&book.events, of));
+    /// Reads a list page by page, as its links go, and compares each page whole.
+    fn list(&mut self, law: Law, shape: &str, target: &str) {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let mut next = ListRequest::read(path, Some(query)).and_then(Result::ok);
+        let mut target = target.to_owned();
+        while let Some(request) = next.take() {
+            let expected = self.page(&request);
+            let (status, body) = self.reader.get(self.id, &target);
+            let same = self.compare(law, (shape, &target), (&expected, status, &body));
+            next = ListRequest::next(&expected).filter(|_| same);
+            if let Some(request) = &next {
+                target = request.target();
             }
         }
     }
 
-    /// Read by itself, an object is as the list shows it.
-    fn singles(&mut self, book: &BookShown) {
-        for seen in book.charges.iter().take(SINGLES) {
-            self.single(&format!("/v1/charges/{}", seen.code), seen, without_new_blocks);
-        }
-        for seen in book.invoices.iter().take(SINGLES) {
-            self.single(&format!("/v1/invoices/{}", seen.code), seen, |_, _| {});
-        }
-        for seen in book.links.iter().take(SINGLES) {
-            self.single(&format!("/v1/payment-links/{}", seen.code), seen, |_, _| {});
-        }
-        for seen in book.events.iter().take(SINGLES) {
-            self.single(&format!("/v1/events/{}", seen.id), seen, |_, _| {});
-        }
+    fn page(&self, request: &ListRequest) -> String {
+        let ModelBook { book, ids, reading } = self.book;
+        let rows = &self.rows[request.list as usize];
+        let row = |no: usize| rows[no].get_or_init(|| row(self.book, request.list, no)).clone();
+        request.body(reading.base, ids, &request.members(book, ids), row)
     }
 
-    /// `forgive` takes out of the object, which is read later than the list, what may have changed meanwhile.
-    fn single<T: PartialEq + for<'de> Deserialize<'de>>(
+    /// Compares an answer. Returns `true` if it is as expected.
+    fn compare(
         &mut self,
-        target: &str,
-        listed: &T,
-        forgive: impl FnOnce(&mut T, &T),
-    ) {
-        let (status, body) = self.reader.get(self.id, target);
-        let same = status == 200
-            && serde_json::from_slice::<One<T>>(&body).is_ok_and(|mut one| {
-                forgive(&mut one.data, listed);
-                one.data == *listed
-            });
-        self.findings.check(Law::SameObject, None, || {
-            (!same).then(|| {
-                ("an object is not shown as its list shows it".to_owned(), format!("GET {target}: {status}"))
-            })
+        law: Law,
+        (shape, target): (&str, &str),
+        (expected, status, body): (&str, u16, &Bytes),
+    ) -> bool {
+        let mut found = Vec::new();
+        if status == 200 {
+            let body = String::from_utf8_lossy(body);
+            // Who reads keeps to the limit, and blocks come meanwhile.
+            found = differences(expected, &body, ANY_BLOCKS);
+        }
+        let first = found.first();
+        // Rows that are missing or too many belong to the list, the fields of a row to the object.
+        let law = match first {
+            Some(first) if law_of_page(&found, true).is_none() => first.law(),
+            _ => law,
+        };
+        self.findings.check(law, None, || match first {
+            None if status == 200 => None,
+            None => Some((shape.to_owned(), format!("GET {target}: {status}"))),
+            Some(first) => {
+                let shape = format!("{shape}: `{}` differs", first.field());
+                Some((shape, format!("GET {target}: {}", first.in_words())))
+            }
         });
+        first.is_none() && status == 200
+    }
+
+    /// Each list by pages of several sizes, by numbers, and beyond its end.
+    fn pages(&mut self) {
+        const SHAPE: &str = "a page of a list";
+        for list in List::ALL {
+            let (length, path) = (self.book.book.length(list), list.path());
+            self.list(Law::Paging, SHAPE, path);
+            for per_page in [1, 7].into_iter().filter(|size| length / size < SINGLE_RECORDS_MAX) {
+                self.list(Law::Paging, SHAPE, &format!("{path}?per_page={per_page}"));
+            }
+            let size = (length / 3).clamp(1, 9);
+            let last = length.div_ceil(size);
+            for page in [2, last, last + 1, last + 7] {
+                self.one_page(&format!("{path}?per_page={size}&page={page}"));
+            }
+        }
+    }
+
+    fn one_page(&mut self, target: &str) {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        if let Some(Ok(request)) = ListRequest::read(path, Some(query)) {
+            let expected = self.page(&request);
+            let (status, body) = self.reader.get(self.id, target);
+            self.compare(Law::Paging, ("a page by its number", target), (&expected, status, &body));
+        }
+    }
+
+    fn filters(&mut self) {
+        const SHAPE: &str = "a filtered list";
+        let ModelBook { book, ids, .. } = self.book;
+        let mut targets: Vec<String> = Vec::new();
+        targets.extend(CHARGE_STATUSES.map(|status| format!("/v1/charges?status={status}&per_page=100")));
+        targets.extend(INVOICE_STATUSES.map(|status| format!("/v1/invoices?status={status}&per_page=100")));
+        for link in book.charges.iter().filter_map(|it| it.terms.link).collect::<BTreeSet<_>>() {
+            for status in ["", "&status=pending"] {
+                targets.push(format!("/v1/charges?payment_link={}{status}&per_page=100", ids.links[link]));
+            }
+        }
+        let types = EventType::ALL.map(EventType::as_str);
+        targets.extend(types.map(|kind| format!("/v1/events?type={kind}&per_page=100")));
+        // Some objects, and each with a type: all of them would be read again and again.
+        let charges = (0..book.charges.len()).rev().step_by(book.charges.len() / 6 + 1);
+        let some = charges.map(Subject::Charge);
+        for subject in some.chain((0..book.invoices.len()).rev().take(3).map(Subject::Invoice)) {
+            let filter = if matches!(subject, Subject::Charge(_)) { "charge" } else { "invoice" };
+            for kind in ["", "&type=charge.paid", "&type=charge.created", "&type=invoice.created"] {
+                targets.push(format!("/v1/events?{filter}={}{kind}&per_page=100", ids.code(subject)));
+            }
+            targets.push(format!("/v1/events?{filter}={}&per_page=1", ids.code(subject)));
+        }
+        for target in targets {
+            self.list(Law::Filters, SHAPE, &target);
+        }
+    }
+
+    /// Read by itself, an object is as the model has it.
+    fn singles(&mut self) {
+        for list in List::ALL {
+            let ids = public_ids(self.book.ids, list);
+            let newest = (0..self.book.book.length(list)).rev().take(SINGLES);
+            for (no, id) in newest.filter_map(|no| Some((no, ids.get(no)?))) {
+                let expected = format!("{{\"data\":{}}}", row(self.book, list, no));
+                let target = format!("{}/{id}", list.path());
+                let (status, body) = self.reader.get(self.id, &target);
+                self.compare(Law::SameObject, ("an object of its own", &target), (&expected, status, &body));
+            }
+        }
     }
 
     /// Checks that objects of another account or mode are answered like objects that never existed: the same
     /// status, the same body.
-    fn isolation(&mut self, other: &BookShown) {
+    fn isolation(&mut self, other: &Ids) {
         const SHAPE: &str = "a filter shows what another book holds";
         let absent = self.reader.get(self.id, "/v1/charges/aaaaaaaaaaaa");
-        let charges = other.charges.iter().take(3).map(|it| ("charges", "charge", it.code.as_str()));
-        let invoices = other.invoices.iter().take(2).map(|it| ("invoices", "invoice", it.code.as_str()));
+        let charges = other.charges.iter().rev().take(3).map(|code| ("charges", "charge", code));
+        let invoices = other.invoices.iter().rev().take(2).map(|code| ("invoices", "invoice", code));
         for (list, filter, code) in charges.chain(invoices) {
             self.absent(&format!("/v1/{list}/{code}"), &absent);
-            self.list(Law::ModesApart, SHAPE, &format!("/v1/events?{filter}={code}"), Vec::new());
+            self.list(Law::ModesApart, SHAPE, &format!("/v1/events?{filter}={code}"));
         }
-        if let Some(link) = other.links.first() {
-            self.absent(&format!("/v1/payment-links/{}", link.code), &absent);
-            self.list(Law::ModesApart, SHAPE, &format!("/v1/charges?payment_link={}", link.code), Vec::new());
+        if let Some(link) = other.links.last() {
+            self.absent(&format!("/v1/payment-links/{link}"), &absent);
+            self.list(Law::ModesApart, SHAPE, &format!("/v1/charges?payment_link={link}"));
         }
-        for event in other.events.iter().take(2) {
-            self.absent(&format!("/v1/events/{}", event.id), &absent);
+        for event in other.events.iter().rev().take(2) {
+            self.absent(&format!("/v1/events/{event}"), &absent);
         }
     }
 

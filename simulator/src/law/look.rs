@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::{
-    model::{ChargeView, EventView, InvoiceView, LinkView, List},
+    model::{ChargeView, EventView, InvoiceView, LinkView, List, Seen},
     witness::BookId,
 };
 
@@ -23,11 +23,11 @@ pub trait Reader {
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "the words of the contract")]
 pub struct BookShown {
-    pub charges: Vec<ChargeView>,
-    pub invoices: Vec<InvoiceView>,
-    pub links: Vec<LinkView>,
+    pub charges: Vec<Seen<ChargeView>>,
+    pub invoices: Vec<Seen<InvoiceView>>,
+    pub links: Vec<Seen<LinkView>>,
     /// Empty unless they were asked for.
-    pub events: Vec<EventView>,
+    pub events: Vec<Seen<EventView>>,
     /// The depth of the reading.
     pub depth: Depth,
 }
@@ -82,7 +82,7 @@ pub fn look(
 ) -> Result<Shown, String> {
     let mut shown = Shown::default();
     for id in books {
-        let charges: Vec<ChargeView> = read_all(reader, id, List::Charges)?;
+        let charges: Vec<Seen<ChargeView>> = read_all(reader, id, List::Charges)?;
         for (place, charge) in charges.iter().enumerate() {
             shown.places.insert(charge.code.clone(), (id, place));
         }

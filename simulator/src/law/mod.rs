@@ -5,22 +5,24 @@
 
 mod book;
 mod compare;
+mod diff;
 mod follow;
 mod hmac;
 mod limits;
 mod lists;
 mod look;
+mod page;
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use reference_core::time::Timestamp;
 
 pub use self::{
     book::{judge_addresses, judge_books},
-    compare::{compare_book, compare_envelope},
+    compare::{BookReading, compare_book, compare_delivery},
     follow::{Beginning, ExpectedEvent, FaultSet, Follower},
     limits::judge_limits,
-    lists::judge_lists,
+    lists::{ModelBook, judge_lists},
     look::{BookShown, Depth, Reader, Shown, local, look},
 };
 
@@ -104,6 +106,8 @@ pub struct Findings {
     pub breaches: Vec<Breach>,
     /// Tests of each law, in order of the laws.
     pub checks: [u64; Law::ALL.len()],
+    /// Answers that no rule covers: how many of each method, path and status.
+    pub unjudged: BTreeMap<String, u64>,
 }
 
 impl Findings {
@@ -125,6 +129,9 @@ impl Findings {
         self.breaches.extend(other.breaches);
         for (own, other) in self.checks.iter_mut().zip(other.checks) {
             *own += other;
+        }
+        for (answer, n) in other.unjudged {
+            *self.unjudged.entry(answer).or_default() += n;
         }
     }
 

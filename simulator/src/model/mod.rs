@@ -9,6 +9,7 @@ mod book;
 mod charge;
 mod list;
 pub mod money;
+mod texts;
 
 use std::collections::BTreeMap;
 
@@ -19,15 +20,18 @@ use reference_core::{
 
 pub use self::{
     book::{
-        Book, Delivery, DeliveryState, Details, EndpointModel, EndpointSwitch, Event, InvoiceModel,
-        InvoiceStatus, LinkModel, Order, Pricing, Question, RepeatKind, Snapshot, Subject, TRIES,
+        Book, Delivery, DeliveryState, Details, EndpointModel, EndpointSwitch, Event, EventObject,
+        InvoiceDraft, InvoiceModel, InvoiceStatus, LinkModel, Order, Pricing, Question, RepeatKind, Snapshot,
+        Subject, TRIES,
+        json::{Facet, ObjectContext},
         view::{
-            ChargeView, Envelope, EnvelopeData, EventView, Ids, InvoiceView, LinkView, NestedCharge,
-            RefundView, SubjectView, TimelineEntry, TransferView,
+            ChargeView, Envelope, EventView, Ids, InvoiceView, LinkView, NestedCharge, Seen, SubjectView,
+            TimelineEntry, TransferView,
         },
     },
     charge::{Charge, ChargeEvent, ChargeTransfer, HOLD_MAX, LOCK, Situation, Status, Terms},
     list::{List, PageReader, PageReads, Reading},
+    texts::{AnswerText, ChargeTexts, CustomerTexts, InvoiceTexts, ItemText, LinkTexts, cents, text},
 };
 use crate::witness::BookId;
 
@@ -38,13 +42,15 @@ pub struct Account {
     pub tolerance: u32,
     /// Hundredths of a percent from which a charge is overpaid.
     pub threshold: u32,
+    /// The currency of a price that names none.
+    pub default_currency: Currency,
     /// The members, who may receive mail in test mode.
     pub members: Vec<String>,
 }
 
 impl Default for Account {
     fn default() -> Account {
-        Account { tolerance: 100, threshold: 300, members: Vec::new() }
+        Account { tolerance: 100, threshold: 300, default_currency: Currency::Eur, members: Vec::new() }
     }
 }
 

@@ -69,6 +69,11 @@ pub fn rate(units: u64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// `65490.590000000000000000` of so many units of 10⁻⁸: always 18 decimals, as webhooks write rates.
+pub(crate) fn rate_padded(units: u64) -> String {
+    format!("{}.{:08}0000000000", units / 100_000_000, units % 100_000_000)
+}
+
 /// Reads a decimal number as so many units with `decimals` places; `None` if it is not a number or finer than that.
 pub fn read(text: &str, decimals: u32) -> Option<u128> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));

@@ -65,9 +65,9 @@ impl Player<'_> {
             let key = self.text(&answer, &format!("/keys/{mode}"))?;
             self.own_keys.insert((no, mode), key);
             let body = KeyRequest { account: Some(id.clone()), mode: Some(mode) };
-            let looker = self.demand("POST", "/sandbox/keys", Some(api::json(&body)))?;
-            let looker = self.text(&looker, "/key/secret")?;
-            self.lookers.insert((no, mode), looker);
+            let observer = self.demand("POST", "/sandbox/keys", Some(api::json(&body)))?;
+            let observer = self.text(&observer, "/key/secret")?;
+            self.observers.insert((no, mode), observer);
         }
         self.name_it(&open.account, Kind::Account, (no, self.script.mode), id.clone());
         self.wrote(at, "account", &format!("{id} opened"), None);

@@ -133,7 +133,7 @@ struct Player<'a> {
     /// The keys that accounts come with.
     own_keys: BTreeMap<BookId, String>,
     /// Keys for looking only, so that looking uses up nobody's rate limit.
-    lookers: BTreeMap<BookId, String>,
+    observers: BTreeMap<BookId, String>,
     /// The account of things that are not the first one's, by code or id.
     owners: BTreeMap<String, usize>,
     /// The requests that opened charges and may be repeated, by name.
@@ -164,7 +164,7 @@ impl<'a> Player<'a> {
             keys: BTreeMap::new(),
             accounts: Vec::new(),
             own_keys: BTreeMap::new(),
-            lookers: BTreeMap::new(),
+            observers: BTreeMap::new(),
             owners: BTreeMap::new(),
             sent: BTreeMap::new(),
             aliases: Aliases::new(given),
@@ -193,13 +193,13 @@ impl<'a> Player<'a> {
             let key = self.text(&world, &format!("/keys/{mode}"))?;
             self.keys.insert(mode.to_string(), key.clone());
             self.own_keys.insert((0, mode), key);
-            let looker = self.demand(
+            let observer = self.demand(
                 "POST",
                 "/sandbox/keys",
                 Some(api::json(&KeyRequest { account: None, mode: Some(mode) })),
             )?;
-            let looker = self.text(&looker, "/key/secret")?;
-            self.lookers.insert((0, mode), looker);
+            let observer = self.text(&observer, "/key/secret")?;
+            self.observers.insert((0, mode), observer);
         }
         self.catch_up()
     }
@@ -419,7 +419,7 @@ impl<'a> Player<'a> {
 
     /// An object read with the key for looking, as it is answered.
     fn look(&mut self, whose: BookId, path: &str) -> Result<Answer, Stop> {
-        let bearer = self.lookers.get(&whose).cloned();
+        let bearer = self.observers.get(&whose).cloned();
         let call = Call { method: "GET", path, bearer: bearer.as_deref(), headers: &[], body: None };
         let answer = self.ask(&call)?;
         match answer.status {

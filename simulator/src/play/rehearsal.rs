@@ -19,7 +19,7 @@ pub struct Rehearsal {
     /// The world as it stands at the end.
     pub sandbox: Sandbox,
     /// A key of each account and mode for looking at it, whose limit nobody used up.
-    pub lookers: BTreeMap<BookId, String>,
+    pub observers: BTreeMap<BookId, String>,
     /// The statuses of refused calls, by the number of the step.
     pub refusals: BTreeMap<usize, u16>,
     /// Steps that could not be taken, or that came out wrong.
@@ -69,9 +69,9 @@ pub fn rehearse(script: &Script, sandbox: Sandbox) -> Rehearsal {
         player.hear();
     }
     began.push(player.recorded());
-    let (lookers, refusals) = (player.lookers, player.refusals.unwrap_or_default());
+    let (observers, refusals) = (player.observers, player.refusals.unwrap_or_default());
     let names = player.aliases.given();
-    Rehearsal { sandbox: stage.into_sandbox(), lookers, refusals, troubles, names, began }
+    Rehearsal { sandbox: stage.into_sandbox(), observers, refusals, troubles, names, began }
 }
 
 /// Steps that need to know which posts have landed.
@@ -86,11 +86,11 @@ impl Player<'_> {
         let sandbox = self.stage.quick().expect("a rehearsal is in this process");
         sandbox.advance_to(now);
         let first = sandbox.first_keys();
-        let lookers = sandbox.create_lookers();
+        let observers = sandbox.create_lookers();
         self.accounts = vec![Sandbox::FIRST_ACCOUNT.to_owned()];
         self.own_keys = BTreeMap::from([((0, Mode::Live), first.live), ((0, Mode::Test), first.test)]);
         self.keys = self.own_keys.iter().map(|((_, mode), key)| (mode.to_string(), key.clone())).collect();
-        self.lookers = lookers.into_iter().map(|(mode, key)| ((0, mode), key)).collect();
+        self.observers = observers.into_iter().map(|(mode, key)| ((0, mode), key)).collect();
     }
 
     fn recorded(&mut self) -> usize {

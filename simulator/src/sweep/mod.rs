@@ -33,7 +33,9 @@ mod trace;
 mod twins;
 
 use bytes::Bytes;
-use reference_core::{dialect::Dialect, mode::Mode, rng::Seed, time::Span, wallet::WalletCache};
+use reference_core::{
+    asset::Asset, dialect::Dialect, mode::Mode, rng::Seed, time::Span, wallet::WalletCache,
+};
 use reference_wire::Request;
 
 pub use self::{
@@ -43,7 +45,7 @@ pub use self::{
 };
 use crate::{
     demo::DemoFault,
-    law::{self, Beginning, Depth, ExpectedEvent, Findings, Follower, Law},
+    law::{self, Beginning, BookReading, Depth, ExpectedEvent, Findings, Follower, Law, ModelBook},
     model::{Account, money},
     play::{Cause, Rehearsal, Trouble, rehearse},
     sandbox::{Reach, Sandbox, Setup},
@@ -127,6 +129,8 @@ pub struct Verdict {
     pub differs: Option<String>,
     /// The statuses of refused steps.
     pub refusals: std::collections::BTreeMap<usize, u16>,
+    /// The steps that could not be taken, with the reason. What they would have shown is not judged.
+    pub skipped: Vec<String>,
 }
 
 impl Runner<'_> {
@@ -234,11 +238,20 @@ impl Runner<'_> {
                 return Verdict { findings, ..Verdict::default() };
             }
         };
-        let follower = Follower::follow(beginning(script, &rehearsal.sandbox, &shown), record, now);
+        let follower = Follower::follow(beginning(script, rehearsal, &shown), record, now);
         findings.absorb(law::judge_books(&follower, &shown, &rehearsal.sandbox, &before));
         findings.absorb(follower.compare_event_ids(&shown));
         if depth == Depth::Events {
-            findings.absorb(law::judge_lists(rehearsal, &shown));
+            let heights = Mode::ALL.map(|mode| {
+                let before = &before;
+                move |asset: Asset| before[&(mode, asset)]..=before[&(mode, asset)]
+            });
+            let books = shown.books.keys().map(|id| {
+                let heights = &heights[id.1 as usize];
+                let reading = BookReading { now, heights, public_url: BASE, base: BASE };
+                (*id, ModelBook { book: follower.model.book(*id), ids: &follower.ids[id], reading })
+            });
+            findings.absorb(law::judge_lists(rehearsal, &books.collect()));
         }
         let (events, cells) =
             (follower.expected.len(), follower.expected.iter().flat_map(Cell::of).collect());
@@ -259,6 +272,12 @@ impl Runner<'_> {
             beside: 0,
             differs: None,
             refusals: rehearsal.refusals.clone(),
+            skipped: rehearsal
+                .troubles
+                .iter()
+                .filter(|trouble| trouble.cause != Cause::Unmet)
+                .map(|Trouble { place, what, .. }| format!("step {}: {what}", place + 1))
+                .collect(),
             findings,
         }
     }
@@ -267,7 +286,7 @@ impl Runner<'_> {
     pub fn expected(&self, script: &Script, run: &mut Run) -> (Vec<ExpectedEvent>, law::Shown) {
         let now = run.rehearsal.sandbox.now();
         let Ok(shown) = shown(&mut run.rehearsal, Depth::Objects) else { return Default::default() };
-        let beginning = beginning(script, &run.rehearsal.sandbox, &shown);
+        let beginning = beginning(script, &run.rehearsal, &shown);
         (Follower::follow(beginning, &run.record, now).expected, shown)
     }
 
@@ -284,7 +303,7 @@ impl Runner<'_> {
 
 /// Returns the state of a played world as the API shows it.
 fn shown(rehearsal: &mut Rehearsal, depth: Depth) -> Result<law::Shown, String> {
-    let books: Vec<BookId> = rehearsal.lookers.keys().copied().collect();
+    let books: Vec<BookId> = rehearsal.observers.keys().copied().collect();
     law::look(rehearsal, books, depth)
 }
 
@@ -293,7 +312,7 @@ impl law::Reader for Rehearsal {
     fn get(&mut self, book: BookId, target: &str) -> (u16, Bytes) {
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        let authorization = format!("Bearer {}", self.lookers[&book]);
+        let authorization = format!("Bearer {}", self.observers[&book]);
         let request = Request {
             query,
             authorization: Some(authorization.as_bytes()),
@@ -310,7 +329,8 @@ impl law::Reader for Rehearsal {
 }
 
 /// Returns the facts known when a record begins.
-fn beginning<'s>(script: &Script, sandbox: &Sandbox, shown: &'s law::Shown) -> Beginning<'s> {
+fn beginning<'s>(script: &Script, rehearsal: &Rehearsal, shown: &'s law::Shown) -> Beginning<'s> {
+    let Rehearsal { sandbox, observers, .. } = rehearsal;
     let percent = |text: &Option<String>, usual| {
         let hundredths = text.as_deref().and_then(|text| money::read(text, 2));
         hundredths.and_then(|n| u32::try_from(n).ok()).unwrap_or(usual)
@@ -321,13 +341,16 @@ fn beginning<'s>(script: &Script, sandbox: &Sandbox, shown: &'s law::Shown) -> B
         terms: Account {
             tolerance: percent(&script.account.underpayment_tolerance, usual.tolerance),
             threshold: percent(&script.account.overpayment_threshold, usual.threshold),
+            default_currency: script.account.default_currency.map_or(usual.default_currency, |it| it.0),
             members: match &script.account.members {
                 Some(members) => members.clone(),
                 None => Sandbox::first_settings().members,
             },
         },
         keys: [(keys.live, Mode::Live), (keys.test, Mode::Test)],
+        observers: observers.clone(),
         shown,
+        public_url: BASE,
     }
 }
 

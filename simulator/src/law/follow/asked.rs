@@ -1,24 +1,18 @@
 //! Request bodies, as far as the model needs them.
 
+use reference_core::asset::Currency;
 use serde::Deserialize;
 
-use crate::model::{Account, Question, money};
+use crate::model::{Account, money};
 
 /// The request bodies, as far as the model needs them.
 #[derive(Default, Deserialize)]
 pub(super) struct Asked {
     pub(super) asset: Option<String>,
     pub(super) currency: Option<String>,
-    pub(super) accepted_assets: Option<Vec<String>>,
-    pub(super) max_payments: Option<u32>,
-    pub(super) min_amount: Option<String>,
-    pub(super) max_amount: Option<String>,
-    pub(super) expires_at: Option<String>,
     pub(super) payment_link: Option<String>,
     #[serde(default)]
     pub(super) custom_fields: Vec<CustomField>,
-    pub(super) description: Option<String>,
-    pub(super) metadata: Option<serde_json::Value>,
     pub(super) mode: Option<String>,
     pub(super) amount: Option<String>,
     pub(super) reason: Option<String>,
@@ -40,20 +34,13 @@ pub(super) struct Asked {
     pub(super) underpayment_tolerance: Option<String>,
     pub(super) overpayment_threshold: Option<String>,
     pub(super) members: Option<Vec<String>>,
+    pub(super) default_currency: Option<String>,
 }
 
-/// A question of a payment link, or the answer to one.
+/// The answer to a question of a payment link.
 #[derive(Deserialize)]
 pub(super) struct CustomField {
     pub(super) label: String,
-    #[serde(default)]
-    pub(super) required: bool,
-}
-
-impl CustomField {
-    pub(super) fn question(&self) -> Question {
-        Question { label: self.label.clone(), required: self.required }
-    }
 }
 
 impl Asked {
@@ -69,6 +56,8 @@ impl Asked {
         };
         account.tolerance = percent(self.underpayment_tolerance, account.tolerance);
         account.threshold = percent(self.overpayment_threshold, account.threshold);
+        let currency = self.default_currency.as_deref().and_then(Currency::parse);
+        account.default_currency = currency.unwrap_or(account.default_currency);
         account.members = self.members.unwrap_or_else(|| std::mem::take(&mut account.members));
     }
 }

@@ -7,16 +7,19 @@ use reference_core::{
     mode::Mode,
     time::Timestamp,
 };
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::{
     Follower, Object,
-    asked::{Asked, CustomField, cents, read},
+    asked::{Asked, read},
     faults::{self, FaultSet},
 };
 use crate::{
     law::Law,
-    model::{Account, ChargeView, Details, LinkModel, Order, Pricing, RepeatKind, Terms, money},
+    model::{
+        Account, ChargeTexts, Details, InvoiceDraft, InvoiceTexts, LinkModel, Order, RepeatKind, Terms, money,
+    },
     witness::{BookId, RecordedCall},
     workload::Fault,
 };
@@ -29,10 +32,6 @@ struct MadeAnswer {
 #[derive(Deserialize)]
 struct MadeObject {
     id: String,
-    amount: Option<String>,
-    currency: Option<String>,
-    accepted_assets: Option<Vec<String>>,
-    max_payments: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -53,9 +52,18 @@ struct KeyCreated {
 
 #[derive(Deserialize)]
 struct KeyMade {
+    id: String,
     account: String,
     mode: String,
+    #[serde(default)]
     secret: String,
+    #[serde(default)]
+    hint: String,
+}
+
+#[derive(Deserialize)]
+struct KeysListed {
+    keys: Vec<KeyMade>,
 }
 
 #[derive(Deserialize)]
@@ -63,14 +71,14 @@ struct PayAnswer {
     txid: String,
 }
 
-/// The expected price of a charge.
+/// The expected price of a charge, and its origin.
 struct ChargePrice {
-    /// `None` if nobody can say.
-    cents: Option<u64>,
-    /// `None` if nobody said.
-    currency: Option<String>,
+    cents: u64,
+    currency: Currency,
     /// The link that it is opened by, as a number in its book.
     link: Option<usize>,
+    /// The invoice that it pays, as a number in its book.
+    invoice: Option<usize>,
 }
 
 /// Returns the bytes that idempotency compares: the query and the body.
@@ -81,20 +89,37 @@ fn request_of(call: &RecordedCall) -> Vec<u8> {
 impl Follower<'_> {
     /// A call: what it must have done, and what it must have been answered.
     pub(super) fn call(&mut self, at: Timestamp, call: &RecordedCall) {
-        if call.status == 401 || (call.path.starts_with("/v1/") && is_limited(call)) {
+        if !self.judge_key(at, call) || (call.path.starts_with("/v1/") && is_limited(call)) {
             return;
         }
-        if self.is_of_other_book(at, call) || call.method == "GET" || self.is_repeat(at, call) {
+        if self.is_of_other_book(at, call) {
             return;
         }
+        if call.path == "/sandbox/keys" && call.method == "GET" {
+            self.learn_keys(call);
+        }
+        self.is_judged = false;
+        if call.method != "GET" {
+            if self.is_repeat(at, call) {
+                return;
+            }
+            self.act(at, call);
+        }
+        self.judge_answer(at, call);
+        if !self.is_judged && call.path.starts_with("/v1/") {
+            *self.findings.unjudged.entry(kind_of(call)).or_default() += 1;
+        }
+    }
+
+    fn act(&mut self, at: Timestamp, call: &RecordedCall) {
         let asked: Asked = read(&call.body).unwrap_or_default();
         let parts: Vec<&str> = call.path.trim_matches('/').split('/').collect();
         match (call.method.as_str(), parts.as_slice()) {
             ("POST", ["v1", "charges"]) => self.open(at, call, &asked),
             ("POST", ["v1", "invoices"]) => self.issue(at, call, &asked),
-            ("POST", ["v1", "payment-links"]) => self.make_link(at, call, &asked),
+            ("POST", ["v1", "payment-links"]) => self.make_link(at, call),
             (_, ["v1", "payment-links", code, rest @ ..]) if call.status < 300 => {
-                self.change_link(code, rest, call, &asked);
+                self.change_link(at, code, rest, call);
             }
             ("POST", ["v1" | "sandbox", _, code, act]) => match self.objects.get(*code).copied() {
                 Some((id, Object::Charge(no))) => self.act_on_charge(at, (id, no, code), act, call, &asked),
@@ -132,11 +157,25 @@ impl Follower<'_> {
             ("POST", ["keys"]) => {
                 let Some(KeyCreated { key }) = read(&call.answer) else { return };
                 let book = self.account(&key.account).zip(Mode::parse(&key.mode));
+                self.keys.insert(key.id, key.secret.clone());
                 self.bearers.extend(book.map(|book| (key.secret, book)));
             }
+            ("DELETE", ["keys", id]) => self.revoked.extend(self.keys.get(*id).cloned()),
             ("POST", ["rates"]) => self.set_rate(at, &asked),
             ("POST", ["pay"]) => self.pay(call, &asked),
             _ => {}
+        }
+    }
+
+    /// Learns the ids of the keys that the world began with, by the end of their texts.
+    fn learn_keys(&mut self, call: &RecordedCall) {
+        let Some(KeysListed { keys }) = read(&call.answer) else { return };
+        for KeyMade { id, hint, account, mode, .. } in keys {
+            let book = self.account(&account).zip(Mode::parse(&mode));
+            let is_it = |(text, of): &(&String, &BookId)| Some(**of) == book && text.ends_with(&hint);
+            if let Some((bearer, _)) = self.bearers.iter().find(is_it) {
+                self.keys.insert(id, bearer.clone());
+            }
         }
     }
 
@@ -223,7 +262,12 @@ impl Follower<'_> {
     fn open(&mut self, at: Timestamp, call: &RecordedCall, asked: &Asked) {
         let Some(id) = self.asker(call) else { return };
         let price = match asked.payment_link.as_deref().map(|code| self.objects.get(code).copied()) {
-            None => Some(ChargePrice { cents: asked.cents(), currency: asked.currency.clone(), link: None }),
+            None => asked.cents().map(|cents| ChargePrice {
+                cents,
+                currency: self.currency(id, asked),
+                link: None,
+                invoice: None,
+            }),
             Some(Some((of, Object::Link(no)))) if of == id => self.price_of_link(at, (id, no), call, asked),
             Some(_) => {
                 self.must_answer(Law::Edges, at, ("open by a link", ""), 422, call.status);
@@ -232,12 +276,15 @@ impl Follower<'_> {
         };
         let Some(price) = price else { return };
         self.check_rate(at, 201, &price, call, asked);
-        if call.status == 201
-            && let Some(made) = read::<MadeAnswer>(&call.answer)
-        {
-            self.begin(at, &made.data.id, Some(price), None);
-            self.check_texts(at, &made.data.id, asked);
+        if let Some(made) = read::<MadeAnswer>(&call.answer).filter(|_| call.status == 201) {
+            self.begin(at, &made.data.id, id, call, price);
         }
+    }
+
+    /// The currency of a price.
+    fn currency(&self, id: BookId, asked: &Asked) -> Currency {
+        let named = asked.currency.as_deref().and_then(Currency::parse);
+        named.unwrap_or(self.model.accounts[id.0].default_currency)
     }
 
     /// A customer opens a charge on the page of a link.
@@ -245,7 +292,7 @@ impl Follower<'_> {
         let Some(price) = self.price_of_link(at, link, call, asked) else { return };
         self.check_rate(at, 200, &price, call, asked);
         if let Some(chosen) = read::<ChosenCharge>(&call.answer).filter(|_| call.status == 200) {
-            self.begin(at, &chosen.charge, Some(price), None);
+            self.begin(at, &chosen.charge, link.0, call, price);
         }
     }
 
@@ -257,9 +304,6 @@ impl Follower<'_> {
         call: &RecordedCall,
         asked: &Asked,
     ) -> Option<ChargePrice> {
-        if self.unknown_links.contains(&(id, no)) {
-            return Some(ChargePrice { cents: None, currency: None, link: Some(no) });
-        }
         let order = Order {
             asset: asked.asset.as_deref().and_then(Asset::parse),
             cents: asked.cents(),
@@ -269,8 +313,8 @@ impl Follower<'_> {
         let book = self.model.book(id);
         match book.price(no, at, order) {
             Ok(cents) => {
-                let currency = book.links[no].currency.code().to_owned();
-                Some(ChargePrice { cents: Some(cents), currency: Some(currency), link: Some(no) })
+                let currency = book.links[no].currency;
+                Some(ChargePrice { cents, currency, link: Some(no), invoice: None })
             }
             Err(refusal) => {
                 self.must_answer(Law::Edges, at, ("open by a link", ""), refusal, call.status);
@@ -288,9 +332,8 @@ impl Follower<'_> {
         call: &RecordedCall,
         asked: &Asked,
     ) {
-        let asset = asked.asset.as_deref().and_then(Asset::parse);
-        let Some(pair) = asset.zip(price.currency.as_deref().and_then(Currency::parse)) else { return };
-        if let Some(rate) = self.model.rates.get(&pair)
+        let Some(asset) = asked.asset.as_deref().and_then(Asset::parse) else { return };
+        if let Some(rate) = self.model.rates.get(&(asset, price.currency))
             && [good, 409, 503].contains(&call.status)
         {
             let expected = if rate.is_some() { good } else { 503 };
@@ -298,27 +341,14 @@ impl Follower<'_> {
         }
     }
 
-    /// Checks that the merchant's texts on a charge are returned as they were written.
-    fn check_texts(&mut self, at: Timestamp, code: &str, asked: &Asked) {
-        let Some((_, seen)) = self.shown.charge(code) else { return };
-        let same_text = asked.description.is_none() || seen.description == asked.description;
-        let same_metadata = asked.metadata.as_ref().is_none_or(|asked| seen.metadata == *asked);
-        for (same, shape) in [
-            (same_text, "a description is another than was written"),
-            (same_metadata, "metadata are others than were written"),
-        ] {
-            let about = || (!same).then(|| (shape.to_owned(), code.to_owned()));
-            self.findings.check(Law::SameObject, Some(at), about);
-        }
-    }
-
-    /// A charge begins, by itself, by a link, or for an invoice. What never changes of it is read where it is shown.
-    fn begin(&mut self, at: Timestamp, code: &str, price: Option<ChargePrice>, invoice: Option<usize>) {
+    /// A charge begins, by itself, by a link, or for an invoice. Its address is read where it is shown, and its rate if
+    /// no request has set one.
+    fn begin(&mut self, at: Timestamp, code: &str, id: BookId, call: &RecordedCall, price: ChargePrice) {
         if self.objects.contains_key(code) {
             return;
         }
         let shown = self.shown;
-        let Some((id, seen)) = shown.charge(code) else {
+        let Some((owner, seen)) = shown.charge(code) else {
             // Nobody may look at an account.
             if shown.books.len() == Mode::ALL.len() * self.accounts.len() {
                 self.findings.check(Law::Once, Some(at), || {
@@ -328,60 +358,33 @@ impl Follower<'_> {
             }
             return;
         };
-        let terms = || {
-            Some(Terms {
-                asset: Asset::parse(&seen.asset)?,
-                cents: cents(Some(&seen.fiat_amount))?,
-                currency: Currency::parse(&seen.fiat_currency)?,
-                rate: u64::try_from(money::read(&seen.exchange_rate, 8)?).ok()?,
-                link: price.as_ref().and_then(|price| price.link),
-                invoice,
-            })
-        };
-        let Some(terms) = terms() else {
+        self.findings.check(Law::ModesApart, Some(at), || {
+            (owner != id).then(|| ("a charge belongs to another book".to_owned(), code.to_owned()))
+        });
+        let body: Value = read(&call.body).unwrap_or_default();
+        let Some(asset) = body["asset"].as_str().and_then(Asset::parse) else { return };
+        let pair = (asset, price.currency);
+        let shown_rate = || u64::try_from(money::read(&seen.exchange_rate, 8)?).ok();
+        let rate =
+            self.model.rates.get(&pair).copied().flatten().or_else(shown_rate).filter(|rate| *rate > 0);
+        let Some(rate) = rate else {
             self.findings.check(Law::Tolerance, Some(at), || {
-                Some(("the terms of a charge cannot be read".to_owned(), code.to_owned()))
+                Some(("the rate of a charge cannot be read".to_owned(), code.to_owned()))
             });
             return;
         };
-        self.check_terms(at, seen, &terms, price.as_ref());
+        let ChargePrice { cents, currency, link, invoice } = price;
+        let terms = Terms { asset, cents, currency, rate, link, invoice };
         let (account, book) = self.model.at(id);
         let no = match invoice {
             Some(_) => book.switch(at, account, terms),
-            None => book.open(at, account, terms),
+            None => book.open(at, account, (terms, ChargeTexts::read(&body))),
         };
         let ids = self.ids.get_mut(&id).expect("every book has names");
         ids.charges.push(code.to_owned());
         ids.addresses.push(seen.deposit_address.clone());
         self.objects.insert(code.to_owned(), (id, Object::Charge(no)));
-        self.addresses.insert((id.1, terms.asset, &seen.deposit_address), (id, no));
-    }
-
-    fn check_terms(&mut self, at: Timestamp, seen: &ChargeView, terms: &Terms, price: Option<&ChargePrice>) {
-        let due = money::due(terms.cents, terms.rate, terms.asset);
-        let decimals = terms.asset.facts().decimals;
-        self.findings.check(Law::Tolerance, Some(at), || {
-            (money::read(&seen.asset_amount, decimals) != Some(due)).then(|| {
-                let expected = money::written(due, terms.asset);
-                let what = format!("{}: expected {expected}, got {}", seen.code, seen.asset_amount);
-                ("what is due is not the price by the rate, rounded up".to_owned(), what)
-            })
-        });
-        let current = self.model.rates.get(&(terms.asset, terms.currency)).copied().flatten();
-        self.findings.check(Law::Tolerance, Some(at), || {
-            current
-                .is_some_and(|rate| rate != terms.rate)
-                .then(|| ("the rate is not that of the moment".to_owned(), format!("{} at {at}", seen.code)))
-        });
-        let Some(price) = price else { return };
-        let is_same = price.cents.is_none_or(|cents| cents == terms.cents)
-            && price.currency.as_ref().is_none_or(|currency| *currency == seen.fiat_currency);
-        self.findings.check(Law::Tolerance, Some(at), || {
-            (!is_same).then(|| {
-                let what = format!("{}: {} {}", seen.code, seen.fiat_amount, seen.fiat_currency);
-                ("a charge costs another price than was asked for".to_owned(), what)
-            })
-        });
+        self.addresses.insert((id.1, asset, &seen.deposit_address), (id, no));
     }
 
     fn act_on_charge(
@@ -418,10 +421,13 @@ impl Follower<'_> {
     fn issue(&mut self, at: Timestamp, call: &RecordedCall, asked: &Asked) {
         let Some(MadeAnswer { data }) = read(&call.answer).filter(|_| call.status == 201) else { return };
         let Some(id) = self.asker(call).filter(|_| !self.objects.contains_key(&data.id)) else { return };
-        let currency = asked.currency.as_deref().or(data.currency.as_deref()).and_then(Currency::parse);
-        let amount = asked.amount.as_deref().or(data.amount.as_deref());
-        let Some((cents, currency)) = cents(amount).zip(currency) else { return };
-        let draft = (cents, currency, asked.customer_email.clone());
+        let (texts, sum) = InvoiceTexts::read(&read(&call.body).unwrap_or_default());
+        let draft = InvoiceDraft {
+            cents: asked.cents().unwrap_or(sum),
+            currency: self.currency(id, asked),
+            reader: asked.customer_email.clone().filter(|email| !email.is_empty()),
+            texts,
+        };
         let (account, book) = self.model.at(id);
         let issued = book.issue(at, account, draft.clone(), asked.send_email == Some(true));
         let no = match issued {
@@ -474,7 +480,12 @@ impl Follower<'_> {
             return self.must_answer(Law::Edges, at, ("choose", code), expected, call.status);
         };
         match same {
-            None => self.begin(at, &chosen.charge, None, Some(no)),
+            None => {
+                let invoice = &self.model.book(id).invoices[no];
+                let (cents, currency) = (invoice.cents, invoice.currency);
+                let price = ChargePrice { cents, currency, link: None, invoice: Some(no) };
+                self.begin(at, &chosen.charge, id, call, price);
+            }
             Some(open) => {
                 let is_it = self.ids[&id].charges[open] == chosen.charge;
                 self.findings.check(Law::Edges, Some(at), || {
@@ -485,74 +496,40 @@ impl Follower<'_> {
         }
     }
 
-    fn make_link(&mut self, at: Timestamp, call: &RecordedCall, asked: &Asked) {
+    fn make_link(&mut self, at: Timestamp, call: &RecordedCall) {
         let Some(id) = self.asker(call).filter(|_| call.status == 201) else { return };
         let Some(MadeAnswer { data }) = read(&call.answer) else { return };
-        let Some(currency) = data.currency.as_deref().and_then(Currency::parse) else { return };
-        let is_same = asked.cents() == cents(data.amount.as_deref())
-            && asked.accepted_assets == data.accepted_assets
-            && asked.max_payments == data.max_payments;
-        self.findings.check(Law::SameObject, Some(at), || {
-            (!is_same)
-                .then(|| ("a payment link has other terms than were asked for".to_owned(), data.id.clone()))
-        });
-        let (min, max) = (cents(asked.min_amount.as_deref()), cents(asked.max_amount.as_deref()));
-        let coins = |coins: &Vec<String>| coins.iter().filter_map(|code| Asset::parse(code)).collect();
-        let links = &mut self.model.at(id).1.links;
-        links.push(LinkModel {
-            pricing: asked.cents().map_or(Pricing::Open { min, max }, Pricing::Fixed),
-            currency,
-            coins: asked.accepted_assets.as_ref().map(coins),
-            max_payments: asked.max_payments,
-            questions: asked.custom_fields.iter().map(CustomField::question).collect(),
-            expires_at: asked.expires_at.as_deref().and_then(Timestamp::parse),
-            is_archived: false,
-            views: 0,
-        });
-        let no = links.len() - 1;
-        if !says_only(&call.body, &LINK_TERMS) {
-            self.unknown_links.insert((id, no));
-        }
+        let (account, book) = self.model.at(id);
+        let body = read(&call.body).unwrap_or_default();
+        book.links.push(LinkModel::new(at, account.default_currency, &body));
+        let no = book.links.len() - 1;
         self.ids.get_mut(&id).expect("every book has names").links.push(data.id.clone());
         self.objects.insert(data.id, (id, Object::Link(no)));
     }
 
     /// A link is archived, restored or changed.
-    fn change_link(&mut self, code: &str, rest: &[&str], call: &RecordedCall, asked: &Asked) {
+    fn change_link(&mut self, at: Timestamp, code: &str, rest: &[&str], call: &RecordedCall) {
         let Some((id, Object::Link(no))) = self.objects.get(code).copied() else { return };
         let link = &mut self.model.at(id).1.links[no];
         match (call.method.as_str(), rest) {
-            ("POST" | "DELETE", ["archive"]) => link.is_archived = call.method == "POST",
-            ("PATCH", []) if says_only(&call.body, &["max_payments"]) => {
-                link.max_payments = asked.max_payments
+            ("POST" | "DELETE", ["archive"]) => {
+                link.archive(at, call.method == "POST");
             }
-            ("GET", _) => {}
-            _ => drop(self.unknown_links.insert((id, no))),
+            ("PATCH", []) => link.change(at, &read(&call.body).unwrap_or_default()),
+            _ => {}
         }
     }
+}
+
+/// The method, the path without ids, and the status of a call.
+fn kind_of(call: &RecordedCall) -> String {
+    let is_id = |part: &&str| part.len() >= 12 && part.bytes().any(|b| b.is_ascii_digit());
+    let parts: Vec<&str> =
+        call.path.split('/').map(|part| if is_id(&part) { "{id}" } else { part }).collect();
+    format!("{} {} {}", call.method, parts.join("/"), call.status)
 }
 
 /// Returns `true` if the rate limit refused it; another invariant judges that.
 fn is_limited(call: &RecordedCall) -> bool {
     call.status == 429 && call.retry_after.is_some() && !call.path.ends_with("/send")
-}
-
-/// The terms of a link that the model knows.
-const LINK_TERMS: [&str; 10] = [
-    "custom_fields",
-    "title",
-    "pricing_type",
-    "amount",
-    "currency",
-    "accepted_assets",
-    "max_payments",
-    "min_amount",
-    "max_amount",
-    "expires_at",
-];
-
-/// Returns `true` if a request has no fields but those that the model knows.
-fn says_only(body: &[u8], known: &[&str]) -> bool {
-    let asked: BTreeMap<String, IgnoredAny> = serde_json::from_slice(body).unwrap_or_default();
-    asked.keys().all(|name| known.contains(&name.as_str()))
 }

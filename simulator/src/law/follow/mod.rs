@@ -1,6 +1,7 @@
 //! The replay of a recorded world in the model, entry by entry: inputs go to the model too, and recorded responses and
 //! posts must be those of the model.
 
+mod answers;
 mod asked;
 mod calls;
 mod faults;
@@ -12,7 +13,7 @@ use bytes::Bytes;
 use reference_core::{asset::Asset, mode::Mode, sighting::Sighting, time::Timestamp};
 
 pub use self::faults::FaultSet;
-use self::{faults::FaultTracker, posts::Posts};
+use self::{answers::ListReads, faults::FaultTracker, posts::Posts};
 use super::{Findings, Law, Shown};
 use crate::{
     model::{Account, Ids, Model, Situation, Subject},
@@ -48,8 +49,21 @@ pub struct Beginning<'a> {
     pub terms: Account,
     /// The key of each mode that the world started with.
     pub keys: [(String, Mode); 2],
-    /// The constant fields of each charge, as they were shown.
+    /// The keys that only read.
+    pub observers: BTreeMap<BookId, String>,
+    /// The objects as they were shown: the ids, addresses and rates that no request fixes.
     pub shown: &'a Shown,
+    /// The address of the hosted pages, and of the API.
+    pub public_url: &'a str,
+}
+
+/// The key of a call. The name of the scheme is taken in either case.
+fn bearer(call: &RecordedCall) -> &str {
+    let text = call.bearer.as_deref().unwrap_or_default();
+    match text.split_once(' ') {
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key,
+        _ => text,
+    }
 }
 
 /// The object of a code, as a number in its book.
@@ -70,12 +84,18 @@ pub struct Follower<'a> {
     pub expected: Vec<ExpectedEvent>,
     /// The differences between actual and expected answers and posts.
     pub findings: Findings,
-    /// Links with terms that the model does not know.
-    pub unknown_links: BTreeSet<(BookId, usize)>,
+    /// The address of the hosted pages, and of the API.
+    pub public_url: &'a str,
     shown: &'a Shown,
     /// In order of opening.
     accounts: Vec<String>,
     bearers: BTreeMap<String, BookId>,
+    /// The revoked bearers.
+    revoked: BTreeSet<String>,
+    /// The bearers of keys by their ids.
+    keys: BTreeMap<String, String>,
+    /// The places of keys in lists.
+    lists: ListReads,
     objects: BTreeMap<String, (BookId, Object)>,
     addresses: BTreeMap<(Mode, Asset, &'a str), (BookId, usize)>,
     answers: Vec<(u16, Bytes)>,
@@ -84,18 +104,23 @@ pub struct Follower<'a> {
     of_charges: BTreeMap<(BookId, usize), FaultSet>,
     posts: Posts<'a>,
     place: usize,
+    /// Set by a rule that covers the answer of the current call.
+    is_judged: bool,
 }
 
 impl<'a> Follower<'a> {
     /// Follows everything that was written down, up to `now`.
     pub fn follow(beginning: Beginning<'a>, record: &'a Record, now: Timestamp) -> Follower<'a> {
-        let Beginning { account, terms, keys, shown } = beginning;
+        let Beginning { account, terms, keys, observers, shown, public_url } = beginning;
         let mut follower = Follower {
             model: Model::default(),
             ids: BTreeMap::new(),
             expected: Vec::new(),
             findings: Findings::default(),
-            unknown_links: BTreeSet::new(),
+            public_url,
+            revoked: BTreeSet::new(),
+            keys: BTreeMap::new(),
+            lists: ListReads::default(),
             shown,
             accounts: Vec::new(),
             bearers: BTreeMap::new(),
@@ -106,8 +131,10 @@ impl<'a> Follower<'a> {
             of_charges: BTreeMap::new(),
             posts: Posts::default(),
             place: 0,
+            is_judged: false,
         };
         follower.open_account(account.to_owned(), terms, keys);
+        follower.bearers.extend(observers.into_iter().map(|(id, key)| (key, id)));
         for (number, Entry { at, what }) in record.seen.iter().enumerate() {
             follower.place = 2 * number;
             follower.wake(*at);
@@ -117,6 +144,7 @@ impl<'a> Follower<'a> {
                 Observation::Told(sightings) => follower.hear(*at, sightings),
                 Observation::Restarted => {
                     follower.model.restart(*at);
+                    follower.lists.restart();
                     follower.faults.strike_everywhere(*at, Fault::Restart);
                 }
                 Observation::Post(post) => follower.post(*at, post),
@@ -136,7 +164,11 @@ impl<'a> Follower<'a> {
         let no = self.model.open_account(terms);
         self.accounts.push(id);
         self.bearers.extend(keys.into_iter().map(|(key, mode)| (key, (no, mode))));
-        self.ids.extend(Mode::ALL.map(|mode| ((no, mode), Ids::default())));
+        for mode in Mode::ALL {
+            let listed = self.shown.books.get(&(no, mode)).map(|book| &book.events);
+            let events = listed.into_iter().flatten().rev().map(|event| event.id.clone()).collect();
+            self.ids.insert((no, mode), Ids { events, ..Ids::default() });
+        }
     }
 
     /// The number of an account, by its id.
@@ -146,7 +178,7 @@ impl<'a> Follower<'a> {
 
     /// Returns the book of the key in a call.
     fn asker(&self, call: &RecordedCall) -> Option<BookId> {
-        call.bearer.as_ref().and_then(|bearer| self.bearers.get(bearer)).copied()
+        self.bearers.get(bearer(call)).copied()
     }
 
     /// Locks end one after the other.
@@ -211,6 +243,7 @@ impl<'a> Follower<'a> {
         expected: u16,
         actual: u16,
     ) {
+        self.is_judged = true;
         self.findings.check(law, Some(at), || {
             (expected != actual).then(|| {
                 let shape = format!("{act} is answered {actual}, not {expected}");

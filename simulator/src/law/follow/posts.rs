@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::Follower;
 use crate::{
-    law::{Findings, Law, Shown, compare_envelope, hmac::Keyed},
-    model::{Book, DeliveryState, EndpointSwitch, Envelope},
+    law::{Findings, Law, Shown, compare_delivery, hmac::Keyed},
+    model::{Book, DeliveryState, EndpointSwitch, Envelope, ObjectContext},
     witness::{BookId, RecordedCall, RecordedPost, Signature},
 };
 
@@ -192,6 +192,9 @@ impl<'a> Follower<'a> {
                 (!asked || read.event_id.is_some())
                     .then(|| ("a test delivery that nobody asked for".to_owned(), post.delivery.to_string()))
             });
+            if let Some(known) = self.posts.known.get(&post.delivery).copied() {
+                self.judge_body(at, known, post, "a test");
+            }
             return;
         }
         let due = self.due(at, post, read.subject());
@@ -202,9 +205,17 @@ impl<'a> Follower<'a> {
         if let Some((id, no)) = due {
             self.posts.known.insert(post.delivery, (id, no));
             self.posts.fresh.retain(|fresh| *fresh != (id, no));
-            let expected = self.model.book(id).envelope(&self.ids[&id], &read.id, no);
-            compare_envelope(&mut self.findings, at, &expected, read);
+            self.judge_body(at, (id, no), post, about);
         }
+    }
+
+    fn judge_body(&mut self, at: Timestamp, (id, no): (BookId, usize), post: &RecordedPost, about: &str) {
+        let context =
+            ObjectContext { ids: &self.ids[&id], public_url: self.public_url, now: at, heights: &|_| 0 };
+        let book = self.model.book(id);
+        let expected = book.envelope_json(context, &post.delivery.to_string(), no);
+        let is_test = book.deliveries[no].event.is_none();
+        compare_delivery(&mut self.findings, at, about, (&expected, &post.body), is_test);
     }
 
     /// The delivery that a post may be the first attempt of.

@@ -44,6 +44,12 @@ pub struct EndpointModel {
     pub secret: usize,
 }
 
+impl EndpointModel {
+    fn wants(&self, kind: &str) -> bool {
+        self.switch == EndpointSwitch::On && self.types.contains(kind)
+    }
+}
+
 /// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words of the contract")]
@@ -150,12 +156,16 @@ impl Book {
         Ok(())
     }
 
+    /// Returns `true` if an endpoint gets events of a type.
+    pub(super) fn is_wanted(&self, kind: &str) -> bool {
+        self.endpoints.iter().any(|endpoint| endpoint.wants(kind))
+    }
+
     /// The newest event goes to each endpoint that wants its type.
     pub(super) fn fan_out(&mut self, at: Timestamp, kind: &str) {
         let event = self.events.len() - 1;
         for endpoint in 0..self.endpoints.len() {
-            let it = &self.endpoints[endpoint];
-            if it.switch == EndpointSwitch::On && it.types.contains(kind) {
+            if self.endpoints[endpoint].wants(kind) {
                 self.deliver(at, Some(event), endpoint);
             }
         }

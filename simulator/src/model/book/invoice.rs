@@ -7,7 +7,10 @@ use reference_core::{
 };
 
 use super::{Book, Details, Subject};
-use crate::model::{Account, Terms};
+use crate::model::{
+    Account, Terms,
+    texts::{ChargeTexts, CustomerTexts, InvoiceTexts},
+};
 
 /// An invoice is not e-mailed again within this time.
 const MAIL_PAUSE: Span = Span::mins(10);
@@ -46,6 +49,7 @@ pub struct InvoiceModel {
     pub currency: Currency,
     /// Whom mail goes to.
     pub reader: Option<String>,
+    pub texts: InvoiceTexts,
     pub issued: Timestamp,
     pub status: InvoiceStatus,
     /// Its charges, as numbers in its book.
@@ -54,6 +58,28 @@ pub struct InvoiceModel {
     pub viewed_at: Option<Timestamp>,
     pub paid_at: Option<Timestamp>,
     pub voided_at: Option<Timestamp>,
+}
+
+/// The number that an invoice shows.
+pub(super) fn number(no: usize) -> String {
+    format!("INV-{:04}", no + 1)
+}
+
+/// An invoice to be issued.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the words of the contract")]
+pub struct InvoiceDraft {
+    pub cents: u64,
+    pub currency: Currency,
+    pub reader: Option<String>,
+    pub texts: InvoiceTexts,
+}
+
+impl InvoiceModel {
+    /// Returns `true` if the invoice is open after the day on which it is due.
+    pub(super) fn is_overdue(&self, now: Timestamp) -> bool {
+        self.status == InvoiceStatus::Open && self.texts.is_past_due(now)
+    }
 }
 
 impl Book {
@@ -66,7 +92,7 @@ impl Book {
         &mut self,
         now: Timestamp,
         account: &Account,
-        (cents, currency, reader): (u64, Currency, Option<String>),
+        InvoiceDraft { cents, currency, reader, texts }: InvoiceDraft,
         sends: bool,
     ) -> Result<usize, u16> {
         if sends {
@@ -77,6 +103,7 @@ impl Book {
             cents,
             currency,
             reader,
+            texts,
             issued: now,
             status: InvoiceStatus::Open,
             charges: Vec::new(),
@@ -179,7 +206,12 @@ impl Book {
         if let Some(earlier) = self.untouched(invoice).expect("choosing was allowed") {
             self.call_off(now, earlier, "asset_switched");
         }
-        self.open(now, account, terms)
+        let InvoiceModel { reader, texts, .. } = &self.invoices[invoice];
+        let customer =
+            CustomerTexts { email: reader.clone(), name: texts.customer_name.clone(), ..Default::default() };
+        // The contract leaves the description open: it is the number of the invoice.
+        let description = Some(number(invoice));
+        self.open(now, account, (terms, ChargeTexts { description, customer, ..Default::default() }))
     }
 
     /// A charge was paid: its invoice settles, once, and what still waits and has seen no money is canceled.

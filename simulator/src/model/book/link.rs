@@ -5,8 +5,14 @@ use reference_core::{
     time::Timestamp,
 };
 
+use serde::Serialize;
+use serde_json::Value;
+
 use super::Book;
-use crate::model::Status;
+use crate::model::{
+    Status,
+    texts::{LinkTexts, cents, text},
+};
 
 /// The price of a payment link, in hundredths of its currency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +29,7 @@ pub enum Pricing {
 }
 
 /// A question that a payment link asks its customers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the words of the contract")]
 pub struct Question {
     pub label: String,
@@ -31,7 +37,7 @@ pub struct Question {
 }
 
 /// A payment link as it must be.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words of the contract")]
 pub struct LinkModel {
     pub pricing: Pricing,
@@ -43,6 +49,9 @@ pub struct LinkModel {
     pub expires_at: Option<Timestamp>,
     pub is_archived: bool,
     pub views: u64,
+    pub texts: LinkTexts,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
 }
 
 /// The order of a link's customer.
@@ -59,6 +68,75 @@ pub struct Order {
 }
 
 impl LinkModel {
+    /// A link as the body of a request describes it.
+    pub fn new(now: Timestamp, default_currency: Currency, body: &Value) -> LinkModel {
+        let mut link = LinkModel {
+            pricing: Pricing::Open { min: None, max: None },
+            currency: default_currency,
+            coins: None,
+            max_payments: None,
+            questions: Vec::new(),
+            expires_at: None,
+            is_archived: false,
+            views: 0,
+            texts: LinkTexts::default(),
+            created_at: now,
+            updated_at: now,
+        };
+        link.change(now, body);
+        link
+    }
+
+    /// Archives or restores the link. Without a change it was not updated.
+    pub fn archive(&mut self, now: Timestamp, is_archived: bool) {
+        if self.is_archived != is_archived {
+            (self.is_archived, self.updated_at) = (is_archived, now);
+        }
+    }
+
+    /// Applies the fields that a request names; `null` removes one.
+    pub fn change(&mut self, now: Timestamp, body: &Value) {
+        let names = |name: &str| body.get(name).is_some();
+        let before = self.clone();
+        self.texts.change(body);
+        if let Some(currency) = body["currency"].as_str().and_then(Currency::parse) {
+            self.currency = currency;
+        }
+        match (cents(&body["amount"]), self.pricing) {
+            (Some(price), _) => self.pricing = Pricing::Fixed(price),
+            (None, Pricing::Fixed(_)) if body["pricing_type"] != "open" => {}
+            (None, pricing) => {
+                let (min, max) = match pricing {
+                    Pricing::Open { min, max } => (min, max),
+                    Pricing::Fixed(_) => (None, None),
+                };
+                let bound = |name: &str, before| if names(name) { cents(&body[name]) } else { before };
+                self.pricing = Pricing::Open { min: bound("min_amount", min), max: bound("max_amount", max) };
+            }
+        }
+        if names("accepted_assets") {
+            let coins: Vec<Asset> = strings(&body["accepted_assets"]).filter_map(Asset::parse).collect();
+            self.coins = Some(coins).filter(|coins| !coins.is_empty());
+        }
+        if let Some(questions) = body["custom_fields"].as_array() {
+            let question = |it: &Value| {
+                let required = it["required"].as_bool().unwrap_or(false);
+                Some(Question { label: text(it, "label")?, required })
+            };
+            self.questions = questions.iter().filter_map(question).collect();
+        }
+        if names("expires_at") {
+            self.expires_at = body["expires_at"].as_str().and_then(Timestamp::parse);
+        }
+        if names("max_payments") {
+            self.max_payments = body["max_payments"].as_u64().and_then(|n| u32::try_from(n).ok());
+        }
+        // Without a change it was not updated.
+        if *self != before {
+            self.updated_at = now;
+        }
+    }
+
     /// Each question at most once, nothing that is not asked, and all that must be answered.
     fn takes_answers(&self, answers: &[String]) -> bool {
         let given = |question: &Question| answers.iter().filter(|label| **label == question.label).count();
@@ -67,6 +145,10 @@ impl LinkModel {
         asked == answers.len()
             && given.iter().all(|(required, times)| *times == 1 || (*times == 0 && !required))
     }
+}
+
+fn strings(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array().map(Vec::as_slice).unwrap_or_default().iter().filter_map(Value::as_str)
 }
 
 impl Book {

@@ -2,6 +2,7 @@
 
 mod delivery;
 mod invoice;
+pub(super) mod json;
 mod link;
 pub(super) mod view;
 
@@ -15,16 +16,16 @@ use reference_core::{
 
 pub use self::{
     delivery::{Delivery, DeliveryState, EndpointModel, EndpointSwitch, TRIES},
-    invoice::{InvoiceModel, InvoiceStatus},
+    invoice::{InvoiceDraft, InvoiceModel, InvoiceStatus},
     link::{LinkModel, Order, Pricing, Question},
 };
-use super::{Account, Charge, ChargeEvent, HOLD_MAX, Situation, Terms};
+use super::{Account, Charge, ChargeEvent, HOLD_MAX, Situation, Terms, texts::ChargeTexts};
 
 /// The answer of a request with an `Idempotency-Key` is kept for so long.
 const ANSWER_KEPT: Span = Span::hours(24);
 
 /// The object of an event, as a number in its book.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// A charge.
     Charge(usize),
@@ -42,15 +43,20 @@ pub enum Details {
     Reason(&'static str),
 }
 
-/// The fields of a charge or an invoice that deliveries show.
+/// The object of an event as it was then, for the bodies of its deliveries.
+#[derive(Clone, Debug)]
+pub enum EventObject {
+    /// A charge.
+    Charge(Charge),
+    /// An invoice, and the statuses of its charges.
+    Invoice(InvoiceModel, Vec<&'static str>),
+}
+
+/// The state of a charge or an invoice at the time of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// Its status.
     pub status: &'static str,
-    /// The received amount of a charge in smallest units; zero for an invoice.
-    pub received: u128,
-    /// The statuses of the charges of an invoice.
-    pub charges: Vec<&'static str>,
     /// The situation of the chain for the charge, or for the newest charge of the invoice.
     pub situation: Situation,
 }
@@ -68,6 +74,8 @@ pub struct Event {
     pub details: Details,
     /// The subject as it was then.
     pub then: Snapshot,
+    /// The whole of it, if the event is delivered.
+    pub object: Option<Box<EventObject>>,
 }
 
 /// The treatment of a request with an `Idempotency-Key`.
@@ -98,6 +106,8 @@ pub struct Book {
     pub invoices: Vec<InvoiceModel>,
     pub links: Vec<LinkModel>,
     pub events: Vec<Event>,
+    /// The numbers of the events of each charge and of each invoice.
+    stories: (Vec<Vec<usize>>, Vec<Vec<usize>>),
     pub endpoints: Vec<EndpointModel>,
     pub deliveries: Vec<Delivery>,
     /// The number of webhook secrets created.
@@ -117,6 +127,7 @@ impl Book {
             invoices: Vec::new(),
             links: Vec::new(),
             events: Vec::new(),
+            stories: Default::default(),
             endpoints: Vec::new(),
             deliveries: Vec::new(),
             secrets: 0,
@@ -141,9 +152,13 @@ impl Book {
     }
 
     /// A charge is opened. Returns its number.
-    pub fn open(&mut self, now: Timestamp, account: &Account, terms: Terms) -> usize {
+    pub fn open(&mut self, now: Timestamp, account: &Account, (terms, texts): (Terms, ChargeTexts)) -> usize {
         let no = self.charges.len();
-        let charge = Charge::open(now, terms, account.bounds(), self.mode);
+        let mut texts = texts;
+        // The contract leaves the description open: it is the title of the link where the request has none.
+        let title = || terms.link.map(|link| self.links[link].texts.title.clone());
+        texts.description = texts.description.take().or_else(title);
+        let charge = Charge::open(now, (terms, texts), account.bounds(), self.mode);
         self.locks.insert((charge.end, no));
         self.charges.push(charge);
         if let Some(invoice) = terms.invoice {
@@ -178,7 +193,7 @@ impl Book {
         units: u128,
         (txid, reason): (Option<String>, Option<String>),
     ) -> Result<(), u16> {
-        if !self.charges[no].refund(units, txid.as_deref()) {
+        if !self.charges[no].refund(now, units, (txid.as_deref(), reason.as_deref())) {
             return Err(422);
         }
         let details = Details::Refund { units, txid, reason };
@@ -255,7 +270,25 @@ impl Book {
     /// An event, and a delivery of it for each endpoint that wants it.
     pub(super) fn record(&mut self, at: Timestamp, kind: &'static str, subject: Subject, details: Details) {
         let then = self.snapshot(subject);
-        self.events.push(Event { at, kind, subject, details, then });
+        let object = self.is_wanted(kind).then(|| {
+            Box::new(match subject {
+                Subject::Charge(no) => EventObject::Charge(self.charges[no].clone()),
+                Subject::Invoice(no) => {
+                    let invoice = self.invoices[no].clone();
+                    let statuses = self.statuses_of(&invoice);
+                    EventObject::Invoice(invoice, statuses)
+                }
+            })
+        });
+        let (stories, no) = match subject {
+            Subject::Charge(no) => (&mut self.stories.0, no),
+            Subject::Invoice(no) => (&mut self.stories.1, no),
+        };
+        if stories.len() <= no {
+            stories.resize_with(no + 1, Vec::new);
+        }
+        stories[no].push(self.events.len());
+        self.events.push(Event { at, kind, subject, details, then, object });
         self.fan_out(at, kind);
     }
 
@@ -264,23 +297,21 @@ impl Book {
         match subject {
             Subject::Charge(no) => {
                 let charge = &self.charges[no];
-                Snapshot {
-                    status: charge.status.as_str(),
-                    received: charge.received(),
-                    charges: Vec::new(),
-                    situation: charge.situation(),
-                }
+                Snapshot { status: charge.status.as_str(), situation: charge.situation() }
             }
             Subject::Invoice(no) => {
                 let invoice = &self.invoices[no];
-                let charges = invoice.charges.iter().map(|no| &self.charges[*no]);
+                let newest = invoice.charges.last().map(|no| &self.charges[*no]);
                 Snapshot {
                     status: invoice.status.as_str(),
-                    received: 0,
-                    situation: charges.clone().next_back().map_or(Situation::Nothing, Charge::situation),
-                    charges: charges.map(|charge| charge.status.as_str()).collect(),
+                    situation: newest.map_or(Situation::Nothing, Charge::situation),
                 }
             }
         }
+    }
+
+    /// The statuses of the charges of an invoice.
+    fn statuses_of(&self, invoice: &InvoiceModel) -> Vec<&'static str> {
+        invoice.charges.iter().map(|no| self.charges[*no].status.as_str()).collect()
     }
 }

@@ -13,8 +13,8 @@ use reference_core::{
     time::{Span, Timestamp},
 };
 
-use self::refund::RefundModel;
-use super::money;
+pub(in crate::model) use self::refund::RefundModel;
+use super::{money, texts::ChargeTexts};
 
 /// The rate of a charge is locked for so long.
 pub const LOCK: Span = Span::mins(30);
@@ -179,6 +179,8 @@ impl Situation {
 pub struct Charge {
     /// The terms.
     pub terms: Terms,
+    /// The texts.
+    pub texts: ChargeTexts,
     /// The time of opening.
     pub opened: Timestamp,
     /// The amount due, in the coin's smallest units.
@@ -203,9 +205,15 @@ pub struct Charge {
 
 impl Charge {
     /// A charge that is opened at `at`; `bounds` are tolerance and threshold in hundredths of a percent.
-    pub fn open(at: Timestamp, terms: Terms, bounds: (u32, u32), mode: Mode) -> Charge {
+    pub fn open(
+        at: Timestamp,
+        (terms, texts): (Terms, ChargeTexts),
+        bounds: (u32, u32),
+        mode: Mode,
+    ) -> Charge {
         Charge {
             terms,
+            texts,
             opened: at,
             due: money::due(terms.cents, terms.rate, terms.asset),
             tolerance: bounds.0,

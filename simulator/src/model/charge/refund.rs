@@ -2,12 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use reference_core::time::Timestamp;
+
 use super::{Charge, ChargeTransfer, Role, Status};
 
 /// Money that the merchant sent back.
 #[derive(Clone, Debug)]
 pub(in crate::model) struct RefundModel {
     pub(in crate::model) units: u128,
+    pub(in crate::model) at: Timestamp,
+    pub(in crate::model) txid: Option<String>,
+    pub(in crate::model) reason: Option<String>,
     /// Units that it returns of late transfers, by their places. The rest is of what was received.
     late: BTreeMap<usize, u128>,
 }
@@ -61,7 +66,12 @@ impl Charge {
     /// Records a refund, unless it is of nothing or, with those before, of more than may be sent back. It returns the
     /// transfers of the transaction that it names, if that paid this charge; otherwise late ones, first the one of just
     /// this amount, then in order.
-    pub fn refund(&mut self, units: u128, txid: Option<&str>) -> bool {
+    pub fn refund(
+        &mut self,
+        at: Timestamp,
+        units: u128,
+        (txid, reason): (Option<&str>, Option<&str>),
+    ) -> bool {
         if units == 0 || self.refunded() + units > self.refundable() {
             return false;
         }
@@ -82,7 +92,8 @@ impl Charge {
             *open = rest.min(*open);
             rest -= *open;
         }
-        self.refunds.push(RefundModel { units, late });
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        self.refunds.push(RefundModel { units, at, txid: owned(txid), reason: owned(reason), late });
         true
     }
 }

@@ -35,7 +35,7 @@ fn check(moments: &[(u64, &str)], expected: &str) -> Charge {
         link: None,
         invoice: None,
     };
-    let mut charge = Charge::open(Timestamp(0), terms, (100, 300), Mode::Live);
+    let mut charge = Charge::open(Timestamp(0), (terms, ChargeTexts::default()), (100, 300), Mode::Live);
     assert_eq!(charge.due, 1_000);
     let mut recorded = Vec::new();
     let mut timers = vec![charge.end, charge.end.plus(HOLD_MAX)];
@@ -110,7 +110,11 @@ fn what_vanishes_from_a_paid_charge_is_not_received() {
 #[test]
 fn late_money_can_be_sent_back_once_it_is_confirmed() {
     let mut charge = check(&[(31, "t1 700 0")], "30 expired, 31 late t1");
-    assert!(!charge.refund(1, None));
+    assert!(!charge.refund(Timestamp(0), 1, (None, None)));
     let mut charge = check(&[(31, "t1 700 9")], "30 expired, 31 late t1");
-    assert!(!charge.refund(701, None) && charge.refund(700, None) && !charge.refund(1, None));
+    assert!(
+        !charge.refund(Timestamp(0), 701, (None, None))
+            && charge.refund(Timestamp(0), 700, (None, None))
+            && !charge.refund(Timestamp(0), 1, (None, None))
+    );
 }

@@ -396,7 +396,7 @@ fn refund(state: &State, charges: &[Name]) -> BoxedStrategy<Op> {
         .boxed()
 }
 
-/// Whoever began to read mostly reads on.
+/// A reader that began mostly reads on.
 fn turn(state: &State) -> BoxedStrategy<Op> {
     let any = (book(), select(&List::ALL[..]), 1_usize..4).prop_map(|(who, list, per_page)| Op::Turn {
         who,
@@ -422,7 +422,7 @@ fn turn(state: &State) -> BoxedStrategy<Op> {
     if more.is_empty() { any.boxed() } else { prop_oneof![1 => any, 2 => select(more)].boxed() }
 }
 
-/// Whoever read page 1 counts up.
+/// A reader of page 1 counts up.
 fn number(state: &State) -> BoxedStrategy<Op> {
     let any = (book(), select(&List::ALL[..]), 1_usize..3, 1_usize..4);
     let any = any.prop_map(|(who, list, per_page, page)| Op::Number { who, list, per_page, page });

@@ -1,10 +1,7 @@
 //! The service itself, driven through its doors, and what an outsider got to know of it: ids, answers, secrets. After each
 //! operation, whether what can be seen is what the model says.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::RangeInclusive,
-};
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use bytes::Bytes;
 use reference_core::{
@@ -15,6 +12,7 @@ use reference_core::{
     dialect::Dialect,
     error::ApiError,
     id::{AccountNo, Code},
+    mode::Mode,
     money::{Percent, Rate},
     outbox::{self, AttemptResult},
     rng::Seed,
@@ -26,8 +24,8 @@ use reference_core::{
 use reference_wire::{Api, AttemptRequest, Response};
 use serde_json::Value;
 use simulator::{
-    law::{self, Depth, Findings, Reader, Shown, local},
-    model::{DeliveryState, Envelope, Ids, List, PageReader, Reading},
+    law::{self, BookReading, Depth, Findings, ModelBook, Reader, local},
+    model::{DeliveryState, Ids, List, ObjectContext, PageReader, Reading},
     tamper::{OwnedRequest, PostFate, Tamper},
     witness::BookId,
 };
@@ -38,6 +36,7 @@ use super::{
 };
 
 const BASE: &str = "https://api.svc.example";
+const PUBLIC_URL: &str = "https://pay.svc.example";
 const SEED: Seed = Seed(7);
 
 /// What is not as it must be.
@@ -76,8 +75,6 @@ pub(super) struct Driver {
     next: BTreeMap<PageReader, Option<String>>,
     flying: BTreeMap<(BookId, usize), AttemptRequest>,
     posted: Vec<Posted>,
-    /// What was shown last.
-    shown: Shown,
 }
 
 /// Nobody in between.
@@ -107,7 +104,7 @@ impl Driver {
         let mut api = Api::new(ServiceConfig {
             seed: SEED,
             dialect: Dialect::default(),
-            public_url: "https://pay.svc.example".to_owned(),
+            public_url: PUBLIC_URL.to_owned(),
             rate_limit: None,
             wallet_cache: Some(wallet_cache.clone()),
             key_tag: String::new(),
@@ -133,7 +130,6 @@ impl Driver {
             next: BTreeMap::new(),
             flying: BTreeMap::new(),
             posted: Vec::new(),
-            shown: Shown::default(),
         };
         for id in BOOKS {
             let (key, eye) = (driver.new_key(id), driver.new_key(id));
@@ -158,7 +154,7 @@ impl Driver {
         }
     }
 
-    /// A request through whoever stands in between.
+    /// A request through the proxy in between.
     pub(super) fn send(&mut self, request: &OwnedRequest) -> Response {
         let other = self.tamper.request(self.now, &request.borrow());
         let asked = other.as_ref().unwrap_or(request);
@@ -397,11 +393,9 @@ impl Driver {
                 let height = height(&state.heights, id.1, asset);
                 height..=height
             };
-            let when = (state.now, &heights as &dyn Fn(Asset) -> RangeInclusive<u64>);
-            law::compare_book(&mut findings, (book, &known.ids), shown, &BTreeSet::new(), when);
+            law::compare_book(&mut findings, (book, &known.ids), shown, reading(state, &heights));
         }
         law::judge_addresses(&mut findings, &shown);
-        self.shown = shown;
         first(findings)?;
         for id in BOOKS {
             self.check_deliveries(id, state).map_err(|why| format!("deliveries of {id:?}: {why}"))?;
@@ -417,9 +411,19 @@ impl Driver {
     }
 
     /// All that takes too long after each operation: filters, small pages, single objects and other books.
-    pub(super) fn check_at_the_end(&mut self) -> Verdict {
-        let shown = std::mem::take(&mut self.shown);
-        first(law::judge_lists(self, &shown))
+    pub(super) fn check_at_the_end(&mut self, state: &State) -> Verdict {
+        let heights = Mode::ALL.map(|mode| {
+            move |asset| {
+                let height = height(&state.heights, mode, asset);
+                height..=height
+            }
+        });
+        let ids: BTreeMap<BookId, Ids> = self.known.iter().map(|(id, it)| (*id, it.ids.clone())).collect();
+        let books = ids.iter().map(|(id, ids)| {
+            let reading = reading(state, &heights[id.1 as usize]);
+            (*id, ModelBook { book: state.book(*id), ids, reading })
+        });
+        first(law::judge_lists(self, &books.collect()))
     }
 
     fn check_deliveries(&mut self, id: BookId, state: &State) -> Verdict {
@@ -470,15 +474,23 @@ impl Driver {
         if post.secret.reveal() != known.secrets[book.endpoints[must.1].secret] {
             return Err(format!("d{delivery} is signed with another secret than the newest"));
         }
-        let expected = book.envelope(&known.ids, &id.to_string(), *delivery);
-        let seen = Envelope::read(&post.body).ok_or("a body is not the JSON it must be")?;
-        if post.kind.as_str() != expected.event {
-            return Err(format!("d{delivery} is posted as {}, not {}", post.kind.as_str(), expected.event));
+        let context =
+            ObjectContext { ids: &known.ids, public_url: PUBLIC_URL, now: state.now, heights: &|_| 0 };
+        let expected = book.envelope_json(context, &id.to_string(), *delivery);
+        let event = book.deliveries[*delivery].event;
+        let kind = event.map_or("charge.paid", |event| book.events[event].kind);
+        if post.kind.as_str() != kind {
+            return Err(format!("d{delivery} is posted as {}, not {kind}", post.kind.as_str()));
         }
         let mut findings = Findings::default();
-        law::compare_envelope(&mut findings, state.now, &expected, &seen);
+        let body = (expected.as_str(), &*post.body);
+        law::compare_delivery(&mut findings, state.now, "a delivery", body, event.is_none());
         first(findings)
     }
+}
+
+fn reading<'a>(state: &State, heights: &'a dyn Fn(Asset) -> RangeInclusive<u64>) -> BookReading<'a> {
+    BookReading { now: state.now, heights, public_url: PUBLIC_URL, base: BASE }
 }
 
 /// The names of what is new in a list that is shown newest first.

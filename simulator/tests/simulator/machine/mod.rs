@@ -141,7 +141,7 @@ fn play(operations: &[Op], tamper: Box<dyn Tamper>) -> Result<(), (usize, String
         });
         verdict.map_err(|why| (no + 1, why))?;
     }
-    driver.check_at_the_end().map_err(|why| (operations.len(), why))
+    driver.check_at_the_end(&state).map_err(|why| (operations.len(), why))
 }
 
 /// The first failing list among so many, as short as it could be made.

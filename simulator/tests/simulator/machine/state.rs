@@ -11,8 +11,9 @@ use reference_core::{
 };
 use simulator::{
     model::{
-        Account, Book, Charge, DeliveryState, Details, EndpointSwitch, LinkModel, Model, Order, PageReader,
-        PageReads, Question, Reading, RepeatKind, Terms,
+        Account, AnswerText, Book, Charge, ChargeTexts, DeliveryState, Details, EndpointSwitch, InvoiceDraft,
+        InvoiceTexts, LinkModel, LinkTexts, Model, Order, PageReader, PageReads, Question, Reading,
+        RepeatKind, Terms,
     },
     witness::BookId,
 };
@@ -345,9 +346,9 @@ impl State {
         let now = self.now;
         match op {
             Op::Open { link: None, answers: 1.., .. } => Err(422),
-            Op::Open { name, who, asset, cents, currency, link: None, .. } => {
-                self.open(*name, *who, *asset, (*cents, *currency), (None, None)).map(|()| 201)
-            }
+            Op::Open { name, who, asset, cents, currency, link: None, .. } => self
+                .open(*name, *who, *asset, (*cents, *currency), (None, None), ChargeTexts::default())
+                .map(|()| 201),
             Op::Open { name, who, asset, cents, link: Some(link), answers, .. } => {
                 let (home, link) = self.home(*link);
                 if home != *who {
@@ -381,7 +382,12 @@ impl State {
         let now = self.now;
         match op {
             Op::Issue { name, who, cents, reader, send, .. } => {
-                let draft = (*cents, Currency::Eur, reader.email().map(str::to_owned));
+                let draft = InvoiceDraft {
+                    cents: *cents,
+                    currency: Currency::Eur,
+                    reader: reader.email().map(str::to_owned),
+                    texts: InvoiceTexts::default(),
+                };
                 let (account, book) = self.model.at(*who);
                 let no = book.issue(now, account, draft, *send)?;
                 self.homes.insert(*name, (*who, no));
@@ -406,7 +412,7 @@ impl State {
                 if self.book(id).choose(no, *asset)?.is_none() {
                     let invoice = &self.book(id).invoices[no];
                     let price = (invoice.cents, invoice.currency);
-                    self.open(*name, id, *asset, price, (None, Some(no)))?;
+                    self.open(*name, id, *asset, price, (None, Some(no)), ChargeTexts::default())?;
                 }
                 Ok(200)
             }
@@ -429,6 +435,9 @@ impl State {
                     expires_at: lasts.map(|lasts| now.plus(lasts)),
                     is_archived: false,
                     views: 0,
+                    texts: LinkTexts { title: "Tea".to_owned(), ..LinkTexts::default() },
+                    created_at: now,
+                    updated_at: now,
                 });
                 let no = links.len() - 1;
                 self.homes.insert(*name, (*who, no));
@@ -436,11 +445,14 @@ impl State {
             }
             Op::Archive { who, link, on } => {
                 let (id, no) = self.reach(By::Key(*who), *link)?;
-                self.change(id).links[no].is_archived = *on;
+                self.change(id).links[no].archive(now, *on);
             }
             Op::Limit { who, link, max } => {
                 let (id, no) = self.reach(By::Key(*who), *link)?;
-                self.change(id).links[no].max_payments = *max;
+                let link = &mut self.change(id).links[no];
+                if link.max_payments != *max {
+                    (link.max_payments, link.updated_at) = (*max, now);
+                }
             }
             Op::ViewLink { link } => {
                 let (id, no) = self.home(*link);
@@ -504,7 +516,10 @@ impl State {
         let order = Order { asset: Some(asset), cents, currency: None, answers: labels(answers) };
         let book = self.book(id);
         let price = (book.price(link, self.now, order)?, book.links[link].currency);
-        self.open(name, id, asset, price, (Some(link), None))
+        let answer = |label| AnswerText { label, value: "M".to_owned() };
+        let custom_fields = labels(answers).into_iter().map(answer).collect();
+        let texts = ChargeTexts { custom_fields, ..ChargeTexts::default() };
+        self.open(name, id, asset, price, (Some(link), None), texts)
     }
 
     fn open(
@@ -514,13 +529,14 @@ impl State {
         asset: Asset,
         (cents, currency): (u64, Currency),
         (link, invoice): (Option<usize>, Option<usize>),
+        texts: ChargeTexts,
     ) -> Result<(), u16> {
         let rate = self.model.rates[&(asset, currency)].ok_or(503_u16)?;
         let terms = Terms { asset, cents, currency, rate, link, invoice };
         let (now, (account, book)) = (self.now, self.model.at(id));
         let no = match invoice {
             Some(_) => book.switch(now, account, terms),
-            None => book.open(now, account, terms),
+            None => book.open(now, account, (terms, texts)),
         };
         self.homes.insert(name, (id, no));
         Ok(())

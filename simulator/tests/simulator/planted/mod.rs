@@ -6,12 +6,18 @@
 
 mod answers;
 mod doors;
+mod fields;
 mod notices;
 mod posts;
 
 use std::{fs, path::Path};
 
-use simulator::{demo::DemoFault, law::Law, sweep::Runner, tamper::Tamper};
+use simulator::{
+    demo::DemoFault,
+    law::{Breach, Law},
+    sweep::Runner,
+    tamper::Tamper,
+};
 
 /// A service that is wrong in one way.
 pub(crate) struct Bug {
@@ -43,13 +49,13 @@ fn demo(name: &str) -> Box<dyn Tamper> {
 
 /// Every planted bug.
 pub(crate) fn bugs() -> impl Iterator<Item = &'static Bug> {
-    [notices::BUGS, posts::BUGS, answers::BUGS, doors::BUGS].into_iter().flatten()
+    [notices::BUGS, posts::BUGS, answers::BUGS, doors::BUGS, fields::BUGS].into_iter().flatten()
 }
 
 /// The search begins in so many places.
 const STARTS: [u64; 3] = [0, 1_000, 2_000];
-/// The number of worlds until the first breach, and its law; `None` if the fault was missed.
-type Found = Option<(u64, Law)>;
+/// The number of worlds until the first breach, and the breach; `None` if the fault was missed.
+type Found = Option<(u64, Breach)>;
 
 /// A bug that so many worlds do not show is missed.
 const WORLDS_MAX: u64 = 600;
@@ -59,7 +65,7 @@ fn find(right: &Runner<'_>, bug: &Bug, start: u64) -> Found {
     let runner = Runner { wrong: Some(&bug.make), ..right.clone() };
     (0..WORLDS_MAX).find_map(|n| {
         let verdict = runner.try_seed(start + n);
-        verdict.findings.breaches.first().map(|breach| (n + 1, breach.law))
+        verdict.findings.breaches.first().map(|breach| (n + 1, breach.clone()))
     })
 }
 
@@ -93,11 +99,11 @@ fn every_planted_bug_is_found_by_a_law_that_is_about_it() {
         for (start, found) in STARTS.into_iter().zip(finds) {
             match found {
                 None => missed.push(format!("{}: not found from seed {start}", bug.name)),
-                Some((_, law)) if !bug.laws.contains(&law) => {
-                    missed.push(format!("{}: found by law {} from seed {start}", bug.name, law.as_str()));
+                Some((_, breach)) if !bug.laws.contains(&breach.law) => {
+                    missed.push(format!("{}: found from seed {start} by {breach}", bug.name));
                 }
-                Some((n, law)) => {
-                    first = first.or(Some(law));
+                Some((n, breach)) => {
+                    first = first.or(Some(breach.law));
                     worlds.push(n);
                 }
             }

@@ -214,7 +214,11 @@ impl Tamper for PaidIsForGood {
 }
 
 pub(super) const BUGS: &[Bug] = &[
-    Bug::new("a fee bump loses its time", CHAIN, || Box::<BumpComesLater>::default()),
+    Bug::new(
+        "a fee bump loses its time",
+        &[Confirmations, Conservation, LateMoney, LockEnd, PaidMoney, Edges, Order],
+        || Box::<BumpComesLater>::default(),
+    ),
     Bug::new("a hold takes what comes late", CHAIN, || Box::<HoldTakesMore>::default()),
     Bug::new("a paid charge keeps what vanished", CHAIN, || Box::<PaidIsForGood>::default()),
     Bug::new("one confirmation too few", CHAIN, || demo("one-confirmation-more")),

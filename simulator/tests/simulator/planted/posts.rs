@@ -26,7 +26,7 @@ impl<F: FnMut(Timestamp, Mode, &mut AttemptRequest) -> PostFate + Send> Tamper f
     }
 }
 
-fn posts(
+pub(super) fn posts(
     change: impl FnMut(Timestamp, Mode, &mut AttemptRequest) -> PostFate + Send + 'static,
 ) -> Box<dyn Tamper> {
     Box::new(Posts(change))

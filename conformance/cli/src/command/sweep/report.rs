@@ -262,7 +262,7 @@ pub(super) fn files_text(rows: &[(String, Verdict)]) -> String {
     let mut text = String::new();
     for (name, verdict) in rows {
         let breaches = &verdict.findings.breaches;
-        let (style, word) = if breaches.is_empty() { (GOOD, word(0)) } else { (BAD, word(1)) };
+        let (style, word) = (if breaches.is_empty() { GOOD } else { BAD }, file_word(verdict));
         let _ = writeln!(text, "{style}{word}{style:#}  {name}, {} checks", verdict.findings.total());
         for breach in breaches.iter().take(BREACHES_SHOWN) {
             let _ = writeln!(text, "      {breach}");
@@ -270,8 +270,20 @@ pub(super) fn files_text(rows: &[(String, Verdict)]) -> String {
         if breaches.len() > BREACHES_SHOWN {
             let _ = writeln!(text, "      and {} more", breaches.len() - BREACHES_SHOWN);
         }
+        for skipped in &verdict.skipped {
+            let _ = writeln!(text, "      not judged: {skipped}");
+        }
     }
     text
+}
+
+/// The result of a file. A step that could not be taken is not judged, so the file did not pass.
+fn file_word(verdict: &Verdict) -> &'static str {
+    match (verdict.findings.breaches.is_empty(), verdict.skipped.is_empty()) {
+        (true, true) => word(0),
+        (true, false) => word(3),
+        (false, _) => word(1),
+    }
 }
 
 pub(super) fn files_json(rows: &[(String, Verdict)]) -> Value {
@@ -279,9 +291,13 @@ pub(super) fn files_json(rows: &[(String, Verdict)]) -> Value {
         .iter()
         .map(|(name, verdict)| {
             let breaches: Vec<Value> = verdict.findings.breaches.iter().map(breach_json).collect();
-            let result = word(u8::from(!breaches.is_empty()));
-            let checks = verdict.findings.total();
-            json!({ "scenario": name, "result": result, "checks": checks, "breaches": breaches })
+            let (result, checks) = (file_word(verdict), verdict.findings.total());
+            let mut row =
+                json!({ "scenario": name, "result": result, "checks": checks, "breaches": breaches });
+            if !verdict.skipped.is_empty() {
+                row["not_judged"] = json!(verdict.skipped);
+            }
+            row
         })
         .collect();
     json!({ "format": FORMAT, "scenarios": rows })

@@ -1,0 +1,211 @@
+//! The pages of lists: the rows, their order, `links` and `meta`, worked out from the model's own objects.
+
+use std::borrow::Cow;
+
+use super::local;
+use crate::model::{Book, Ids, List, Subject};
+
+/// A request for a page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ListRequest {
+    pub(super) list: List,
+    /// The filters, in the order of the specification.
+    pub(super) filters: Vec<(&'static str, String)>,
+    pub(super) page: usize,
+    pub(super) per_page: usize,
+    pub(super) anchor: Option<String>,
+}
+
+const DEFAULT_SIZE: usize = 25;
+const SIZE_MAX: usize = 100;
+pub(super) const CHARGE_STATUSES: [&str; 5] = ["pending", "underpaid", "paid", "expired", "canceled"];
+pub(super) const INVOICE_STATUSES: [&str; 3] = ["open", "paid", "void"];
+
+/// The filters of a list, with the allowed words of those that take one of a few.
+fn filters_of(list: List) -> Vec<(&'static str, Vec<&'static str>)> {
+    let types = || reference_core::event::EventType::ALL.map(|it| it.as_str()).to_vec();
+    match list {
+        List::Charges => vec![("status", CHARGE_STATUSES.to_vec()), ("payment_link", Vec::new())],
+        List::Invoices => vec![("status", INVOICE_STATUSES.to_vec())],
+        List::Links => Vec::new(),
+        List::Events => vec![("type", types()), ("charge", Vec::new()), ("invoice", Vec::new())],
+    }
+}
+
+/// Reads a number of a query; `None` if it is not one of these.
+fn number(text: &str, most: usize) -> Option<usize> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let n = digits.then(|| text.parse().unwrap_or(usize::MAX))?;
+    (1..=most).contains(&n).then_some(n)
+}
+
+impl ListRequest {
+    /// Reads a target such as `/v1/charges?status=paid`. `None` if it is no list; 422 for a wrong parameter.
+    pub(super) fn read(path: &str, query: Option<&str>) -> Option<Result<ListRequest, u16>> {
+        let list = List::ALL.into_iter().find(|list| list.path() == path)?;
+        Some(ListRequest::of(list, query.unwrap_or_default()).ok_or(422))
+    }
+
+    fn of(list: List, query: &str) -> Option<ListRequest> {
+        let known = filters_of(list);
+        let mut request =
+            ListRequest { list, filters: Vec::new(), page: 1, per_page: DEFAULT_SIZE, anchor: None };
+        let mut given: Vec<(&str, Cow<'_, str>)> = Vec::new();
+        for part in query.split('&').filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let is_known = ["page", "per_page", "anchor"].contains(&name)
+                || known.iter().any(|(filter, _)| *filter == name);
+            if !is_known {
+                continue;
+            }
+            if given.iter().any(|(other, _)| *other == name) {
+                return None;
+            }
+            given.push((name, decoded(value)));
+        }
+        for (name, value) in &given {
+            match *name {
+                "page" => request.page = number(value, usize::MAX)?,
+                "per_page" => request.per_page = number(value, SIZE_MAX)?,
+                "anchor" => request.anchor = Some(value.to_string()),
+                _ => {}
+            }
+        }
+        for (filter, words) in known {
+            if let Some((_, value)) = given.iter().find(|(name, _)| *name == filter) {
+                if !words.is_empty() && !words.contains(&value.as_ref()) {
+                    return None;
+                }
+                request.filters.push((filter, value.to_string()));
+            }
+        }
+        Some(request)
+    }
+
+    /// The list and its filters, by which a key's place in it is remembered.
+    pub(super) fn place(&self) -> String {
+        format!("{} {:?} {}", self.list.path(), self.filters, self.per_page)
+    }
+
+    /// The numbers of the members of the list, rising.
+    pub(super) fn members(&self, book: &Book, ids: &Ids) -> Vec<usize> {
+        let fits = |no: usize| {
+            self.filters.iter().all(|(filter, wanted)| match (self.list, *filter) {
+                (List::Charges, "status") => book.charges[no].status.as_str() == wanted,
+                (List::Charges, _) => {
+                    book.charges[no].terms.link.is_some_and(|link| ids.links[link] == *wanted)
+                }
+                (List::Invoices, _) => book.invoices[no].status.as_str() == wanted,
+                (List::Events, "type") => book.events[no].kind == wanted,
+                (List::Events, filter) => {
+                    let subject = book.events[no].subject;
+                    matches!(subject, Subject::Charge(_)) == (filter == "charge")
+                        && ids.code(subject) == wanted
+                }
+                (List::Links, _) => true,
+            })
+        };
+        (0..book.length(self.list)).filter(|no| fits(*no)).collect()
+    }
+
+    /// The whole body of the page. `members` are those up to the anchor; `row` writes one.
+    pub(super) fn body(
+        &self,
+        base: &str,
+        ids: &Ids,
+        members: &[usize],
+        mut row: impl FnMut(usize) -> String,
+    ) -> String {
+        let (page, size, total) = (self.page, self.per_page, members.len());
+        let last = total.div_ceil(size).max(1);
+        let skipped = (page - 1).saturating_mul(size);
+        let rows: Vec<String> =
+            members.iter().rev().skip(skipped).take(size).map(|member| row(*member)).collect();
+        let anchor = members.last().and_then(|newest| public_ids(ids, self.list).get(*newest));
+        let path = format!("{base}{}", self.list.path());
+        let filters: String =
+            self.filters.iter().map(|(name, value)| format!("{name}={}&", encoded(value))).collect();
+        let anchor = anchor.map(|anchor| format!("&anchor={anchor}")).unwrap_or_default();
+        let link = |page: usize| format!("\"{path}?{filters}per_page={size}&page={page}{anchor}\"");
+        let or_null = |text: Option<String>| text.unwrap_or_else(|| "null".to_owned());
+        let from = (!rows.is_empty()).then(|| skipped + 1);
+        format!(
+            "{{\"data\":[{}],\"links\":{{\"first\":{},\"last\":{},\"prev\":{},\"next\":{}}},\"meta\":{{\
+             \"current_page\":{page},\"from\":{},\"last_page\":{last},\"path\":\"{path}\",\"per_page\":{size},\
+             \"to\":{},\"total\":{total}}}}}",
+            rows.join(","),
+            link(1),
+            link(last),
+            or_null((page > 1).then(|| link((page - 1).min(last)))),
+            or_null((page < last).then(|| link(page + 1))),
+            or_null(from.map(|n| n.to_string())),
+            or_null(from.map(|n| (n + rows.len() - 1).to_string())),
+        )
+    }
+
+    /// The request for the next page, if the body has a link to one.
+    pub(super) fn next(body: &str) -> Option<ListRequest> {
+        #[derive(serde::Deserialize)]
+        struct Page {
+            links: Links,
+        }
+        #[derive(serde::Deserialize)]
+        struct Links {
+            next: Option<String>,
+        }
+        let next = serde_json::from_str::<Page>(body).ok()?.links.next?;
+        let (path, query) = local(&next).split_once('?')?;
+        ListRequest::read(path, Some(query))?.ok()
+    }
+
+    /// The path and the query.
+    pub(super) fn target(&self) -> String {
+        let mut target = format!("{}?", self.list.path());
+        for (name, value) in &self.filters {
+            target.push_str(&format!("{name}={}&", encoded(value)));
+        }
+        target.push_str(&format!("per_page={}&page={}", self.per_page, self.page));
+        if let Some(anchor) = &self.anchor {
+            target.push_str(&format!("&anchor={anchor}"));
+        }
+        target
+    }
+}
+
+/// The public ids of the records of a list, by number.
+pub(super) fn public_ids(ids: &Ids, list: List) -> &[String] {
+    match list {
+        List::Charges => &ids.charges,
+        List::Invoices => &ids.invoices,
+        List::Links => &ids.links,
+        List::Events => &ids.events,
+    }
+}
+
+/// Filters are words of letters, digits, dots and dashes; others are written in percent codes.
+fn encoded(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._*".contains(&b);
+    text.bytes()
+        .map(|b| match b {
+            b' ' => "+".to_owned(),
+            b if plain(b) => char::from(b).to_string(),
+            b => format!("%{b:02X}"),
+        })
+        .collect()
+}
+
+fn decoded(text: &str) -> Cow<'_, str> {
+    if !text.contains(['%', '+']) {
+        return Cow::Borrowed(text);
+    }
+    let text = text.replace('+', " ");
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let code = (*first == b'%').then(|| tail.get(..2)).flatten();
+        let byte = code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &tail[2..] } else { tail };
+    }
+    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,538 @@
+//! Objects as JSON: the whole text that the API or a webhook must show, written from the model alone.
+//!
+//! The order of fields is that of the service, so that equal objects are equal texts and nothing has to be parsed. The
+//! comparison does not depend on it: texts that differ are compared as values.
+
+use reference_core::{asset::Asset, mode::Mode, time::Timestamp};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, value::RawValue};
+
+use super::{
+    Book, Details, EventObject, InvoiceModel, LinkModel, Pricing, Subject,
+    view::{Ids, TimelineEntry},
+};
+use crate::model::{
+    Charge, ChargeTransfer, Status, money,
+    texts::{AnswerText, ChargeTexts, CustomerTexts, ItemText},
+};
+
+/// The place that shows an object. Its form depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Facet {
+    /// An answer of its own, or a list.
+    Api,
+    /// An event that is read through the API.
+    Event,
+    /// The body of a webhook.
+    Webhook,
+}
+
+/// The facts that the form of an object depends on, besides its book.
+#[derive(Clone, Copy)]
+#[allow(missing_docs, reason = "the words of the contract")]
+pub struct ObjectContext<'a> {
+    pub ids: &'a Ids,
+    /// The address of the hosted pages.
+    pub public_url: &'a str,
+    pub now: Timestamp,
+    /// The height of a coin's chain.
+    pub heights: &'a dyn Fn(Asset) -> u64,
+}
+
+fn time(at: Option<Timestamp>) -> Option<String> {
+    at.map(|at| at.to_string())
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("an object has texts for keys")
+}
+
+#[derive(Serialize)]
+struct RefundJson<'a> {
+    amount: String,
+    txid: Option<&'a str>,
+    reason: Option<&'a str>,
+    explorer_url: Option<String>,
+    created_at: String,
+}
+
+#[derive(Serialize)]
+struct TransactionJson<'a> {
+    txid: &'a str,
+    amount: String,
+    confirmations: u64,
+    required_confirmations: u32,
+    status: &'static str,
+    credited: bool,
+    explorer_url: String,
+    seen_at: String,
+}
+
+#[derive(Serialize)]
+struct ChargeJson<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    code: &'a str,
+    object: &'static str,
+    status: &'static str,
+    payment_link: Option<&'a str>,
+    invoice: Option<&'a str>,
+    description: Option<&'a str>,
+    fiat_amount: String,
+    fiat_currency: &'static str,
+    asset: &'static str,
+    asset_amount: String,
+    received_amount: String,
+    remaining_amount: String,
+    overpaid: bool,
+    refunded_amount: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refunds: Option<Vec<RefundJson<'a>>>,
+    exchange_rate: String,
+    deposit_address: &'a str,
+    transactions: Vec<TransactionJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline: Option<Vec<TimelineEntry>>,
+    customer_email: Option<&'a str>,
+    customer_name: Option<&'a str>,
+    customer: &'a CustomerTexts,
+    custom_fields: &'a [AnswerText],
+    metadata: &'a Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkout_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt_url: Option<Option<String>>,
+    expires_at: String,
+    paid_at: Option<String>,
+    created_at: String,
+}
+
+#[derive(Serialize)]
+struct PayerJson<'a> {
+    name: Option<&'a str>,
+    email: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct InvoiceChargeJson<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    code: &'a str,
+    status: &'static str,
+    asset: &'static str,
+}
+
+#[derive(Serialize)]
+struct InvoiceJson<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    code: &'a str,
+    object: &'static str,
+    number: String,
+    status: &'static str,
+    overdue: bool,
+    customer: PayerJson<'a>,
+    customer_name: Option<&'a str>,
+    customer_email: Option<&'a str>,
+    memo: Option<&'a str>,
+    amount: String,
+    currency: &'static str,
+    items: &'a [ItemText],
+    due_at: Option<&'a str>,
+    hosted_url: String,
+    document_url: String,
+    charges: Vec<InvoiceChargeJson<'a>>,
+    sent_at: Option<String>,
+    viewed_at: Option<String>,
+    paid_at: Option<String>,
+    voided_at: Option<String>,
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline: Option<Vec<TimelineEntry>>,
+}
+
+#[derive(Serialize)]
+struct LinkJson<'a> {
+    id: &'a str,
+    code: &'a str,
+    object: &'static str,
+    title: &'a str,
+    description: Option<&'a str>,
+    pricing_type: &'static str,
+    amount: Option<String>,
+    suggested_amounts: &'a [String],
+    min_amount: Option<String>,
+    max_amount: Option<String>,
+    currency: &'static str,
+    accepted_assets: Option<Vec<&'static str>>,
+    status: &'static str,
+    success_url: Option<&'a str>,
+    cancel_url: Option<&'a str>,
+    collect_name: bool,
+    require_email: bool,
+    custom_fields: &'a [super::Question],
+    success_message: Option<&'a str>,
+    expires_at: Option<String>,
+    max_payments: Option<u32>,
+    accepting_payments: bool,
+    views_count: u64,
+    checkout_url: String,
+    created_at: String,
+    updated_at: String,
+}
+
+#[derive(Default, Serialize)]
+struct DetailsJson<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    txid: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amount: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct EventJson<'a> {
+    id: &'a str,
+    object: &'static str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    details: DetailsJson<'a>,
+    charge: Option<&'a RawValue>,
+    invoice: Option<&'a RawValue>,
+    created_at: String,
+}
+
+#[derive(Serialize)]
+struct EnvelopeJson<'a> {
+    id: &'a str,
+    event_id: Option<&'a str>,
+    event: &'a str,
+    mode: &'static str,
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<DataJson<'a>>,
+}
+
+enum DataJson<'a> {
+    Charge(Box<ChargeJson<'a>>, Option<TransactionJson<'a>>),
+    Invoice(Box<InvoiceJson<'a>>),
+}
+
+impl Serialize for DataJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        let mut map = serializer.serialize_map(None)?;
+        match self {
+            DataJson::Charge(charge, transaction) => {
+                map.serialize_entry("charge", charge)?;
+                if let Some(transaction) = transaction {
+                    map.serialize_entry("transaction", transaction)?;
+                }
+            }
+            DataJson::Invoice(invoice) => map.serialize_entry("invoice", invoice)?,
+        }
+        map.end()
+    }
+}
+
+/// A writer of the objects of one book.
+struct Writer<'a> {
+    book: &'a Book,
+    context: ObjectContext<'a>,
+    facet: Facet,
+}
+
+impl<'a> Writer<'a> {
+    fn coin(&self, units: u128, asset: Asset) -> String {
+        match self.facet {
+            Facet::Webhook => money::written_padded(units, asset),
+            _ => money::written(units, asset),
+        }
+    }
+
+    fn page(&self, path: &str, code: &str, rest: &str) -> String {
+        [self.context.public_url, path, code, rest].concat()
+    }
+
+    fn explorer(&self, asset: Asset, txid: &str) -> String {
+        let place = if self.book.mode == Mode::Live { "/tx/" } else { "/testnet/tx/" };
+        ["https://explorer.sim/", asset.facts().network, place, txid].concat()
+    }
+
+    /// The timeline of an answer of its own; `events` are its events by number.
+    fn timeline(&self, events: &[usize]) -> Option<Vec<TimelineEntry>> {
+        let entry = |no: &usize| {
+            let event = &self.book.events[*no];
+            TimelineEntry { event: event.kind.to_owned(), time: event.at.to_string() }
+        };
+        (self.facet == Facet::Api).then(|| events.iter().map(entry).collect())
+    }
+
+    fn transaction(&self, charge: &'a Charge, transfer: &'a ChargeTransfer) -> TransactionJson<'a> {
+        let asset = charge.terms.asset;
+        // A webhook shows what was known at the time of its event: the depth of the last sighting.
+        let height = if self.facet == Facet::Webhook { 0 } else { (self.context.heights)(asset) };
+        TransactionJson {
+            txid: &transfer.txid,
+            amount: self.coin(transfer.units, asset),
+            confirmations: charge.confirmations(transfer, height),
+            required_confirmations: charge.required,
+            status: charge.word(transfer),
+            credited: transfer.counted,
+            explorer_url: self.explorer(asset, &transfer.txid),
+            seen_at: transfer.first_seen.to_string(),
+        }
+    }
+
+    fn charge(&self, no: usize, charge: &'a Charge, events: &[usize]) -> ChargeJson<'a> {
+        let ids = self.context.ids;
+        let (terms, code) = (charge.terms, ids.charges[no].as_str());
+        let ChargeTexts { description, customer, custom_fields, metadata } = &charge.texts;
+        let is_api = self.facet != Facet::Webhook;
+        let coin = |units| self.coin(units, terms.asset);
+        let refund = |refund: &'a crate::model::charge::RefundModel| RefundJson {
+            amount: coin(refund.units),
+            txid: refund.txid.as_deref(),
+            reason: refund.reason.as_deref(),
+            explorer_url: refund
+                .txid
+                .as_deref()
+                .filter(|txid| terms.asset.facts().form.is_txid(txid))
+                .map(|txid| self.explorer(terms.asset, txid)),
+            created_at: refund.at.to_string(),
+        };
+        ChargeJson {
+            id: is_api.then_some(code),
+            code,
+            object: "charge",
+            status: charge.status.as_str(),
+            payment_link: terms.link.map(|no| ids.links[no].as_str()),
+            invoice: terms.invoice.map(|no| ids.invoices[no].as_str()),
+            description: description.as_deref(),
+            fiat_amount: money::fiat(terms.cents),
+            fiat_currency: terms.currency.code(),
+            asset: terms.asset.code(),
+            asset_amount: coin(charge.due),
+            received_amount: coin(charge.received()),
+            remaining_amount: coin(charge.due.saturating_sub(charge.counting())),
+            overpaid: money::is_overpaid(charge.counting(), charge.due, charge.threshold),
+            refunded_amount: coin(charge.refunded()),
+            refunds: is_api.then(|| charge.refunds.iter().map(refund).collect()),
+            exchange_rate: if is_api { money::rate(terms.rate) } else { money::rate_padded(terms.rate) },
+            deposit_address: &ids.addresses[no],
+            transactions: charge.transfers.iter().map(|it| self.transaction(charge, it)).collect(),
+            timeline: self.timeline(events),
+            customer_email: customer.email.as_deref(),
+            customer_name: customer.name.as_deref(),
+            customer,
+            custom_fields,
+            metadata,
+            checkout_url: is_api.then(|| self.page("/c/", code, "")),
+            receipt_url: is_api
+                .then(|| (charge.status == Status::Paid).then(|| self.page("/c/", code, "/receipt"))),
+            expires_at: charge.end.to_string(),
+            paid_at: time(charge.paid_at),
+            created_at: charge.opened.to_string(),
+        }
+    }
+
+    fn invoice(
+        &self,
+        no: usize,
+        (invoice, statuses): (&'a InvoiceModel, &[&'static str]),
+        events: &[usize],
+    ) -> InvoiceJson<'a> {
+        let ids = self.context.ids;
+        let (texts, code) = (&invoice.texts, ids.invoices[no].as_str());
+        let is_api = self.facet != Facet::Webhook;
+        let charges = invoice.charges.iter().zip(statuses);
+        InvoiceJson {
+            id: is_api.then_some(code),
+            code,
+            object: "invoice",
+            number: super::invoice::number(no),
+            status: invoice.status.as_str(),
+            overdue: invoice.is_overdue(self.context.now),
+            customer: PayerJson { name: texts.customer_name.as_deref(), email: invoice.reader.as_deref() },
+            customer_name: texts.customer_name.as_deref(),
+            customer_email: invoice.reader.as_deref(),
+            memo: texts.memo.as_deref(),
+            amount: money::fiat(invoice.cents),
+            currency: invoice.currency.code(),
+            items: &texts.items,
+            due_at: texts.due_at.as_deref(),
+            hosted_url: self.page("/i/", code, ""),
+            document_url: self.page("/i/", code, "/document"),
+            charges: charges
+                .map(|(no, status)| InvoiceChargeJson {
+                    id: is_api.then(|| ids.charges[*no].as_str()),
+                    code: &ids.charges[*no],
+                    status,
+                    asset: self.book.charges[*no].terms.asset.code(),
+                })
+                .collect(),
+            sent_at: time(invoice.sent_at),
+            viewed_at: time(invoice.viewed_at),
+            paid_at: time(invoice.paid_at),
+            voided_at: time(invoice.voided_at),
+            created_at: invoice.issued.to_string(),
+            timeline: self.timeline(events),
+        }
+    }
+}
+
+impl Book {
+    fn writer<'a>(&'a self, context: ObjectContext<'a>, facet: Facet) -> Writer<'a> {
+        Writer { book: self, context, facet }
+    }
+
+    /// The numbers of the events of an object, in order.
+    pub fn story(&self, subject: Subject) -> &[usize] {
+        let stories = match subject {
+            Subject::Charge(no) => self.stories.0.get(no),
+            Subject::Invoice(no) => self.stories.1.get(no),
+        };
+        stories.map_or(&[], Vec::as_slice)
+    }
+
+    /// A charge as it must be shown.
+    pub fn charge_json(&self, context: ObjectContext<'_>, no: usize, facet: Facet) -> String {
+        json(&self.writer(context, facet).charge(no, &self.charges[no], self.story(Subject::Charge(no))))
+    }
+
+    /// An invoice as it must be shown.
+    pub fn invoice_json(&self, context: ObjectContext<'_>, no: usize, facet: Facet) -> String {
+        let invoice = &self.invoices[no];
+        let statuses = self.statuses_of(invoice);
+        let story = self.story(Subject::Invoice(no));
+        json(&self.writer(context, facet).invoice(no, (invoice, &statuses), story))
+    }
+
+    /// A payment link as it must be shown.
+    pub fn link_json(&self, context: ObjectContext<'_>, no: usize) -> String {
+        let link: &LinkModel = &self.links[no];
+        let writer = self.writer(context, Facet::Api);
+        let (texts, code) = (&link.texts, context.ids.links[no].as_str());
+        let (pricing_type, amount, min, max) = match link.pricing {
+            Pricing::Fixed(cents) => ("fixed", Some(cents), None, None),
+            Pricing::Open { min, max } => ("open", None, min, max),
+        };
+        json(&LinkJson {
+            id: code,
+            code,
+            object: "payment_link",
+            title: &texts.title,
+            description: texts.description.as_deref(),
+            pricing_type,
+            amount: amount.map(money::fiat),
+            suggested_amounts: &texts.suggested_amounts,
+            min_amount: min.map(money::fiat),
+            max_amount: max.map(money::fiat),
+            currency: link.currency.code(),
+            accepted_assets: link.coins.as_ref().map(|coins| coins.iter().map(|coin| coin.code()).collect()),
+            status: if link.is_archived { "archived" } else { "active" },
+            success_url: texts.success_url.as_deref(),
+            cancel_url: texts.cancel_url.as_deref(),
+            collect_name: texts.collect_name,
+            require_email: texts.require_email,
+            custom_fields: &link.questions,
+            success_message: texts.success_message.as_deref(),
+            expires_at: time(link.expires_at),
+            max_payments: link.max_payments,
+            accepting_payments: self.accepts_payments(no, context.now),
+            views_count: link.views,
+            checkout_url: writer.page("/pay/", code, ""),
+            created_at: link.created_at.to_string(),
+            updated_at: link.updated_at.to_string(),
+        })
+    }
+
+    /// An event as it must be shown. `object` is its charge or invoice as it is now, in the form of events.
+    pub fn event_json(&self, id: &str, no: usize, object: &str) -> String {
+        let event = &self.events[no];
+        let object: &RawValue = serde_json::from_str(object).expect("an object is JSON");
+        let (charge, invoice) = match event.subject {
+            Subject::Charge(_) => (Some(object), None),
+            Subject::Invoice(_) => (None, Some(object)),
+        };
+        json(&EventJson {
+            id,
+            object: "event",
+            kind: event.kind,
+            details: self.details_json(event.subject, &event.details),
+            charge,
+            invoice,
+            created_at: event.at.to_string(),
+        })
+    }
+
+    /// The object of an event as it is now, in the form of events.
+    pub fn event_object_json(&self, context: ObjectContext<'_>, subject: Subject) -> String {
+        match subject {
+            Subject::Charge(no) => self.charge_json(context, no, Facet::Event),
+            Subject::Invoice(no) => self.invoice_json(context, no, Facet::Event),
+        }
+    }
+
+    fn details_json<'d>(&self, subject: Subject, details: &'d Details) -> DetailsJson<'d> {
+        let coin = |units: u128| match subject {
+            Subject::Charge(no) => money::written(units, self.charges[no].terms.asset),
+            Subject::Invoice(_) => String::new(),
+        };
+        match details {
+            Details::None => DetailsJson::default(),
+            Details::Transfer { txid, units } => {
+                DetailsJson { txid: Some(txid), amount: Some(coin(*units)), reason: None }
+            }
+            Details::Refund { units, txid, reason } => {
+                DetailsJson { txid: txid.as_deref(), amount: Some(coin(*units)), reason: reason.as_deref() }
+            }
+            Details::Reason(why) => DetailsJson { reason: Some(why), ..DetailsJson::default() },
+        }
+    }
+
+    /// The body of every attempt of a delivery. A test has no `data`: the contract does not fix the sample.
+    ///
+    /// # Panics
+    ///
+    /// If the delivery's event kept no object, which [`Book::record`] does for every event that is delivered.
+    pub fn envelope_json(&self, context: ObjectContext<'_>, id: &str, no: usize) -> String {
+        let delivery = &self.deliveries[no];
+        let event = delivery.event.map(|no| (no, &self.events[no]));
+        let writer = self.writer(ObjectContext { now: delivery.opened, ..context }, Facet::Webhook);
+        let data = event.map(|(_, event)| {
+            let object = event.object.as_deref().expect("an event that is delivered keeps its object");
+            match (event.subject, object) {
+                (Subject::Charge(no), EventObject::Charge(charge)) => {
+                    let announced = match &event.details {
+                        Details::Transfer { txid, units }
+                            if matches!(event.kind, "charge.payment_detected" | "charge.late_payment") =>
+                        {
+                            let is_it = |it: &&ChargeTransfer| it.txid == *txid && it.units == *units;
+                            charge.transfers.iter().rfind(is_it)
+                        }
+                        _ => None,
+                    };
+                    let announced = announced.map(|transfer| writer.transaction(charge, transfer));
+                    DataJson::Charge(Box::new(writer.charge(no, charge, &[])), announced)
+                }
+                (Subject::Invoice(no), EventObject::Invoice(invoice, statuses)) => {
+                    DataJson::Invoice(Box::new(writer.invoice(no, (invoice, statuses), &[])))
+                }
+                _ => unreachable!("an event keeps the object that it is about"),
+            }
+        });
+        json(&EnvelopeJson {
+            id,
+            event_id: event.map(|(no, _)| context.ids.events.get(no).map_or("", String::as_str)),
+            event: event.map_or("charge.paid", |(_, event)| event.kind),
+            mode: self.mode.as_str(),
+            created_at: delivery.opened.to_string(),
+            test: event.is_none().then_some(true),
+            data,
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! The texts of objects: the fields that the service stores and returns and that decide nothing.
+//!
+//! Read from the bodies of requests by the contract: an empty text is none, and `[]` is an empty map.
+
+use reference_core::time::Timestamp;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::model::money;
+
+/// The answer to a question of a payment link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the fields of the API")]
+pub struct AnswerText {
+    pub label: String,
+    pub value: String,
+}
+
+/// The customer of a charge.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the fields of the API")]
+pub struct CustomerTexts {
+    pub email: Option<String>,
+    pub name: Option<String>,
+    pub ip_address: Option<String>,
+    pub user_agent: Option<String>,
+    pub reference: Option<String>,
+    pub phone: Option<String>,
+    pub country: Option<String>,
+    pub metadata: Map<String, Value>,
+}
+
+/// The texts of a charge.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields of the API")]
+pub struct ChargeTexts {
+    pub description: Option<String>,
+    pub customer: CustomerTexts,
+    pub custom_fields: Vec<AnswerText>,
+    pub metadata: Map<String, Value>,
+}
+
+/// An item of an invoice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the fields of the API")]
+pub struct ItemText {
+    pub description: String,
+    pub quantity: String,
+    pub unit_amount: String,
+    pub total: String,
+}
+
+/// The texts of an invoice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields of the API")]
+pub struct InvoiceTexts {
+    pub customer_name: Option<String>,
+    pub memo: Option<String>,
+    pub items: Vec<ItemText>,
+    /// A day, as `2026-10-15`.
+    pub due_at: Option<String>,
+}
+
+/// The texts of a payment link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields of the API")]
+pub struct LinkTexts {
+    pub title: String,
+    pub description: Option<String>,
+    pub suggested_amounts: Vec<String>,
+    pub success_url: Option<String>,
+    pub cancel_url: Option<String>,
+    pub collect_name: bool,
+    pub require_email: bool,
+    pub success_message: Option<String>,
+}
+
+/// Returns a text of a request; an empty one is none.
+pub fn text(body: &Value, name: &str) -> Option<String> {
+    body[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn map(body: &Value, name: &str) -> Map<String, Value> {
+    body[name].as_object().cloned().unwrap_or_default()
+}
+
+/// Reads cents; `None` if it is not a price.
+pub fn cents(value: &Value) -> Option<u64> {
+    money::read(value.as_str()?, 2).and_then(|cents| u64::try_from(cents).ok())
+}
+
+fn list(body: &Value, name: &str) -> impl Iterator<Item = Value> {
+    body[name].as_array().cloned().unwrap_or_default().into_iter()
+}
+
+impl ChargeTexts {
+    /// Reads the body that opened a charge, through the API or on the page of a payment link.
+    pub fn read(body: &Value) -> ChargeTexts {
+        let customer = &body["customer"];
+        let answer = |it: Value| {
+            Some(AnswerText { label: text(&it, "label")?, value: it["value"].as_str()?.to_owned() })
+        };
+        ChargeTexts {
+            description: text(body, "description"),
+            customer: CustomerTexts {
+                email: text(customer, "email").or_else(|| text(body, "customer_email")),
+                name: text(customer, "name").or_else(|| text(body, "customer_name")),
+                ip_address: text(customer, "ip_address"),
+                user_agent: text(customer, "user_agent"),
+                reference: text(customer, "reference"),
+                phone: text(customer, "phone"),
+                country: text(customer, "country"),
+                metadata: map(customer, "metadata"),
+            },
+            custom_fields: list(body, "custom_fields").filter_map(answer).collect(),
+            metadata: map(body, "metadata"),
+        }
+    }
+}
+
+impl ItemText {
+    /// Reads an item and its total in cents, rounded half up.
+    fn read(item: &Value) -> Option<(ItemText, u64)> {
+        let quantity = match &item["quantity"] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let thousandths = money::read(&quantity, 3)?;
+        let unit = cents(&item["unit_amount"])?;
+        let total = u64::try_from((thousandths * u128::from(unit) + 500) / 1_000).ok()?;
+        let written = format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
+        let item = ItemText {
+            description: text(item, "description")?,
+            quantity: written.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            unit_amount: money::fiat(unit),
+            total: money::fiat(total),
+        };
+        Some((item, total))
+    }
+}
+
+impl InvoiceTexts {
+    /// Reads the body that issued an invoice. Returns the sum of its items too.
+    pub fn read(body: &Value) -> (InvoiceTexts, u64) {
+        let items: Vec<(ItemText, u64)> =
+            list(body, "items").filter_map(|item| ItemText::read(&item)).collect();
+        let sum = items.iter().map(|(_, total)| total).sum();
+        let texts = InvoiceTexts {
+            customer_name: text(body, "customer_name"),
+            memo: text(body, "memo"),
+            items: items.into_iter().map(|(item, _)| item).collect(),
+            due_at: text(body, "due_at"),
+        };
+        (texts, sum)
+    }
+
+    /// Returns `true` if the day on which the invoice is due is over.
+    pub(super) fn is_past_due(&self, now: Timestamp) -> bool {
+        // Both are `YYYY-MM-DD`, which sorts as time does.
+        self.due_at.as_deref().is_some_and(|day| &now.to_string()[..10] > day)
+    }
+}
+
+impl LinkTexts {
+    /// Applies the texts that a request names; `null` removes one.
+    pub fn change(&mut self, body: &Value) {
+        let names = |name: &str| body.get(name).is_some();
+        for (name, field) in [
+            ("description", &mut self.description),
+            ("success_url", &mut self.success_url),
+            ("cancel_url", &mut self.cancel_url),
+            ("success_message", &mut self.success_message),
+        ] {
+            if names(name) {
+                *field = text(body, name);
+            }
+        }
+        if let Some(title) = text(body, "title") {
+            self.title = title;
+        }
+        if names("suggested_amounts") {
+            self.suggested_amounts =
+                list(body, "suggested_amounts").filter_map(|it| cents(&it)).map(money::fiat).collect();
+        }
+        for (name, field) in
+            [("collect_name", &mut self.collect_name), ("require_email", &mut self.require_email)]
+        {
+            *field = body[name].as_bool().unwrap_or(*field);
+        }
+    }
+}
