@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use conformance_model::reading::{LIMIT, Series, WINDOW, is_served, page_ask};
+use conformance_model::reading::{LIMIT, WINDOW, is_served, page_ask};
 use conformance_model::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, Judged};
 use conformance_model::words::Mode;
