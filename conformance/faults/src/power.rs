@@ -44,6 +44,8 @@ use crate::spoil::{Readings, Spoiled};
 pub enum Reach {
     /// It would have been noticed, by these statements.
     Noticed(BTreeSet<String>),
+    /// It would have caused a warning and no failure, by these statements.
+    Warned(BTreeSet<String>),
     /// Every statement that could notice it is broken, or was not judged, without it.
     Undecided,
     /// No recorded response could have shown it.
@@ -86,7 +88,7 @@ pub struct Chapter {
     pub known: usize,
     /// The needs of the others, each with the number of faults that need it.
     pub needs: BTreeMap<String, usize>,
-    /// Those that no statement would have noticed although the run could have seen them.
+    /// Those that no statement would have noticed although the run could have seen them, or by a warning only.
     pub missed: Vec<String>,
 }
 
@@ -112,10 +114,17 @@ fn reach(fault: &Fault, recording: &mut Recording, readings: &Readings, sound: &
         return Reach::Undecided;
     }
     spoiled.swap(recording);
-    let broken = |verdict: &Verdict| matches!(verdict, Verdict::Fail(_) | Verdict::Warn(_));
-    let noticed = worded(recording, able, broken);
+    let failed = worded(recording, able, |verdict| matches!(verdict, Verdict::Fail(_)));
+    let warned = match failed.is_empty() {
+        true => worded(recording, able, |verdict| matches!(verdict, Verdict::Warn(_))),
+        false => BTreeSet::new(),
+    };
     spoiled.swap(recording);
-    if noticed.is_empty() { Reach::Missed } else { Reach::Noticed(noticed) }
+    match (failed.is_empty(), warned.is_empty()) {
+        (false, _) => Reach::Noticed(failed),
+        (true, false) => Reach::Warned(warned),
+        (true, true) => Reach::Missed,
+    }
 }
 
 /// The selected statements whose verdict fits.
@@ -137,6 +146,8 @@ pub fn power(recording: &Recording) -> Power {
         match reach {
             Reach::Noticed(_) => chapter.noticed += 1,
             Reach::Missed => chapter.missed.push(fault.to_string()),
+            // A job in CI stays green.
+            Reach::Warned(_) => chapter.missed.push(format!("{fault} (a warning only)")),
             Reach::Absent | Reach::Undecided => *chapter.needs.entry(fault.needs()).or_default() += 1,
         }
     }

@@ -51,7 +51,7 @@ pub fn grid_table(all: &[Tried]) -> String {
         let [noticed, not_noticed, not_shown, undecided] = chapters.entry(it.fault.chapter()).or_default();
         let ids = it.fault.breaks.join(" ");
         match &it.reach {
-            Reach::Noticed(_) => *noticed += 1,
+            Reach::Noticed(_) | Reach::Warned(_) => *noticed += 1,
             Reach::Missed => {
                 *not_noticed += 1;
                 _ = writeln!(missed, "{}  ({ids})", it.fault);

@@ -35,8 +35,9 @@ fn a_server_with_a_known_fault_is_caught() {
     let shown = |place: Place| {
         matches!(place, Place::Account | Place::Page(_) | Place::Event(_) | Place::Filtered(_))
     };
-    let noticed =
-        grid().into_iter().filter(|it| shown(it.fault.place) && matches!(it.reach, Reach::Noticed(_)));
+    let noticed = grid()
+        .into_iter()
+        .filter(|it| shown(it.fault.place) && matches!(it.reach, Reach::Noticed(_) | Reach::Warned(_)));
     let mut tried = 0;
     for one in noticed.step_by(41) {
         let (name, breaks) = (one.fault.to_string(), one.fault.breaks.clone());

@@ -144,14 +144,28 @@ fn print_table(trials: &[Trial], skipped: &BTreeMap<&str, String>, seconds: u64)
         println!("skipped: {gateway} is not installed; {remedy}");
     }
     let count = |fits: fn(&Trial) -> bool| trials.iter().filter(|trial| fits(trial)).count();
+    println!("\nmisconfigurations by chapter: {}", by_chapter(trials));
     println!(
-        "\n{} of {} legal deployments pass, {} of {} misconfigurations are detected, {} known as undetected; {seconds} s",
+        "{} of {} legal deployments pass, {} of {} misconfigurations are detected, {} known as undetected; {seconds} s",
         count(|it| !it.is_faulty && it.is_expected()),
         count(|it| !it.is_faulty),
         count(|it| matches!(it.outcome, DeploymentOutcome::Detected(_))),
         count(|it| it.is_faulty),
         count(|it| matches!(it.outcome, DeploymentOutcome::Undetected { is_known: true })),
     );
+}
+
+/// `auth 12 of 12, errors 5 of 6`: the detected misconfigurations of each chapter of statements, to compare with what
+/// `chargeproof check --power` says of the known faults.
+fn by_chapter(trials: &[Trial]) -> String {
+    let mut chapters: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| trial.is_faulty) {
+        let (detected, all) = chapters.entry(&trial.chapter).or_default();
+        *detected += usize::from(matches!(trial.outcome, DeploymentOutcome::Detected(_)));
+        *all += 1;
+    }
+    let texts = chapters.iter().map(|(chapter, (detected, all))| format!("{chapter} {detected} of {all}"));
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 fn document(trials: &[Trial], skipped: &BTreeMap<&str, String>, seconds: u64) -> Value {

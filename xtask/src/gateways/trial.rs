@@ -30,6 +30,8 @@ pub(crate) struct Trial {
     pub(crate) place: usize,
     pub(crate) name: String,
     pub(crate) is_faulty: bool,
+    /// The chapter of the statement that a misconfiguration breaks first; empty for a legal deployment.
+    pub(crate) chapter: String,
     pub(crate) outcome: DeploymentOutcome,
     /// The statements that failed.
     pub(crate) failed: Vec<String>,
@@ -108,6 +110,7 @@ pub(crate) fn try_deployment(assignment: Assignment<'_>, stage: &Stage, home: &P
         place: deployment.place,
         name: deployment.name.clone(),
         is_faulty: deployment.is_faulty(),
+        chapter: deployment.breaks.first().and_then(|it| it.split('.').next()).unwrap_or_default().to_owned(),
         outcome,
         failed,
         note: deployment.undetected.clone(),

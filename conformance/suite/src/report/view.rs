@@ -1,5 +1,7 @@
 //! The common content of every format: the sections of the specification, the counts, the details of a statement.
 
+use std::fmt::Write as _;
+
 use conformance_faults::Chapter;
 use conformance_judge::{Observation, observations};
 use conformance_model::baseline::fingerprint;
@@ -208,17 +210,26 @@ impl<'a> ReportView<'a> {
         format!("{} of {} checks reported", self.outcome.rows.len(), self.outcome.expected())
     }
 
-    /// `this run would have noticed 812 of 1358 known faults`, then a line for each chapter of statements with what it
-    /// needs to show more.
+    /// The share of the weakest chapter of statements, then a line for each chapter with the faults that it would have
+    /// missed and what it needs to show more. There is no total: many faults of an easy chapter would hide a weak one.
     pub(super) fn power(&self) -> Vec<String> {
         let Some(power) = &self.outcome.power else { return Vec::new() };
-        let told = format!("this run would have noticed {} of {} known faults", power.noticed, power.known);
-        let chapters = power.chapters.iter().map(|it| {
-            let line = format!("{:<10} {} of {}", it.chapter, it.noticed, it.known);
-            let needs = most_needed(it);
-            if needs.is_empty() { line } else { format!("{line}; the others show in {needs}") }
+        let percent = |it: &Chapter| it.noticed * 100 / it.known.max(1);
+        let weakest = power.chapters.iter().min_by_key(|it| percent(it));
+        let summary = weakest.map(|it| {
+            let (chapter, share) = (&it.chapter, percent(it));
+            format!("this run would have noticed at least {share} % of the known faults of each chapter; {chapter} is the weakest")
         });
-        [told].into_iter().chain(chapters).collect()
+        let chapters = power.chapters.iter().map(|it| {
+            let mut line = format!("{:<10} {} of {}", it.chapter, it.noticed, it.known);
+            if let Some((first, rest)) = it.missed.split_first() {
+                let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
+                let _ = write!(line, "; missed: {first}{more}");
+            }
+            let needs = most_needed(it);
+            if needs.is_empty() { line } else { format!("{line}; others show in {needs}") }
+        });
+        summary.into_iter().chain(chapters).collect()
     }
 
     /// Returns the notes about the run: patterns, hidden values, and the faults of the baseline.
@@ -294,7 +305,6 @@ impl<'a> ReportView<'a> {
     }
 }
 
-/// How many deliveries there were, and where from.
 /// The places that would show most of what a chapter's faults need, the most telling first.
 fn most_needed(chapter: &Chapter) -> String {
     const SHOWN: usize = 3;
@@ -308,6 +318,7 @@ fn most_needed(chapter: &Chapter) -> String {
     told.join(", ")
 }
 
+/// The number of deliveries, and their source.
 fn received(deliveries: &Deliveries) -> String {
     let Deliveries { caught, lost, strays, receiver, lasted, settled, .. } = deliveries;
     let mut text = match receiver {
