@@ -27,7 +27,7 @@ const ACCOUNT: &[AnswerFault] = &[
 /// The faults in the writing of an answer, at each place.
 const WRITTEN: &[AnswerFault] = &[
     ("it is called text/html", &["answers.content_type"], |it| it.set("content-type", "text/html")),
-    ("it has no Content-Type", &["answers.content_type"], |it| it.drop_header("content-type")),
+    ("it has no Content-Type", &["answers.media_type"], |it| it.drop_header("content-type")),
     ("a warning stands before the JSON", &["answers.json"], |it| {
         it.raw = Some(format!("Warning: deprecated\n{}", it.body));
     }),

@@ -14,6 +14,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("answers.json", NEEDS, json),
     Check::of("answers.content_type", NEEDS, content_type),
     Check::of("answers.duplicate_keys", NEEDS, duplicate_keys),
+    Check::of("answers.media_type", NEEDS, media_type),
     Check::of("answers.head", &[Group::Account, Group::Auth], head),
 ];
 
@@ -70,16 +71,30 @@ fn json(recording: &Recording) -> Judged {
 
 fn content_type(recording: &Recording) -> Judged {
     for (exchange, answer) in successes(recording)? {
-        if answer.body.json().is_some() && !is_json(answer) {
-            let told = answer.header("content-type").unwrap_or("none");
+        let kind = answer.header("content-type").filter(|_| answer.body.json().is_some() && !is_json(answer));
+        if let Some(kind) = kind {
             return Err(CheckError::broken(
                 exchange.number,
                 "Content-Type application/json",
-                format!("Content-Type {told}"),
+                format!("Content-Type {kind}"),
             ));
         }
     }
     Ok(Held::Plainly)
+}
+
+fn media_type(recording: &Recording) -> Judged {
+    let unnamed = |(_, answer): &(&Exchange, &Answer)| {
+        answer.header("content-type").is_none() && answer.body.json().is_some()
+    };
+    match successes(recording)?.into_iter().find(unnamed) {
+        Some((exchange, _)) => Err(CheckError::broken(
+            exchange.number,
+            "a Content-Type",
+            "an answer with a body and without one",
+        )),
+        None => Ok(Held::Plainly),
+    }
 }
 
 fn duplicate_keys(recording: &Recording) -> Judged {

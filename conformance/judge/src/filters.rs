@@ -234,17 +234,22 @@ fn total_of(
     }
     let undecided = all_on_one_page.then_some(Ok(()));
     let Some(source) = source(recording, views, view, pairs) else { return undecided };
+    let moved = moved_meanwhile(recording, views, view);
     let Some(selections) = selections(view.ask.list, &source.rows, &view.ask.filters, pairs) else {
         return undecided;
     };
     let may_be = |count: u64| if source.is_all { count == told } else { count <= told };
     let counts: Vec<u64> = selections.iter().map(|rows| rows.len() as u64).collect();
     if !counts.iter().any(|count| may_be(*count)) {
+        // Each of these may have been selected for a while.
+        if counts.iter().any(|count| (*count..=count + moved).contains(&told)) {
+            return undecided;
+        }
         return wrong(counts.into_iter().min().unwrap_or_default());
     }
     // Which record stands where can be said only of records that have names.
     let has_names = selections.iter().flatten().all(|row| named_identity(row).is_some());
-    if let Some(size) = size.filter(|_| has_names) {
+    if let Some(size) = size.filter(|_| has_names && moved == 0) {
         let [from, size] =
             [before.saturating_mul(size), size].map(|it| usize::try_from(it).unwrap_or(usize::MAX));
         let of_page = |rows: &[&Value]| misfit(shown, &rows[from.min(rows.len())..], source.is_all, size);
@@ -254,6 +259,18 @@ fn total_of(
         }
     }
     if source.is_all { Some(Ok(())) } else { undecided }
+}
+
+/// The records that were created, or changed their status, between the two reads of the whole list around a page that is
+/// filtered by status. One that was open only between them stands in the filtered page, and in neither selection.
+fn moved_meanwhile(recording: &Recording, views: &[PageView<'_>], view: &PageView<'_>) -> u64 {
+    if !view.ask.filters.iter().any(|(name, _)| name == "status") {
+        return 0;
+    }
+    let Some([before, after]) = enclosing_views(recording, views, view) else { return 0 };
+    let state = |row: &Value| (named_identity(row), text_at(row, &["status"]).map(str::to_owned));
+    let before: BTreeSet<_> = before.rows().iter().map(state).collect();
+    after.rows().iter().filter(|row| !before.contains(&state(row))).count() as u64
 }
 
 /// Checks that a page behind a link agrees with its own numbers: pages by its total, and rows.

@@ -17,6 +17,8 @@
 //! look like the list filtered by an absent one, with the same rows, totals and links. Lists of the two modes must
 //! share no record; charges and invoices are compared as whole rows, since each mode may number its own.
 //!
+//! A header that differs between equal responses to equal requests anywhere in the run is noise too.
+//!
 //! A response of 429, 502, 503 or 504 is no evidence and is left out. Both directions, live to test and test to
 //! live, must have been tried, or the statement is not judged.
 //!

@@ -89,6 +89,7 @@ mod tests {
                 level: Level::Must,
                 text: String::new(),
                 source: Vec::new(),
+                derived: None,
                 unjudged: None,
             };
             Row { id: id.into(), requirement, verdict }

@@ -58,6 +58,9 @@ pub struct Requirement {
     /// The hashes of the sentences that it restates. Empty if HTTP says it, not the specification.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub source: Vec<String>,
+    /// The reason why a statement is a `should`: what the specification does not say. Every `should` has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub derived: Option<String>,
     /// The reason why no check judges it, if none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unjudged: Option<String>,
@@ -156,6 +159,13 @@ mod tests {
         check("paging.joined", "paging.joined", true);
         check("paging", "paging.joined", false);
         check("paging.*", "limits.json", false);
+    }
+
+    #[test]
+    fn what_is_derived_has_a_reason() {
+        for (id, requirement) in catalogue() {
+            assert_eq!(requirement.derived.is_some(), requirement.level == Level::Should, "{id}");
+        }
     }
 
     #[test]

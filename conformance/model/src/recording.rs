@@ -98,7 +98,7 @@ impl Answer {
 }
 
 /// The key that a request carried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Caller {
     /// The account's own key of a mode.
@@ -119,7 +119,7 @@ pub enum Caller {
 pub const RESPELLED: u8 = 8;
 
 /// A token that is not a key, although it may look like one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Forgery {
     /// `Bearer` and nothing else.

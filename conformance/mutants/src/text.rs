@@ -21,9 +21,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     charges("the JSON stands in a text", &["paging.envelope"], |_, reply| {
         reply.body = json!(reply.body.to_string())
     }),
-    list("lists have no Content-Type", &["answers.content_type"], |_, reply| {
-        reply.drop_header("content-type")
-    }),
+    list("lists have no Content-Type", &["answers.media_type"], |_, reply| reply.drop_header("content-type")),
     reply("a single event is called bytes", &["answers.content_type"], 200, |_, reply| {
         reply.set("content-type", "application/octet-stream")
     })

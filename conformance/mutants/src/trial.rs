@@ -118,15 +118,22 @@ impl Subject {
             Ok(rows) => {
                 let is_broken = |row: &&Row| matches!(row.verdict, Verdict::Fail(_) | Verdict::Warn(_));
                 let broken = rows.iter().filter(is_broken).map(|row| row.id.clone()).collect();
-                Trial { name: self.name.clone(), wrong: self.objection(&broken), broken }
+                Trial { name: self.name.clone(), wrong: self.objection(&rows, &broken), broken }
             }
         }
     }
 
-    fn objection(&self, broken: &BTreeSet<String>) -> Option<String> {
-        let missed: Vec<_> = self.breaks.iter().copied().filter(|id| !broken.contains(*id)).collect();
+    fn objection(&self, rows: &[Row], broken: &BTreeSet<String>) -> Option<String> {
+        let evidence = |id: &str| match rows.iter().find(|row| row.id == id).map(|row| &row.verdict) {
+            Some(Verdict::Fail(it) | Verdict::Warn(it)) => {
+                format!("{id} (expected {}, got {})", it.expected, it.actual)
+            }
+            _ => id.to_owned(),
+        };
+        let missed: Vec<_> =
+            self.breaks.iter().filter(|id| !broken.contains(**id)).map(|id| (*id).to_owned()).collect();
         let known = |id: &&String| self.breaks.contains(&id.as_str()) || self.may.contains(&id.as_str());
-        let alarms: Vec<_> = broken.iter().filter(|id| !known(id)).map(String::as_str).collect();
+        let alarms: Vec<_> = broken.iter().filter(|id| !known(id)).map(|id| evidence(id)).collect();
         let told = [("survives", missed), ("false alarm of", alarms)];
         let told = told.into_iter().filter(|(_, ids)| !ids.is_empty());
         let told: Vec<_> = told.map(|(what, ids)| format!("{what} {}", ids.join(", "))).collect();

@@ -117,7 +117,7 @@ fn two_recordings_are_compared() {
     assert!(shown.contains("  A  pass") && shown.contains("  B  fail"), "{shown}");
     let shown: Value =
         serde_json::from_str(&check(&["a.json", "b.json", "--format", "json"], 1, "")).unwrap();
-    assert_eq!(shown["statements"][0]["verdicts"][1]["verdict"], "warn", "{shown}");
+    assert_eq!(shown["statements"][0]["verdicts"][1]["verdict"], "fail", "{shown}");
     // The burst is judged in one of these runs only.
     run(here, &["check", "--record", "full.json"]);
     let shown = check(&["a.json", "full.json"], 1, "judged in B only: limits.every_path, limits.json");

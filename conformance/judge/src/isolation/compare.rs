@@ -13,6 +13,31 @@ use conformance_model::verdict::CheckError;
 pub(super) struct Round<'a> {
     foreign: Vec<&'a Exchange>,
     absent: Vec<&'a Exchange>,
+    /// The headers that differ between equal answers to equal requests.
+    noise: BTreeSet<&'a str>,
+}
+
+/// The headers that differ between equal answers to equal requests: the name of a replica, an id of the request. They
+/// cannot follow an object.
+fn noise(recording: &Recording) -> BTreeSet<&str> {
+    let mut answers: BTreeMap<_, Vec<&Answer>> = BTreeMap::new();
+    // Single objects are compared, and prove nothing about each other.
+    for exchange in recording.exchanges.iter().filter(|it| key(it).is_none()) {
+        if let Some(answer) = exchange.answer() {
+            let asked = (exchange.caller, exchange.method(), exchange.target.as_str());
+            let body: &str = &answer.body;
+            answers.entry((asked, answer.status, body)).or_default().push(answer);
+        }
+    }
+    let names = answers.values().flatten().flat_map(|it| it.headers.iter().map(|(name, _)| name.as_str()));
+    let names: BTreeSet<&str> = names.filter(|name| !is_infrastructure(name)).collect();
+    let differs = |all: &Vec<&Answer>, name: &str| {
+        let values =
+            |it: &Answer| it.headers.iter().filter(|(of, _)| of == name).map(|it| it.1.clone()).collect();
+        let values: BTreeSet<Vec<String>> = all.iter().map(|it| values(it)).collect();
+        values.len() > 1
+    };
+    names.into_iter().filter(|name| answers.values().any(|all| differs(all, name))).collect()
 }
 
 /// The kind of object that was asked for, the round and the side; an event has no kind.
@@ -26,6 +51,7 @@ fn key(exchange: &Exchange) -> Option<(Option<Kind>, u8, Side)> {
 
 /// The rounds to which these foreign answers belong. Any other answer than 404 is another statement's.
 pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> Vec<Round<'a>> {
+    let noise = noise(recording);
     let numbers: BTreeSet<u8> = foreign.iter().filter_map(|it| Some(key(it)?.1)).collect();
     let Some((first, (kind, ..))) = foreign.first().and_then(|it| Some((it, key(it)?))) else {
         return Vec::new();
@@ -39,7 +65,11 @@ pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> 
             };
             recording.exchanges.iter().filter(fits).collect::<Vec<_>>()
         };
-        let round = Round { foreign: answers(&[Side::Foreign]), absent: answers(super::ABSENT) };
+        let round = Round {
+            foreign: answers(&[Side::Foreign]),
+            absent: answers(super::ABSENT),
+            noise: noise.clone(),
+        };
         (round.foreign.len().min(round.absent.len()) > 0 && round.foreign.len() + round.absent.len() > 2)
             .then_some(round)
     };
@@ -49,8 +79,8 @@ pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> 
 impl Round<'_> {
     /// Every place where all foreign answers say one thing and all absent ones another.
     fn differences(&self) -> BTreeMap<String, [Option<String>; 2]> {
-        let [foreign, absent] =
-            [&self.foreign, &self.absent].map(|all| all.iter().map(|it| features(it)).collect::<Vec<_>>());
+        let [foreign, absent] = [&self.foreign, &self.absent]
+            .map(|all| all.iter().map(|it| features(it, &self.noise)).collect::<Vec<_>>());
         let names: BTreeSet<_> = foreign.iter().chain(&absent).flat_map(BTreeMap::keys).collect();
         let common = |of: &[BTreeMap<String, String>], name: &str| {
             let first = of.first()?.get(name).cloned();
@@ -95,7 +125,7 @@ pub(super) fn lasting(rounds: &[Round<'_>]) -> Result<Option<(u32, String)>, Che
 }
 
 /// An answer as named features: each header field, and each place in the body.
-fn features(exchange: &Exchange) -> BTreeMap<String, String> {
+fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, String> {
     let (Purpose::Event { id, .. } | Purpose::Object { id, .. }, Some(answer)) =
         (&exchange.purpose, exchange.answer())
     else {
@@ -104,7 +134,8 @@ fn features(exchange: &Exchange) -> BTreeMap<String, String> {
     let Answer { headers, .. } = answer;
     let neutral = |text: &str| text.replace(id.as_str(), "{id}");
     let mut features = BTreeMap::new();
-    for (name, value) in headers.iter().filter(|(name, _)| !is_infrastructure(name)) {
+    let counts = |name: &str| !is_infrastructure(name) && !noise.contains(name);
+    for (name, value) in headers.iter().filter(|(name, _)| counts(name)) {
         let values: &mut String = features.entry(format!("header {name}")).or_default();
         values.push_str(&neutral(value));
         values.push('\n');

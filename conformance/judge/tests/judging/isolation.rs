@@ -60,6 +60,35 @@ fn a_length_is_a_trace_unless_the_length_of_the_others_wavers() {
     check_says(&both([&found(5), &found(7), &found(5)], same), id, told);
 }
 
+/// Equal answers to equal requests, with headers of their own.
+fn repeated(name: &str, values: [&str; 2]) -> Vec<Exchange> {
+    let named = |value: &str| {
+        let mut it = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
+        let Ending::Answered(answer) = &mut it.ending else { panic!("an answer") };
+        answer.headers.push((name.into(), value.into()));
+        it
+    };
+    values.map(named).into()
+}
+
+#[test]
+fn a_header_that_varies_without_a_cause_is_no_trace() {
+    let id = "isolation.indistinguishable";
+    let no = &json!({ "message": "No." });
+    let mut differing = both([no, no, no], ["9", "8", "9"]);
+    let of_node = |it: &mut Exchange| {
+        if let Ending::Answered(answer) = &mut it.ending {
+            answer.headers.iter_mut().for_each(|(name, _)| *name = "x-node".into());
+        }
+    };
+    differing.exchanges.iter_mut().for_each(of_node);
+    check(&differing, id, "fail");
+    for (values, expected) in [(["8", "8"], "fail"), (["8", "9"], "pass")] {
+        let all = [differing.exchanges.clone(), repeated("x-node", values)].concat();
+        check(&recording(all), id, expected);
+    }
+}
+
 #[test]
 fn both_modes_must_list_something_before_nothing_is_shared() {
     let event = |caller, id: &str| Exchange {

@@ -171,6 +171,7 @@ fn row(id: &str, spec: &str, level: Level, verdict: Verdict) -> Row {
         level,
         text: format!("What {id} says."),
         source: Vec::new(),
+        derived: None,
         unjudged: None,
     };
     Row { id: id.into(), requirement, verdict }
