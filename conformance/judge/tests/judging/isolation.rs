@@ -76,15 +76,15 @@ fn a_header_that_varies_without_a_cause_is_no_trace() {
     let id = "isolation.indistinguishable";
     let no = &json!({ "message": "No." });
     let mut differing = both([no, no, no], ["9", "8", "9"]);
-    let of_node = |it: &mut Exchange| {
+    let renamed = |it: &mut Exchange| {
         if let Ending::Answered(answer) = &mut it.ending {
-            answer.headers.iter_mut().for_each(|(name, _)| *name = "x-node".into());
+            answer.headers.iter_mut().for_each(|(name, _)| *name = "x-exists".into());
         }
     };
-    differing.exchanges.iter_mut().for_each(of_node);
+    differing.exchanges.iter_mut().for_each(renamed);
     check(&differing, id, "fail");
     for (values, expected) in [(["8", "8"], "fail"), (["8", "9"], "pass")] {
-        let all = [differing.exchanges.clone(), repeated("x-node", values)].concat();
+        let all = [differing.exchanges.clone(), repeated("x-exists", values)].concat();
         check(&recording(all), id, expected);
     }
 }
