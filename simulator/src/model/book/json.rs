@@ -498,7 +498,7 @@ impl Book {
     ///
     /// # Panics
     ///
-    /// If the delivery's event kept no object, which [`Book::record`] does for every event that is delivered.
+    /// If the delivery's event kept no object, which `Book::record` does for every event that is delivered.
     pub fn envelope_json(&self, context: ObjectContext<'_>, id: &str, no: usize) -> String {
         let delivery = &self.deliveries[no];
         let event = delivery.event.map(|no| (no, &self.events[no]));
