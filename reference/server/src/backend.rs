@@ -13,9 +13,9 @@ use crate::{
     clock::{Clock, ClockKind},
     config::Bounds,
     gate::Token,
-    host::{Exit, Host, Keep},
+    host::{Durability, Exit, Host},
     in_flight::InFlight,
-    journal::Started,
+    journal::RunningWorld,
     log::{LogSink, RequestLog},
     memory::MemoryShare,
     sender::{WebhookSender, WorldAttempt, WorldNo},
@@ -91,7 +91,7 @@ impl Backend {
         shared: &Shared,
         terms: &Terms,
         identity: Identity<'_>,
-        begin: impl FnOnce(&Setup) -> Result<Started, E>,
+        begin: impl FnOnce(&Setup) -> Result<RunningWorld, E>,
     ) -> Result<Backend, E> {
         let Identity { no, id, requests_max, memory } = identity;
         let is_first = id.is_empty();
@@ -99,7 +99,7 @@ impl Backend {
         let log = shared.log.as_ref().map(|sink| if is_first { sink.clone() } else { sink.of_world(id) });
         let mut clock = Clock::new(terms.clock, terms.start);
         let start = clock.read();
-        let Started { world, journal, setup, in_flight, stood } = begin(&Setup {
+        let RunningWorld { world, journal, setup, in_flight, last_end } = begin(&Setup {
             seed: terms.seed,
             start: clock.at(start),
             public_url: addresses.url().to_owned(),
@@ -110,10 +110,10 @@ impl Backend {
             wallet_cache: None,
             key_tag: id.to_owned(),
         })?;
-        if let Some((tip, wall)) = stood {
+        if let Some((tip, wall)) = last_end {
             clock.set(start, Clock::resumed(terms.clock, Timestamp(tip.now), wall));
         }
-        let keep = journal.map(|journal| Keep { journal, setup, clock: terms.clock });
+        let durability = journal.map(|journal| Durability { journal, setup, clock: terms.clock });
         let exit = shared.exit.as_ref().map(|(sender, dispatches)| Exit {
             sender: Arc::clone(sender),
             dispatches: dispatches.clone(),
@@ -121,8 +121,8 @@ impl Backend {
         });
         let token = shared.token.as_str();
         let requests = RequestLog::new(&shared.dialect, token, log.clone(), requests_max, memory.beside());
-        let host = Arc::new(Host::new(world, clock, exit, log, keep, memory));
-        host.hand_out(in_flight);
+        let host = Arc::new(Host::new(world, clock, exit, log, durability, memory));
+        host.dispatch(in_flight);
         Ok(Backend {
             host,
             addresses,

@@ -1,14 +1,15 @@
-//! The keeper of the world: one lock around it and its clock, and one timer that wakes it.
+//! The host of a world: one lock around the world and its clock, and one timer that wakes it.
 //!
-//! Nobody holds the lock while waiting: neither for a name to be looked up nor for an attempt to end. What
-//! the world sends out is handed to the webhook sender before the lock is given back. Knows nothing of HTTP
-//! libraries, and nothing of charges.
+//! The lock is never held across a wait, neither for a name lookup nor for an attempt to end. Webhook posts are passed to
+//! the sender before the lock is released, so they leave in the order in which the world made them.
 //!
-//! Where a journal is kept, an answer leaves once what it tells is on the disk (`keep`).
+//! With a journal, a response is sent once the records that it depends on are on the disk (`durability`).
+//!
+//! Must not contain: an HTTP library, or a rule of the service.
 
-mod acts;
-mod keep;
+mod durability;
 mod moment;
+mod recent_mutations;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -28,60 +29,61 @@ use simulator::{
 };
 use tokio::sync::{Notify, mpsc::UnboundedSender, watch};
 
-use self::acts::Acts;
-pub(crate) use self::{acts::SandboxAct, keep::Keep};
+use self::recent_mutations::RecentMutations;
+pub(crate) use self::{durability::Durability, recent_mutations::RecentMutation};
 use crate::{
     clock::Clock,
-    journal::{Keeping, Ticket},
+    journal::{DurabilityState, Ticket},
     log::{LogEntry, LogSink},
     memory::MemoryShare,
     sender::{self, HostCheck, WebhookSender, WorldAttempt, WorldNo},
+    snapshots,
     world::{RequestHead, World},
 };
 
-/// A world that leaves something due although it was just brought up to date must not spin the timer.
+/// The shortest sleep of the timer, so that a world with work that stays due cannot make it spin.
 const NAP_MIN: Duration = Duration::from_millis(1);
-/// The timer looks again at least so often, so that a wall clock that jumps ahead is noticed.
+/// The longest sleep of the timer, so that a wall clock that jumps ahead is noticed.
 const NAP_MAX: Duration = Duration::from_secs(10);
 
-/// The world met a bug of its own and panicked. What it holds may be half changed, so it answers nothing more.
+/// The world panicked. It may be half changed, so it answers no further request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken;
 
 /// The world, its clock and its timer.
 pub(crate) struct Host {
-    held: Mutex<Held>,
+    state: Mutex<HostState>,
     rearm: Notify,
     /// Notified after every attempt that ends, for calls that wait for one.
     attempt_ended: Notify,
-    /// Notified once the world is back where the disk has it, after the disk failed.
-    mended: Notify,
-    /// The way out for deliveries; `None` if they stay inside.
+    /// Notified when the world has been restored after a failure of the disk.
+    recovered: Notify,
+    /// The way to the webhook sender; `None` if all deliveries go to the simulated network.
     exit: Option<Exit>,
     frozen: bool,
     /// The latest time on the world's clock, for readers without the lock.
     shown: AtomicU64,
-    /// Told of everything that happens.
+    /// Receives every event.
     log: Option<LogSink>,
-    /// Sent with every change that somebody outside could notice. Counts those that concern everything; `None` once the
-    /// server is about to end.
+    /// Sent with every observable change; the number of changes that replaced the whole world. `None` once the server is
+    /// about to end.
     pulse: watch::Sender<Option<u64>>,
     /// `true` once the world has ended.
     has_ended: AtomicBool,
     /// The journal of the world; `None` for a world that cannot be recreated.
-    keep: Option<Keep>,
-    acts: Acts,
+    durability: Option<Durability>,
+    recent_mutations: RecentMutations,
     /// The world's share of the memory of all.
     memory: MemoryShare,
 }
 
-/// A change of a world.
+/// A change of a world that observers are notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beat {
-    /// World events tell what happened.
-    Happened,
-    /// It concerns everything.
-    Moved,
+enum WorldChange {
+    /// Further world events.
+    Events,
+    /// The clock was moved, or another world took the place of this one.
+    Everything,
 }
 
 /// The effect that a call may have on the world.
@@ -97,25 +99,25 @@ impl Effect {
     }
 }
 
-/// The result of a call, and the record that must be on the disk before the result is sent.
-type Stepped<T> = (T, Option<Ticket>);
+/// The result of a call, and the commit that must be on the disk before the result is sent.
+type StepOutcome<T> = (T, Option<Ticket>);
 
-/// The world can't be told now what would change it: the answer.
-type Unkept = Response;
+/// The response to a change that cannot be stored now.
+type StorageFailure = Response;
 
-/// The way out for deliveries.
+/// The way of deliveries to the webhook sender.
 pub(crate) struct Exit {
     pub(crate) sender: Arc<WebhookSender>,
-    /// Never holds much: the webhook sender takes everything at once, and bounds what waits.
+    /// Stays short: the webhook sender takes everything at once and bounds its own queue.
     pub(crate) dispatches: UnboundedSender<WorldAttempt>,
     /// The number of the world.
     pub(crate) world: WorldNo,
 }
 
-struct Held {
+struct HostState {
     world: Box<dyn World>,
     clock: Clock,
-    /// The time of the timer.
+    /// The time for which the timer is set.
     armed: Option<Timestamp>,
     /// Attempts that ended while the disk was failing.
     late: Vec<(AttemptId, AttemptReport)>,
@@ -127,7 +129,7 @@ impl Host {
         clock: Clock,
         exit: Option<Exit>,
         log: Option<LogSink>,
-        keep: Option<Keep>,
+        durability: Option<Durability>,
         memory: MemoryShare,
     ) -> Host {
         memory.set(world.held_bytes());
@@ -135,61 +137,61 @@ impl Host {
         Host {
             shown: AtomicU64::new(world.now().0),
             log,
-            held: Mutex::new(Held { world, clock, armed: None, late: Vec::new() }),
+            state: Mutex::new(HostState { world, clock, armed: None, late: Vec::new() }),
             rearm: Notify::new(),
             attempt_ended: Notify::new(),
-            mended: Notify::new(),
+            recovered: Notify::new(),
             exit,
             frozen,
             pulse: watch::Sender::new(Some(0)),
             has_ended: AtomicBool::new(false),
-            keep,
-            acts: Acts::default(),
+            durability,
+            recent_mutations: RecentMutations::default(),
             memory,
         }
     }
 
-    /// The last calls of the sandbox that changed something, the newest first.
-    pub(crate) fn acts(&self) -> Vec<Arc<SandboxAct>> {
-        self.acts.newest()
+    /// Returns the latest sandbox calls that changed the world, newest first.
+    pub(crate) fn recent_mutations(&self) -> Vec<Arc<RecentMutation>> {
+        self.recent_mutations.newest()
     }
 
-    /// Changes whenever something happened, and counts the changes that concern everything: the clock was moved, or another
-    /// world took its place. `None` when the server is about to end. Whoever reads the world after taking it misses nothing.
+    /// Returns a receiver that is notified of every observable change. Its value is the number of changes that replaced
+    /// everything, `None` once the server is about to end. A reader that subscribes before it reads the world misses nothing.
     pub(crate) fn pulse(&self) -> watch::Receiver<Option<u64>> {
         self.pulse.subscribe()
     }
 
-    /// Ends what follows the pulse.
+    /// Ends all observers.
     pub(crate) fn end_pulse(&self) {
         self.pulse.send_replace(None);
     }
 
-    /// Ends what waits for something in this world: nothing will happen in it any more.
+    /// Ends all calls that wait in this world, and all observers.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
         self.attempt_ended.notify_waiters();
         self.end_pulse();
     }
 
-    /// Called after the change, so that whoever takes the pulse from now on sees the changed world.
-    fn beat(&self, beat: Beat) {
+    /// Called after the change, so that an observer that is notified reads the changed world.
+    fn notify_observers(&self, change: WorldChange) {
         if self.pulse.receiver_count() > 0 {
-            let moves = u64::from(beat == Beat::Moved);
+            let moves = u64::from(change == WorldChange::Everything);
             self.pulse.send_modify(|pulse| *pulse = pulse.map(|before| before + moves));
         }
     }
 
-    /// Whether anything that fits happened after the `n`th thing, and how many things have happened by now.
+    /// Returns `true` if an event after the `n`th matches, and the number of events by now.
     pub(crate) fn happened_after(
         &self,
         n: u64,
         fits: impl Fn(&WorldEventKind) -> bool,
     ) -> Result<(bool, u64), Broken> {
-        self.locked(|held| {
-            let count = held.world.happened();
-            let events = held.world.events_after(n);
-            // The log keeps the latest only, and that of another world begins anew.
+        self.locked(|state| {
+            let count = state.world.happened();
+            let events = state.world.events_after(n);
+            // The log keeps the latest events only, and another world has a log of its own.
             let is_whole = count.checked_sub(n) == u64::try_from(events.len()).ok();
             (!is_whole || events.iter().any(|event| fits(&event.what)), count)
         })
@@ -205,7 +207,7 @@ impl Host {
         Timestamp(self.shown.load(Ordering::Relaxed))
     }
 
-    /// Bytes of memory that the world holds, estimated.
+    /// Returns the bytes of memory that the world uses, estimated.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.memory.held()
     }
@@ -217,11 +219,10 @@ impl Host {
 
     /// Returns `true` if the world met an internal error. Takes no lock.
     pub(crate) fn is_broken(&self) -> bool {
-        self.held.is_poisoned()
+        self.state.is_poisoned()
     }
 
-    /// Authenticates a request at the present time, for [`Host::respond_as`]; or returns the refusal as it goes
-    /// back.
+    /// Authenticates a request for [`Host::respond_as`], or returns the refusal.
     #[cfg(feature = "mcp")]
     pub(crate) fn admit(&self, authorization: Option<&[u8]>) -> Result<Result<Admitted, Response>, Broken> {
         let admitted = self.step(Effect::Reads, |world, now| world.admit(now, authorization))?;
@@ -230,33 +231,33 @@ impl Host {
 
     /// Returns `true` if the world created the key of a request.
     pub(crate) fn knows_key(&self, authorization: &[u8]) -> Result<bool, Broken> {
-        self.locked(|held| held.world.knows_key(authorization))
+        self.locked(|state| state.world.knows_key(authorization))
     }
 
-    /// Authenticates a request at the present time by its head, for [`Host::respond_as`]; returns `None` if only
-    /// [`Host::respond`] can tell, or the refusal as it goes back.
+    /// Authenticates a request by its head, for [`Host::respond_as`]. Returns `None` if only [`Host::respond`] can decide,
+    /// or the refusal.
     pub(crate) fn admit_head(
         &self,
         head: RequestHead<'_>,
     ) -> Result<Result<Option<Admitted>, Response>, Broken> {
-        // It has a body, which changes something.
+        // A request with a body is a change.
         let admitted = self.step(Effect::Changes, |world, now| world.admit_head(now, head))?;
         Ok(admitted.and_then(|(admitted, _)| admitted))
     }
 
-    /// Answers a request at the time it is.
+    /// Answers a request at the present time.
     pub(crate) async fn respond(&self, request: &Request<'_>) -> Result<Response, Broken> {
-        let response = match &self.keep {
-            Some(keep) if keep::serves(request.path) => {
-                Box::pin(self.respond_to_keeper(keep, request)).await?
+        let response = match &self.durability {
+            Some(durability) if snapshots::serves(request.path) => {
+                Box::pin(self.respond_with_journal(durability, request)).await?
             }
             _ => self.answer(None, request, |world, now| world.respond(now, request)).await?,
         };
-        self.acts.note(self.shown(), request, &response);
+        self.recent_mutations.record(self.shown(), request, &response);
         Ok(response)
     }
 
-    /// The same for a key that was let in, without counting it again.
+    /// Answers an authenticated request, without counting it against the limit again.
     pub(crate) async fn respond_as(
         &self,
         admitted: &Admitted,
@@ -264,11 +265,11 @@ impl Host {
     ) -> Result<Response, Broken> {
         let ask = |world: &mut dyn World, now| world.respond_as(now, admitted, request);
         let response = self.answer(Some(admitted.account()), request, ask).await?;
-        self.acts.note(self.shown(), request, &response);
+        self.recent_mutations.record(self.shown(), request, &response);
         Ok(response)
     }
 
-    /// Reads the world at the present time. `None` if it can't be read: the disk failed, or it has no sandbox.
+    /// Reads the world at the present time; returns `None` if the disk failed or the world has no sandbox.
     pub(crate) async fn read<T>(&self, view: impl Fn(&Sandbox) -> T) -> Result<Option<T>, Broken> {
         for is_first in [true, false] {
             let stepped = self.step(Effect::Reads, |world, now| {
@@ -277,7 +278,7 @@ impl Host {
             })?;
             match stepped {
                 Ok((seen, ticket)) if self.is_settled(ticket).await => return Ok(seen),
-                // What was read may be lost. It is read again in the world that the disk has.
+                // The data may be lost with the failed commit; read it again from the restored world.
                 _ if is_first => Box::pin(self.until_readable()).await,
                 _ => {}
             }
@@ -296,14 +297,14 @@ impl Host {
         {
             return Ok(refusal);
         }
-        // Both waits are in boxes, because hardly any request needs them, and every one would carry their room.
-        let mut heard = match &self.exit {
+        // Both futures are boxed: few requests need them, and every one would carry their size.
+        let mut host_check = match &self.exit {
             Some(exit) if sender::may_save(request) => {
-                Box::pin(exit.sender.hear(exit.world, account, request)).await
+                Box::pin(exit.sender.check_host(exit.world, account, request)).await
             }
             _ => None,
         };
-        let refusal = match &heard {
+        let refusal = match &host_check {
             Some(HostCheck::TimedOut { host }) => {
                 Some(format!("The name {host} could not be looked up in time. Try again in a minute."))
             }
@@ -316,34 +317,36 @@ impl Host {
         let mut may_wait = Effect::of(request) == Effect::Reads;
         loop {
             let stepped = self.step(Effect::of(request), |world, now| {
-                match heard.take() {
+                match host_check.take() {
                     Some(HostCheck::Resolved { host, addresses }) => world.learn_name(&host, addresses),
                     Some(HostCheck::Forwarded { host }) => world.vouch_for(&host),
                     Some(HostCheck::TimedOut { .. } | HostCheck::Local(_)) | None => {}
                 }
                 ask(world, now)
             })?;
-            let unkept = match stepped {
-                Err(unkept) => unkept,
+            let failure = match stepped {
+                Err(failure) => failure,
                 Ok((Progress::Done(response), ticket)) if self.is_settled(ticket).await => {
                     return Ok(response);
                 }
-                Ok((Progress::Done(_), _)) => self.unkept(),
-                Ok((Progress::Waiting(pending), _)) => return Box::pin(self.accompany(pending)).await,
+                Ok((Progress::Done(_), _)) => self.storage_failure(),
+                Ok((Progress::Waiting(pending), _)) => {
+                    return Box::pin(self.resume_until_done(pending)).await;
+                }
             };
             if !may_wait {
-                return Ok(unkept);
+                return Ok(failure);
             }
-            // What a read showed may be lost. It is made again in the world that the disk has.
+            // The data may be lost with the failed commit; repeat the read in the restored world.
             Box::pin(self.until_readable()).await;
             may_wait = false;
         }
     }
 
-    /// Goes on with a call after every attempt that ends, until it is over.
-    async fn accompany(&self, mut pending: PendingAdvance) -> Result<Response, Broken> {
+    /// Continues a call that moves the clock after each attempt that ends, until the call is done.
+    async fn resume_until_done(&self, mut pending: PendingAdvance) -> Result<Response, Broken> {
         loop {
-            // Listening begins before the look, so that no attempt that ends is missed.
+            // Registered before the call continues, so that no attempt that ends meanwhile is missed.
             let mut ended = pin!(self.attempt_ended.notified());
             ended.as_mut().enable();
             if self.has_ended.load(Ordering::Relaxed) {
@@ -351,11 +354,11 @@ impl Host {
                 return Ok(Response::refusal(&ApiError::conflict(why)));
             }
             if !pending.awaits_attempt() {
-                // Others are served between two slices of a long jump.
+                // Other requests are served between two slices of a long advance.
                 tokio::time::sleep(NAP_MIN).await;
             }
             match self.step(Effect::Changes, |world, now| world.go_on(now, pending))? {
-                Err(unkept) => return Ok(unkept),
+                Err(failure) => return Ok(failure),
                 Ok((Progress::Done(response), ticket)) => return Ok(self.settled(response, ticket).await),
                 Ok((Progress::Waiting(onward), _)) => pending = onward,
             }
@@ -365,56 +368,63 @@ impl Host {
         }
     }
 
-    /// A delivery that the webhook sender posted has ended.
+    /// Reports the end of an attempt of the webhook sender.
     pub(crate) fn end_attempt(&self, id: AttemptId, report: AttemptReport) {
-        // A broken world wants to know nothing; those who wait for it do.
+        // A broken world takes no report, but the calls that wait for it must end.
         let kept = report.clone();
         if let Ok(Err(_)) = self.step(Effect::Changes, |world, now| world.on_attempt_result(now, id, report))
         {
-            let _ = self.locked(|held| held.late.push((id, kept)));
+            let _ = self.locked(|state| state.late.push((id, kept)));
         }
         self.attempt_ended.notify_waiters();
     }
 
-    /// Lets something happen to the world at the time it is, and passes on what comes of it.
+    /// Runs a call on the world at the present time; passes on its events, posts and timer.
     fn step<T>(
         &self,
         effect: Effect,
         act: impl FnOnce(&mut dyn World, Timestamp) -> T,
-    ) -> Result<Result<Stepped<T>, Unkept>, Broken> {
-        let stepped = self.locked(|held| {
-            let kept = self.kept();
-            if kept == Keeping::No || (kept == Keeping::ReadOnly && effect == Effect::Changes) {
-                return Err(self.unkept());
+    ) -> Result<Result<StepOutcome<T>, StorageFailure>, Broken> {
+        let stepped = self.locked(|state| {
+            let durability = self.durability_state();
+            if durability == DurabilityState::Lost
+                || (durability == DurabilityState::ReadOnly && effect == Effect::Changes)
+            {
+                return Err(self.storage_failure());
             }
-            let reading = held.clock.read();
-            // Nothing happens while it can't be kept, so no time goes by.
-            let now = if kept == Keeping::ReadOnly { held.world.now() } else { held.clock.at(reading) };
-            let before = held.world.happened();
-            let done = act(&mut *held.world, now);
-            let moved = kept == Keeping::Yes && held.clock.follow(reading, held.world.now());
-            let changed = moved || held.world.happened() != before;
-            self.tell(held, before);
+            let reading = state.clock.read();
+            // While nothing can be stored, time stands still.
+            let now = if durability == DurabilityState::ReadOnly {
+                state.world.now()
+            } else {
+                state.clock.at(reading)
+            };
+            let before = state.world.happened();
+            let done = act(&mut *state.world, now);
+            let moved =
+                durability == DurabilityState::Durable && state.clock.follow(reading, state.world.now());
+            let changed = moved || state.world.happened() != before;
+            self.log_events(state, before);
             if changed || effect == Effect::Changes {
-                self.memory.set(held.world.held_bytes());
+                self.memory.set(state.world.held_bytes());
             }
-            self.send_out(held);
-            let due = held.world.next_due();
-            let sooner = due.is_some_and(|due| held.armed.is_none_or(|armed| due < armed));
+            self.send_out(state);
+            let due = state.world.next_due();
+            let sooner = due.is_some_and(|due| state.armed.is_none_or(|armed| due < armed));
             if sooner {
-                held.armed = due;
+                state.armed = due;
             }
-            // What was read may be what somebody else waits for.
-            let ticket = if kept == Keeping::Yes { self.ticket() } else { None };
-            let beat = if moved { Beat::Moved } else { Beat::Happened };
-            Ok(((done, ticket), moved || sooner, changed.then_some(beat)))
+            // A read may show changes whose commit is still pending, so it waits too.
+            let ticket = if durability == DurabilityState::Durable { self.ticket() } else { None };
+            let change = if moved { WorldChange::Everything } else { WorldChange::Events };
+            Ok(((done, ticket), moved || sooner, changed.then_some(change)))
         })?;
-        let (done, rearm, beat) = match stepped {
+        let (done, rearm, change) = match stepped {
             Ok(stepped) => stepped,
-            Err(unkept) => return Ok(Err(unkept)),
+            Err(failure) => return Ok(Err(failure)),
         };
-        if let Some(beat) = beat {
-            self.beat(beat);
+        if let Some(change) = change {
+            self.notify_observers(change);
         }
         if rearm {
             self.rearm.notify_one();
@@ -422,65 +432,65 @@ impl Host {
         Ok(Ok(done))
     }
 
-    /// Tells what happened since the `before`th thing. Under the lock, so that it is told in order.
-    fn tell(&self, held: &Held, before: u64) {
-        self.shown.store(held.world.now().0, Ordering::Relaxed);
+    /// Logs the events after the `before`th. Under the lock, so that they are logged in order.
+    fn log_events(&self, state: &HostState, before: u64) {
+        self.shown.store(state.world.now().0, Ordering::Relaxed);
         let Some(log) = &self.log else { return };
-        let count = held.world.happened();
+        let count = state.world.happened();
         if count != before {
-            // The log of a new world begins anew.
+            // Another world has a log of its own.
             let from = if count < before { 0 } else { before };
-            held.world.events_after(from).into_iter().for_each(|event| log.tell(LogEntry::Happened(event)));
+            state.world.events_after(from).into_iter().for_each(|event| log.write(LogEntry::Happened(event)));
         }
     }
 
-    /// Under the lock, so that deliveries leave in the order in which the world made them.
-    fn send_out(&self, held: &mut Held) {
-        let outgoing = held.world.take_outgoing();
-        self.hand_out(outgoing);
+    /// Dispatches new deliveries. Under the lock, so that they leave in the order in which the world made them.
+    fn send_out(&self, state: &mut HostState) {
+        let outgoing = state.world.take_outgoing();
+        self.dispatch(outgoing);
     }
 
-    /// Hands deliveries to the webhook sender, once what led to them is kept.
-    pub(crate) fn hand_out(&self, outgoing: Vec<OutgoingAttempt>) {
+    /// Passes deliveries to the webhook sender once the records that led to them are stored.
+    pub(crate) fn dispatch(&self, outgoing: Vec<OutgoingAttempt>) {
         let Some(exit) = self.exit.as_ref().filter(|_| !outgoing.is_empty()) else { return };
         let (dispatches, world) = (exit.dispatches.clone(), exit.world);
         let send = move || {
             for attempt in outgoing {
-                // A webhook sender that has stopped takes no more, and the server is about to end.
+                // Fails only if the sender has stopped because the server is about to end.
                 let _ = dispatches.send(WorldAttempt { world, attempt });
             }
         };
-        match &self.keep {
-            Some(keep) => keep.journal.hand_out(send),
+        match &self.durability {
+            Some(durability) => durability.journal.send_after_commit(send),
             None => send(),
         }
     }
 
-    /// The keys that the present world started with.
+    /// Returns the keys that the present world started with.
     pub(crate) fn first_keys(&self) -> Result<FirstKeys, Broken> {
-        self.locked(|held| held.world.first_keys())
+        self.locked(|state| state.world.first_keys())
     }
 
     /// Returns the time of the service clock, and its speed in seconds per second of real time.
     pub(crate) fn clock(&self) -> Result<(Timestamp, u64), Broken> {
-        self.locked(|held| {
-            let reading = held.clock.read();
-            (held.clock.at(reading), held.clock.factor())
+        self.locked(|state| {
+            let reading = state.clock.read();
+            (state.clock.at(reading), state.clock.factor())
         })
     }
 
-    /// Returns the time of the service clock, and the time at which something is due.
+    /// Returns the time of the service clock, and the time of the next scheduled event.
     pub(crate) fn times(&self) -> Result<(Timestamp, Option<Timestamp>), Broken> {
-        self.locked(|held| {
-            let reading = held.clock.read();
-            (held.clock.at(reading), held.world.next_due())
+        self.locked(|state| {
+            let reading = state.clock.read();
+            (state.clock.at(reading), state.world.next_due())
         })
     }
 
-    /// Wakes the world whenever something is due. Ends only with a broken world.
-    pub(crate) async fn keep_time(&self) {
+    /// Advances the world whenever an event is due. Ends only with a broken world.
+    pub(crate) async fn run_timer(&self) {
         loop {
-            match self.turn() {
+            match self.advance() {
                 Err(Broken) => return,
                 Ok(None) => self.rearm.notified().await,
                 Ok(Some(nap)) => {
@@ -493,39 +503,39 @@ impl Host {
         }
     }
 
-    /// Lets happen what is due, and says how long nothing else will be.
-    fn turn(&self) -> Result<Option<Duration>, Broken> {
-        let (nap, changed) = self.locked(|held| {
-            if self.kept() != Keeping::Yes {
-                // The timer is set again once things may happen.
-                held.armed = None;
+    /// Advances the world to the present; returns the time until the next event.
+    fn advance(&self) -> Result<Option<Duration>, Broken> {
+        let (nap, changed) = self.locked(|state| {
+            if self.durability_state() != DurabilityState::Durable {
+                // Recovery sets the timer again.
+                state.armed = None;
                 return (None, false);
             }
-            let reading = held.clock.read();
-            let now = held.clock.at(reading);
-            let before = held.world.happened();
-            if held.world.next_due().is_some_and(|due| due <= now) {
-                held.world.advance_to(now);
-                held.clock.follow(reading, held.world.now());
-                self.tell(held, before);
-                self.memory.set(held.world.held_bytes());
-                self.send_out(held);
+            let reading = state.clock.read();
+            let now = state.clock.at(reading);
+            let before = state.world.happened();
+            if state.world.next_due().is_some_and(|due| due <= now) {
+                state.world.advance_to(now);
+                state.clock.follow(reading, state.world.now());
+                self.log_events(state, before);
+                self.memory.set(state.world.held_bytes());
+                self.send_out(state);
             }
-            held.armed = held.world.next_due();
-            let nap = held.armed.and_then(|due| held.clock.until(now, due));
-            (nap, held.world.happened() != before)
+            state.armed = state.world.next_due();
+            let nap = state.armed.and_then(|due| state.clock.until(now, due));
+            (nap, state.world.happened() != before)
         })?;
         if changed {
-            self.beat(Beat::Happened);
+            self.notify_observers(WorldChange::Events);
         }
         Ok(nap)
     }
 
-    /// A panic inside poisons the lock, which is how all later calls know.
-    fn locked<T>(&self, act: impl FnOnce(&mut Held) -> T) -> Result<T, Broken> {
+    /// Runs `act` under the lock. A panic poisons the lock, so that all later calls return [`Broken`].
+    fn locked<T>(&self, act: impl FnOnce(&mut HostState) -> T) -> Result<T, Broken> {
         catch_unwind(AssertUnwindSafe(|| {
-            let mut held: MutexGuard<'_, Held> = self.held.lock().map_err(|_| Broken)?;
-            Ok(act(&mut held))
+            let mut state: MutexGuard<'_, HostState> = self.state.lock().map_err(|_| Broken)?;
+            Ok(act(&mut state))
         }))
         .unwrap_or(Err(Broken))
     }

@@ -61,5 +61,5 @@ pub use sender::{Forward, LocalHandler, Resolve, Resolved, SenderBounds, SenderC
 pub use server::Server;
 pub use simulator::sandbox::Reach;
 pub use tls::TlsIdentity;
-pub use world::{RequestHead, Succession, World};
+pub use world::{RequestHead, RestoreKind, World};
 pub use worlds::{LostWorld, Openings};

@@ -16,7 +16,7 @@ use tokio::{
 use crate::{
     Bounds, ClockKind, Config, McpClock, SandboxAccess, SenderConfig, Server,
     backend::Backend,
-    worlds::{NotOpened, OpenedWorld, Opening, WORLDS_MAX, Worlds},
+    worlds::{NotOpened, OpenedWorld, WORLDS_MAX, WorldOptions, Worlds},
 };
 
 /// Requests per minute and key, as the specification has it.
@@ -208,12 +208,12 @@ impl Local {
     ///
     /// As many worlds are open as may be, or the server met a bug of its own.
     pub fn world(&self, name: &str) -> io::Result<LocalWorld> {
-        let usual = Opening::usual(self.worlds.usual());
-        let opening = Opening { name: Some(name.to_owned()), ..usual };
+        let usual = WorldOptions::usual(self.worlds.usual());
+        let options = WorldOptions { name: Some(name.to_owned()), ..usual };
         // The timer of the world runs where the server does.
         let _inside = self.runtime.enter();
-        let world = self.worlds.open(opening).map_err(|why| match why {
-            NotOpened::Unkept(error) => error,
+        let world = self.worlds.open(options).map_err(|why| match why {
+            NotOpened::NotStored(error) => error,
             NotOpened::NoRoom(why) => io::Error::other(format!("{why}; drop one before you open another")),
             _ => io::Error::other(format!("{WORLDS_MAX} worlds are open; drop one before you open another")),
         })?;

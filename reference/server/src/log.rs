@@ -161,7 +161,7 @@ impl LogSink {
         LogSink(Arc::new(tell))
     }
 
-    pub(crate) fn tell(&self, entry: LogEntry) {
+    pub(crate) fn write(&self, entry: LogEntry) {
         (self.0)(entry);
     }
 
@@ -169,7 +169,7 @@ impl LogSink {
     pub(crate) fn of_world(&self, id: &str) -> LogSink {
         let (sink, world): (LogSink, Arc<str>) = (self.clone(), id.into());
         LogSink::new(move |entry| {
-            sink.tell(LogEntry::InWorld { world: Arc::clone(&world), entry: Box::new(entry) });
+            sink.write(LogEntry::InWorld { world: Arc::clone(&world), entry: Box::new(entry) });
         })
     }
 }
@@ -251,7 +251,7 @@ impl RequestLog {
             self.insert(Arc::clone(&record));
         }
         if let Some(sink) = &self.sink {
-            sink.tell(LogEntry::Request(record));
+            sink.write(LogEntry::Request(record));
         }
     }
 

@@ -19,7 +19,7 @@ use crate::{
     forwards::{self, Forwarded},
     gate::Token,
     in_flight::InFlight,
-    journal::{self, Started},
+    journal::{self, RunningWorld},
     listen,
     metrics::Metrics,
     router::Router,
@@ -101,10 +101,13 @@ impl Server {
         if config.data.is_some() || config.from.is_some() {
             return Err(invalid("a world of your own is not kept and does not begin from a file".to_owned()));
         }
-        Server::launch(config, |setup| Ok(Started::alone(Box::new(begin(setup)), setup))).await
+        Server::launch(config, |setup| Ok(RunningWorld::without_journal(Box::new(begin(setup)), setup))).await
     }
 
-    async fn launch(config: Config, begin: impl FnOnce(&Setup) -> io::Result<Started>) -> io::Result<Server> {
+    async fn launch(
+        config: Config,
+        begin: impl FnOnce(&Setup) -> io::Result<RunningWorld>,
+    ) -> io::Result<Server> {
         let public = config.public_url.as_deref().map(PublicUrl::parse).transpose().map_err(invalid)?;
         let acceptor = config.tls.as_ref().map(TlsIdentity::acceptor).transpose()?;
         let listener = TcpListener::bind(config.address).await?;
@@ -153,10 +156,10 @@ impl Server {
         let first = Arc::clone(worlds.first());
         if first.host.is_on_disk() {
             let host = Arc::clone(&first.host);
-            timer.spawn(async move { host.keep_records().await });
+            timer.spawn(async move { host.recover_storage().await });
         }
         if !first.host.is_frozen() {
-            timer.spawn(async move { first.host.keep_time().await });
+            timer.spawn(async move { first.host.run_timer().await });
         }
         let mut openers = JoinSet::new();
         for _ in 0..OPENERS.min(thread::available_parallelism().map_or(1, usize::from)) {

@@ -1,5 +1,5 @@
-//! `/sandbox/snapshots`, `/sandbox/restore` and `/sandbox/scenario`: moments of a world to come back to, worlds as files,
-//! and what was done in them.
+//! `/sandbox/snapshots`, `/sandbox/restore` and `/sandbox/scenario`: snapshots of a world, restoring them, worlds as files,
+//! and the scenario of what was done in a world.
 
 use std::{io, sync::Arc};
 
@@ -13,25 +13,25 @@ use simulator::sandbox::Setup;
 use tokio::sync::Semaphore;
 
 use crate::{
-    journal::{Journal, NoSnapshot, RECORDS_MAX, Replay, SNAPSHOTS_MAX, Snapshot, Tip, WorldFile},
+    journal::{Journal, NoSnapshot, RECORDS_MAX, Replay, SNAPSHOTS_MAX, Snapshot, WorldFile, WorldPosition},
     world::World,
 };
 
 const PATH: &str = "/sandbox/snapshots";
 const RESTORE: &str = "/sandbox/restore";
 pub(crate) const SCENARIO: &str = "/sandbox/scenario";
-/// Worlds that are made again at a time, others wait: each takes as much memory as it will hold.
+/// The number of concurrent replays; further ones wait. Each needs as much memory as its world.
 static REPLAYS: Semaphore = Semaphore::const_new(4);
 
 /// A request for one of these paths.
 #[derive(Debug)]
-pub(crate) enum Ask {
+pub(crate) enum SnapshotRequest {
     List,
     Take { name: String },
     Drop { n: u64 },
     File { n: u64 },
     Restore(WorldMoment),
-    Tell,
+    Scenario,
 }
 
 /// A moment of a world.
@@ -39,12 +39,12 @@ pub(crate) enum Ask {
 pub(crate) enum WorldMoment {
     Snapshot(Snapshot),
     At(Timestamp),
-    /// The one that it stands at.
+    /// The present moment.
     Now,
 }
 
 impl WorldMoment {
-    /// Reads which moment is meant, out of `snapshot` and `at`.
+    /// Reads a moment from the fields `snapshot` and `at`; the present moment if neither is given.
     pub(crate) fn read(f: &mut Fields<'_>, known: &[Snapshot]) -> WorldMoment {
         let snapshot = f.text("snapshot", TEXT_MAX);
         let at = f.word_like("at", "2026-01-05T09:00:00Z", Timestamp::parse);
@@ -66,9 +66,9 @@ impl WorldMoment {
     }
 }
 
-impl Ask {
+impl SnapshotRequest {
     pub(crate) fn changes(&self) -> bool {
-        !matches!(self, Ask::List | Ask::File { .. } | Ask::Tell)
+        !matches!(self, SnapshotRequest::List | SnapshotRequest::File { .. } | SnapshotRequest::Scenario)
     }
 }
 
@@ -79,8 +79,8 @@ pub(crate) fn serves(path: &str) -> bool {
 }
 
 /// Parses a request from a caller that may use the sandbox.
-pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Ask, ApiError> {
-    let number = |text: &str| find(text, known).map(|it| it.n).ok_or(ApiError::NotFound);
+pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<SnapshotRequest, ApiError> {
+    let number = |text: &str| find(text, known).map(|snapshot| snapshot.n).ok_or(ApiError::NotFound);
     let (is_read, method) = (matches!(request.method, "GET" | "HEAD"), request.method);
     let id = request.path.strip_prefix(PATH).and_then(|rest| rest.strip_prefix('/'));
     match (request.path, id) {
@@ -91,29 +91,29 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Ask, Api
                 let id = fields.required_text("snapshot", TEXT_MAX);
                 fields.finish()?;
                 let found = find(&id.unwrap_or_default(), known).ok_or(ApiError::NotFound)?;
-                return Ok(Ask::Restore(WorldMoment::Snapshot(found.clone())));
+                return Ok(SnapshotRequest::Restore(WorldMoment::Snapshot(found.clone())));
             }
             let moment = WorldMoment::read(&mut fields, known);
             fields.finish()?;
-            Ok(Ask::Restore(moment))
+            Ok(SnapshotRequest::Restore(moment))
         }
         (RESTORE, _) => Err(ApiError::WrongMethod { allow: "POST".into() }),
-        (SCENARIO, _) if is_read => Ok(Ask::Tell),
+        (SCENARIO, _) if is_read => Ok(SnapshotRequest::Scenario),
         (SCENARIO, _) => Err(ApiError::WrongMethod { allow: "GET, HEAD".into() }),
-        (_, None) if is_read => Ok(Ask::List),
+        (_, None) if is_read => Ok(SnapshotRequest::List),
         (_, None) if method == "POST" => {
             let mut fields = Fields::read(request.body)?;
             fields.only(&["name"]);
             let name = fields.required_text("name", TEXT_MAX);
             fields.finish()?;
-            Ok(Ask::Take { name: name.unwrap_or_default() })
+            Ok(SnapshotRequest::Take { name: name.unwrap_or_default() })
         }
         (_, None) => Err(ApiError::WrongMethod { allow: "GET, HEAD, POST".into() }),
-        (_, Some(id)) if is_read => Ok(Ask::File { n: number(id)? }),
+        (_, Some(id)) if is_read => Ok(SnapshotRequest::File { n: number(id)? }),
         (_, Some(id)) if method == "DELETE" => {
             let n = number(id)?;
             Fields::none(request.body)?;
-            Ok(Ask::Drop { n })
+            Ok(SnapshotRequest::Drop { n })
         }
         _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, DELETE".into() }),
     }
@@ -123,16 +123,16 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Ask, Api
 fn find<'a>(text: &str, known: &'a [Snapshot]) -> Option<&'a Snapshot> {
     let digits = text.strip_prefix('s').filter(|digits| !digits.starts_with(['0', '+']));
     let by_id = digits.and_then(|digits| digits.parse::<u64>().ok());
-    let by_id = by_id.and_then(|n| known.iter().find(|it| it.n == n));
-    by_id.or_else(|| known.iter().rev().find(|it| it.name == text))
+    let by_id = by_id.and_then(|n| known.iter().find(|snapshot| snapshot.n == n));
+    by_id.or_else(|| known.iter().rev().find(|snapshot| snapshot.name == text))
 }
 
 fn shown(snapshot: &Snapshot) -> Value {
     json!({
         "id": format!("s{}", snapshot.n),
         "name": snapshot.name,
-        "at": Timestamp(snapshot.tip.now).to_string(),
-        "happenings": snapshot.tip.happened,
+        "at": Timestamp(snapshot.end.now).to_string(),
+        "happenings": snapshot.end.happened,
     })
 }
 
@@ -141,66 +141,69 @@ fn answer(mut fields: Value, now: Timestamp) -> Response {
     Response { status: 200, headers: Vec::new(), body: fields.to_string().into() }
 }
 
-/// All of them, the oldest first.
+/// Answers with all snapshots, oldest first.
 pub(crate) fn list(journal: &Journal, now: Timestamp) -> Response {
     let all: Vec<Value> = journal.snapshots().iter().map(shown).collect();
     answer(json!({ "snapshots": all }), now)
 }
 
-/// One of the moment that the world stands at.
+/// Takes a snapshot of the present moment.
 pub(crate) fn take(journal: &Journal, name: String, world: &dyn World) -> Response {
-    let tip = Tip { now: world.now().0, happened: world.happened() };
-    match journal.take_snapshot(name, tip) {
+    let end = WorldPosition { now: world.now().0, happened: world.happened() };
+    match journal.take_snapshot(name, end) {
         Ok(snapshot) => answer(json!({ "snapshot": shown(&snapshot) }), world.now()),
         Err(why) => refused(why),
     }
 }
 
-/// There is no moment to come back to.
+/// Returns the refusal of a snapshot that was not taken.
 pub(crate) fn refused(why: NoSnapshot) -> Response {
     let why = match why {
-        NoSnapshot::TooLong { most } => format!(
-            "This world was told more than the {} MiB that are kept in memory, so it can't be made again. Start the \
+        NoSnapshot::TooLong { bytes_max } => format!(
+            "This world has more than the {} MiB of records that are kept in memory, so it cannot be restored. Start the \
              server with --data, or begin a new world.",
-            most / (1_024 * 1_024)
+            bytes_max / (1_024 * 1_024)
         ),
         NoSnapshot::TooMany => {
-            format!("There are {SNAPSHOTS_MAX} snapshots, and no more are kept. Delete one first.")
+            format!("This world has {SNAPSHOTS_MAX} snapshots, the most allowed. Delete one first.")
         }
     };
     Response::refusal(&ApiError::conflict(why))
 }
 
-/// Forgets one.
+/// Deletes a snapshot.
 pub(crate) fn drop(journal: &Journal, n: u64, now: Timestamp) -> Response {
     if journal.drop_snapshot(n) { answer(json!({}), now) } else { Response::refusal(&ApiError::NotFound) }
 }
 
-/// The world went back there.
+/// Answers after the world was restored to a moment.
 pub(crate) fn restored(moment: &WorldMoment, now: Timestamp) -> Response {
-    let fields =
-        if let WorldMoment::Snapshot(it) = moment { json!({ "snapshot": shown(it) }) } else { json!({}) };
+    let fields = if let WorldMoment::Snapshot(snapshot) = moment {
+        json!({ "snapshot": shown(snapshot) })
+    } else {
+        json!({})
+    };
     answer(fields, now)
 }
 
-/// Returns the scenario of the first `position` records, written by the world that they make.
-pub(crate) async fn tell(journal: Arc<Journal>, setup: Setup, position: u64, now: Timestamp) -> Response {
-    let told = move || {
-        let mut replay = Replay::telling(&setup);
+/// Answers with the scenario of the records up to `position`, written by a replay of them.
+pub(crate) async fn scenario(journal: Arc<Journal>, setup: Setup, position: u64, now: Timestamp) -> Response {
+    let written = move || {
+        let mut replay = Replay::with_scenario(&setup);
         journal.read(position, |lines| replay.lines(lines))?;
         let request = Request::new(&setup.public_url, "GET", SCENARIO);
         Ok(Some(replay.finish(None)?.sandbox.respond(now, &request)))
     };
-    blocking(told).await.unwrap_or_else(|refusal| refusal)
+    blocking(written).await.unwrap_or_else(|refusal| refusal)
 }
 
-/// A snapshot as a file: what the world began with, and a line for each call that led to it.
+/// Answers with a snapshot as a file: the setup of the world, and one line for each call that led to the snapshot.
 pub(crate) async fn file(journal: Arc<Journal>, setup: Setup, n: u64) -> Response {
     let written = move || {
         let mut records = Vec::new();
         let Some(snapshot) = journal.snapshot(n) else { return Ok(None) };
         journal.read(snapshot.position, |lines| gather(&mut records, lines))?;
-        Ok(Some(WorldFile::write(&setup, snapshot.tip, &mut records)))
+        Ok(Some(WorldFile::write(&setup, snapshot.end, &mut records)))
     };
     match blocking(written).await {
         Ok(file) => Response {
@@ -212,13 +215,17 @@ pub(crate) async fn file(journal: Arc<Journal>, setup: Setup, n: u64) -> Respons
     }
 }
 
-/// Adds records to those of a file or of another world, if there is room.
+/// Appends records to those of a file or of a branch.
+///
+/// # Errors
+///
+/// `FileTooLarge` above [`RECORDS_MAX`] bytes.
 pub(crate) fn gather(records: &mut Vec<u8>, lines: &[u8]) -> io::Result<()> {
     records.extend_from_slice(lines);
     if records.len() > RECORDS_MAX { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
 }
 
-/// Runs what takes long beside the world; or says why it came to nothing.
+/// Runs a replay in a thread of its own, or returns the refusal.
 pub(crate) async fn blocking<T: Send + 'static>(
     act: impl FnOnce() -> io::Result<Option<T>> + Send + 'static,
 ) -> Result<T, Response> {
@@ -228,12 +235,12 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Ok(Ok(Some(found))) => Ok(found),
         Ok(Ok(None)) => Err(Response::refusal(&ApiError::NotFound)),
         Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => Err(failed(format!(
-            "The world has more than the {} MiB that a file or a branch may have. Copy the directory of a server that was \
-             stopped.",
+            "The world has more than the {} MiB of records that a file or a branch may have. Copy the directory of a \
+             stopped server instead.",
             RECORDS_MAX / (1_024 * 1_024)
         ))),
-        Ok(Err(error)) => Err(failed(format!("The world can't be made again: {error}."))),
-        Err(_) => Err(failed("The world can't be made again; the server's output says more.".to_owned())),
+        Ok(Err(error)) => Err(failed(format!("The world cannot be replayed: {error}."))),
+        Err(_) => Err(failed("The world cannot be replayed; see the output of the server.".to_owned())),
     }
 }
 
@@ -242,7 +249,7 @@ mod tests {
     use super::*;
 
     fn snapshot(n: u64, name: &str) -> Snapshot {
-        Snapshot { n, name: name.to_owned(), position: 9, tip: Tip { now: 0, happened: 0 } }
+        Snapshot { n, name: name.to_owned(), position: 9, end: WorldPosition { now: 0, happened: 0 } }
     }
 
     #[track_caller]

@@ -20,27 +20,27 @@ pub struct RequestHead<'a> {
     pub authorization: Option<&'a [u8]>,
 }
 
-/// The reason why another world takes the place of one.
+/// The relation of a replayed world to the one that it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Succession {
-    /// It is the same one, as far as it was kept.
-    Kept,
-    /// It is the same one at an earlier moment: after so many of its records.
-    WentBack {
-        /// The number.
+pub enum RestoreKind {
+    /// The same world at its last commit.
+    LastCommit,
+    /// The same world at an earlier position.
+    Rewind {
+        /// The number of records written by then.
         to: u64,
     },
 }
 
-/// A world that a host can keep: it answers, and things happen in it as time goes by.
+/// A world as a host sees it: it answers requests, and events happen in it as time passes.
 pub trait World: Send {
     /// Returns the time of the service clock.
     fn now(&self) -> Timestamp;
 
-    /// Returns the time of the next event that happens by itself; `None` if the world is at rest.
+    /// Returns the time of the next scheduled event; `None` if nothing is scheduled.
     fn next_due(&self) -> Option<Timestamp>;
 
-    /// Lets everything happen that is due up to `now`.
+    /// Advances the clock to `now`; everything due by then happens.
     fn advance_to(&mut self, now: Timestamp);
 
     /// Returns the sandbox, for typed reads; `None` for a world without one.
@@ -48,15 +48,15 @@ pub trait World: Send {
         None
     }
 
-    /// Answers a request to `/v1` or `/sandbox`. Its own time may be later afterwards than `now`. A call that
-    /// moves the clock may have to wait for landings.
+    /// Answers a request to `/v1` or `/sandbox`. Afterwards the service clock may be later than `now`. A call that
+    /// moves the clock may have to wait for attempts to end.
     fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress;
 
     /// The keys that the world started with.
     fn first_keys(&self) -> FirstKeys;
 
     /// Authenticates a request to `/v1` before its body arrives: [`World::respond_as`] answers it then.
-    /// `Ok(None)`: only [`World::respond`] can tell, with the body.
+    /// `Ok(None)` if only [`World::respond`] can decide, with the body.
     ///
     /// # Errors
     ///
@@ -65,13 +65,12 @@ pub trait World: Send {
         Ok(None)
     }
 
-    /// Returns `true` if a key was created in this world, revoked or not: a key of another world does not mean
-    /// this one.
+    /// Returns `true` if a key was created in this world, revoked or not.
     fn knows_key(&self, _authorization: &[u8]) -> bool {
         true
     }
 
-    // A world that knows no keys lets nobody in.
+    // A world without keys refuses every request.
 
     /// Authenticates a request that is answered by [`World::respond_as`].
     ///
@@ -82,12 +81,12 @@ pub trait World: Send {
         Err(Response::refusal(&ApiError::UnknownKey))
     }
 
-    /// Answers a request of a key that was let in, which does not count again.
+    /// Answers an authenticated request, without counting it against the limit again.
     fn respond_as(&mut self, _now: Timestamp, _admitted: &Admitted, _request: &Request<'_>) -> Progress {
-        unreachable!("only a world that lets keys in has admitted keys")
+        unreachable!("only a world with keys has authenticated requests")
     }
 
-    /// Counts what happened so far, as far as somebody outside could notice it. Pages look again when it changes.
+    /// Returns the number of observable events so far. Pages reload when it changes.
     fn happened(&self) -> u64 {
         0
     }
@@ -102,30 +101,30 @@ pub trait World: Send {
         Vec::new()
     }
 
-    // A world that posts nothing over the network needs none of what follows.
+    // A world that posts nothing over the network needs none of the following methods.
 
-    /// Goes on with a call after an attempt that ended.
+    /// Continues a call that moves the clock, after an attempt ended.
     fn go_on(&mut self, _now: Timestamp, _pending: PendingAdvance) -> Progress {
         unreachable!("only a world that posts over the network waits for an attempt to end")
     }
 
-    /// Deliveries for the host to post, each handed out once.
+    /// Returns the deliveries that the host must post; each once.
     fn take_outgoing(&mut self) -> Vec<OutgoingAttempt> {
         Vec::new()
     }
 
-    /// A delivery that the host posted has ended.
+    /// Reports the end of an attempt that the host posted.
     fn on_attempt_result(&mut self, _now: Timestamp, _id: AttemptId, _report: AttemptReport) {}
 
-    /// The host looked a name up.
+    /// Reports the addresses of a name that the host looked up.
     fn learn_name(&mut self, _host: &str, _addresses: Vec<IpAddr>) {}
 
-    /// The host has a way of its own to a name.
+    /// Reports that the host forwards a name, whatever its addresses are.
     fn vouch_for(&mut self, _host: &str) {}
 
-    /// Becomes another world, with the same journal.
-    fn replace(&mut self, _with: Sandbox, _succession: Succession) {
-        unreachable!("only a world with a journal can be made again")
+    /// Replaces this world by a replayed one, with the same journal.
+    fn replace(&mut self, _with: Sandbox, _succession: RestoreKind) {
+        unreachable!("only a world with a journal can be replayed")
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     config::SandboxAccess,
     gate::Token,
     in_flight::InFlight,
-    journal::Started,
+    journal::RunningWorld,
     world::World,
     worlds::Worlds,
 };
@@ -92,7 +92,8 @@ fn router_of(world: Box<dyn World>) -> Arc<Router> {
     };
     let terms =
         Terms { seed: Seed(1), start: Some(Timestamp(0)), clock: ClockKind::Frozen, rate_limit: None };
-    let worlds = Worlds::new(shared, terms, |setup| Ok::<_, Infallible>(Started::alone(world, setup)));
+    let worlds =
+        Worlds::new(shared, terms, |setup| Ok::<_, Infallible>(RunningWorld::without_journal(world, setup)));
     let Ok(worlds) = worlds.map(Arc::new);
     Arc::new(Router::new(worlds, &Dialect::default(), Arc::default()).expect("randomness"))
 }

@@ -1,4 +1,4 @@
-//! Moments of a world: where they stand among its records, going back to one, and worlds that go on from one.
+//! Restoring a world to an earlier moment, and branching another world from one.
 
 use std::sync::Arc;
 
@@ -6,21 +6,21 @@ use reference_core::{error::ApiError, time::Timestamp};
 use reference_wire::Response;
 use simulator::sandbox::Setup;
 
-use super::{Broken, Held, Host, keep::Keep};
+use super::{Broken, Host, HostState, durability::Durability};
 use crate::{
     clock::ClockKind,
-    journal::{Beginning, Finder, Renaming, Replay, Tip},
+    journal::{Finder, NewWorld, Renaming, Replay, WorldPosition},
     snapshots::{self, WorldMoment, blocking},
-    world::Succession,
+    world::RestoreKind,
 };
 
-/// A moment, found among the records, which are on the disk.
+/// A moment and its place among the records, all of which are on the disk.
 struct FoundMoment {
-    /// So many records had been written when the last one came that leads there.
+    /// The number of records written when the last record before the moment was.
     position: u64,
-    /// The position that the world is compared with.
-    tip: Option<Tip>,
-    /// Time passes up to then, after the last record.
+    /// The position that a replay must reach.
+    end: Option<WorldPosition>,
+    /// The time to which the clock advances after the last record.
     until: Option<Timestamp>,
 }
 
@@ -30,35 +30,44 @@ type Answered<T> = Result<Result<T, Response>, Broken>;
 impl Host {
     /// Returns the setup of the world and its kind of clock; `None` for a world that cannot be recreated.
     pub(crate) fn begun(&self) -> Option<(&Setup, ClockKind)> {
-        self.keep.as_ref().map(|Keep { setup, clock, .. }| (setup, *clock))
+        self.durability.as_ref().map(|Durability { setup, clock, .. }| (setup, *clock))
     }
 
     /// Returns the time of the clock and the number of written records, all of which are then on the disk.
-    pub(super) async fn written(&self, keep: &Keep) -> Answered<(Timestamp, u64)> {
-        let (now, position, ticket) = self.locked(|held| {
-            let reading = held.clock.read();
-            (held.clock.at(reading), keep.journal.position(), keep.journal.hurry())
+    pub(super) async fn written(&self, durability: &Durability) -> Answered<(Timestamp, u64)> {
+        let (now, position, ticket) = self.locked(|state| {
+            let reading = state.clock.read();
+            (state.clock.at(reading), durability.journal.position(), durability.journal.request_commit())
         })?;
         if !self.is_settled(ticket).await {
-            return Ok(Err(self.unkept()));
+            return Ok(Err(self.storage_failure()));
         }
         Ok(position.map(|position| (now, position)).map_err(snapshots::refused))
     }
 
-    /// `field`: the name of what says the moment, for a refusal.
-    async fn find(&self, keep: &Keep, moment: &WorldMoment, field: &str) -> Answered<FoundMoment> {
-        let (now, position) = match self.written(keep).await? {
+    /// Finds a moment among the records. `field`: the request field that names it, for a refusal.
+    async fn find(
+        &self,
+        durability: &Durability,
+        moment: &WorldMoment,
+        field: &str,
+    ) -> Answered<FoundMoment> {
+        let (now, position) = match self.written(durability).await? {
             Ok(written) => written,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let at = match moment {
-            WorldMoment::Snapshot(it) => {
-                return Ok(Ok(FoundMoment { position: it.position, tip: Some(it.tip), until: None }));
+            WorldMoment::Snapshot(snapshot) => {
+                return Ok(Ok(FoundMoment {
+                    position: snapshot.position,
+                    end: Some(snapshot.end),
+                    until: None,
+                }));
             }
-            WorldMoment::Now => return Ok(Ok(FoundMoment { position, tip: None, until: Some(now) })),
+            WorldMoment::Now => return Ok(Ok(FoundMoment { position, end: None, until: Some(now) })),
             WorldMoment::At(at) => *at,
         };
-        let (journal, setup) = (Arc::clone(&keep.journal), keep.setup.clone());
+        let (journal, setup) = (Arc::clone(&durability.journal), durability.setup.clone());
         let found = blocking(move || {
             let mut finder = Finder::new(&setup, at);
             journal.read(position, |lines| finder.lines(lines))?;
@@ -67,7 +76,7 @@ impl Host {
         });
         Ok(found.await.and_then(|(begun, position)| {
             if (begun..=now).contains(&at) {
-                return Ok(FoundMoment { position, tip: None, until: Some(at) });
+                return Ok(FoundMoment { position, end: None, until: Some(at) });
             }
             let why = format!(
                 "The {field} field must be from {begun} to {now}: when that world began, and what its clock shows."
@@ -76,69 +85,73 @@ impl Host {
         }))
     }
 
-    /// The world becomes what it was at a moment.
-    pub(super) async fn go_back(&self, keep: &Keep, moment: WorldMoment) -> Result<Response, Broken> {
-        let found = match self.find(keep, &moment, "at").await? {
+    /// Restores the world to a moment.
+    pub(super) async fn restore(
+        &self,
+        durability: &Durability,
+        moment: WorldMoment,
+    ) -> Result<Response, Broken> {
+        let found = match self.find(durability, &moment, "at").await? {
             Ok(found) => found,
             Err(refusal) => return Ok(refusal),
         };
-        let FoundMoment { position, tip, until } = found;
-        let (journal, setup) = (Arc::clone(&keep.journal), keep.setup.clone());
+        let FoundMoment { position, end, until } = found;
+        let (journal, setup) = (Arc::clone(&durability.journal), durability.setup.clone());
         let replayed = blocking(move || {
             let mut replay = Replay::new(&setup);
             journal.read(position, |lines| replay.lines(lines))?;
-            replay.finish(tip).map(Some)
+            replay.finish(end).map(Some)
         });
         let replayed = match replayed.await {
             Ok(replayed) => replayed,
             Err(refusal) => return Ok(refusal),
         };
-        let (answer, ticket) = self.locked(|held: &mut Held| {
-            if !self.keeps() {
-                return (self.unkept(), None);
+        let (answer, ticket) = self.locked(|state: &mut HostState| {
+            if !self.is_durable() {
+                return (self.storage_failure(), None);
             }
-            held.world.replace(replayed.sandbox, Succession::WentBack { to: position });
-            held.world.take_outgoing();
-            self.hand_out(replayed.in_flight);
-            // Told like any other passing of time: it was in no record yet.
+            state.world.replace(replayed.sandbox, RestoreKind::Rewind { to: position });
+            state.world.take_outgoing();
+            self.dispatch(replayed.in_flight);
+            // Recorded like any other advance of the clock: no record has it yet.
             while let Some(until) = until
-                && (held.world.now() < until || held.world.next_due().is_some_and(|due| due <= until))
+                && (state.world.now() < until || state.world.next_due().is_some_and(|due| due <= until))
             {
-                held.world.advance_to(until);
+                state.world.advance_to(until);
             }
-            let (now, reading) = (held.world.now(), held.clock.read());
-            held.clock.set(reading, now);
-            held.armed = None;
-            self.memory.set(held.world.held_bytes());
+            let (now, reading) = (state.world.now(), state.clock.read());
+            state.clock.set(reading, now);
+            state.armed = None;
+            self.memory.set(state.world.held_bytes());
             self.shown.store(now.0, std::sync::atomic::Ordering::Relaxed);
-            self.send_out(held);
+            self.send_out(state);
             (snapshots::restored(&moment, now), self.ticket())
         })?;
-        self.beat(super::Beat::Moved);
+        self.notify_observers(super::WorldChange::Everything);
         self.rearm.notify_one();
-        // Calls that waited in the world before are over.
+        // Calls that waited in the world before must end.
         self.attempt_ended.notify_waiters();
         Ok(self.settled(answer, ticket).await)
     }
 
-    /// A world of another name that goes on from a moment of this one.
+    /// Creates a world under another name that continues from a moment of this one.
     pub(crate) async fn branch(
         &self,
         moment: &WorldMoment,
         named: impl FnOnce(Setup) -> Setup,
-    ) -> Answered<Beginning> {
-        let Some(keep) = &self.keep else {
-            let why = "This world is not written down, so it can't be made again.";
+    ) -> Answered<NewWorld> {
+        let Some(durability) = &self.durability else {
+            let why = "This world has no journal, so it cannot be branched.";
             return Ok(Err(Response::refusal(&ApiError::conflict(why))));
         };
-        let FoundMoment { position, tip, until } = match self.find(keep, moment, "from.at").await? {
+        let FoundMoment { position, end, until } = match self.find(durability, moment, "from.at").await? {
             Ok(found) => found,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let journal = Arc::clone(&keep.journal);
-        let setup = named(keep.setup.clone());
-        let renaming = Renaming::new(&keep.setup, &setup);
-        let begun = blocking(move || {
+        let journal = Arc::clone(&durability.journal);
+        let setup = named(durability.setup.clone());
+        let renaming = Renaming::new(&durability.setup, &setup);
+        let branched = blocking(move || {
             let (mut records, mut replay) = (Vec::new(), Replay::new(&setup));
             journal.read(position, |lines| {
                 let lines = replay.renamed(lines, &renaming)?;
@@ -147,9 +160,9 @@ impl Host {
             if let Some(until) = until {
                 replay.pass(until, &mut records)?;
             }
-            let world = replay.finish(tip)?;
-            Ok(Some(Beginning { setup, records, world }))
+            let world = replay.finish(end)?;
+            Ok(Some(NewWorld { setup, records, world }))
         });
-        Ok(begun.await)
+        Ok(branched.await)
     }
 }

@@ -1,7 +1,7 @@
-//! The calls of a host to its world, as a journal keeps them: one in a line, behind a digest of its outcome.
+//! The records of a journal: one call of the host per line, after a digest of its outcome.
 //!
-//! A world is a deterministic state machine, so its calls are all that there is to keep. Requests that only read are
-//! kept as far as they count against a limit.
+//! A world is a deterministic state machine, so its calls are all that has to be stored. Requests that only read are
+//! recorded if they count against a limit.
 
 use std::{borrow::Cow, net::IpAddr};
 
@@ -22,28 +22,28 @@ use super::outcome::{BeforeCall, CallOutcome, CallResult};
 pub(crate) enum HostCall<'a> {
     /// The clock moved, and everything due happened.
     Advance { at: u64 },
-    /// A key was let in, or a request that only reads was counted.
+    /// A key was authenticated, or a request that only reads was counted.
     Admit { at: u64, authorization: Option<Bytes<'a>> },
-    /// A request, of whoever its key says.
-    Respond { at: u64, request: KeptRequest<'a> },
-    /// A request of a key that was let in.
-    RespondAs { at: u64, who: AdmittedRecord, request: KeptRequest<'a> },
-    /// A call that moves the clock went on.
+    /// A request that was not authenticated before.
+    Respond { at: u64, request: RecordedRequest<'a> },
+    /// An authenticated request.
+    RespondAs { at: u64, who: AdmittedRecord, request: RecordedRequest<'a> },
+    /// A call that moves the clock continued.
     GoOn { at: u64, pending: PendingRecord },
-    /// An attempt to post ended.
+    /// A delivery attempt ended.
     Ended { at: u64, id: AttemptId, report: Box<ReportRecord> },
     /// A name was looked up.
     Name { host: Cow<'a, str>, addresses: Vec<IpAddr> },
-    /// The host has a way of its own to a name.
+    /// The host forwards a name.
     OwnWay { host: Cow<'a, str> },
-    /// The world so far took the place of another one, of which this is said.
+    /// The world replaced another one, whose era and number of attempts continue.
     Succeed { era: u32, attempts: u64 },
 }
 
 /// A request of an API client.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct KeptRequest<'a> {
+pub(crate) struct RecordedRequest<'a> {
     method: Cow<'a, str>,
     path: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ pub(crate) struct KeptRequest<'a> {
     body: Bytes<'a>,
 }
 
-/// Bytes that are nearly always text.
+/// Bytes, stored as text where they are UTF-8.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Bytes<'a> {
@@ -90,9 +90,9 @@ impl Default for Bytes<'_> {
     }
 }
 
-impl<'a> KeptRequest<'a> {
-    pub(crate) fn of(request: &Request<'a>) -> KeptRequest<'a> {
-        KeptRequest {
+impl<'a> RecordedRequest<'a> {
+    pub(crate) fn of(request: &Request<'a>) -> RecordedRequest<'a> {
+        RecordedRequest {
             method: request.method.into(),
             path: request.path.into(),
             query: request.query.map(Cow::from),
@@ -160,7 +160,7 @@ impl From<AttemptReport> for ReportRecord {
                 let HttpTrace { address, request_headers, response_headers, response_body, note, took_ms } =
                     *trace;
                 let SentHeaders::Kept(request_headers) = request_headers else {
-                    unreachable!("a post outside of the simulated network keeps what was sent")
+                    unreachable!("a post over the real network records its headers")
                 };
                 TraceRecord { address, request_headers, response_headers, response_body, note, took_ms }
             }),
@@ -193,7 +193,7 @@ impl From<ReportRecord> for AttemptReport {
     }
 }
 
-/// The renaming of keys and addresses of one world in another that branches from it.
+/// The translation of keys and addresses from a world to its branch.
 pub(crate) struct Renaming {
     key_starts: [String; 2],
     from: String,
@@ -206,7 +206,7 @@ impl Renaming {
         Renaming { key_starts, from: from.key_tag.clone(), to: to.key_tag.clone() }
     }
 
-    /// A record of the one world as a call of the other, where its outcome is another one.
+    /// Translates a call of the world into one of the branch. Its outcome may differ.
     pub(crate) fn call<'a>(&self, mut call: HostCall<'a>) -> HostCall<'a> {
         match &mut call {
             HostCall::Admit { authorization, .. } => self.key(authorization),
@@ -221,7 +221,7 @@ impl Renaming {
         call
     }
 
-    /// The tag takes the place of the last characters of what was drawn.
+    /// Translates a key: the tag of the branch replaces the last drawn characters.
     fn key(&self, shown: &mut Option<Bytes<'_>>) {
         let renamed = || {
             let text = str::from_utf8(bearer(shown.as_ref().map(Bytes::get))?).ok()?;
@@ -239,7 +239,7 @@ impl Renaming {
 
 /// A line of a journal.
 pub(crate) struct JournalLine<'a> {
-    /// `None` if a version of the program wrote it that recorded none.
+    /// `None` if an earlier version of the program wrote it.
     pub(crate) outcome: Option<CallOutcome>,
     pub(crate) call: HostCall<'a>,
 }
@@ -257,17 +257,16 @@ impl<'a> JournalLine<'a> {
 }
 
 impl HostCall<'_> {
-    /// The line of a journal.
+    /// Returns the line of a journal.
     pub(crate) fn line(&self, outcome: CallOutcome) -> Vec<u8> {
         let mut line = serde_json::to_vec(&(outcome, self)).expect("texts and numbers are JSON");
         line.push(b'\n');
         line
     }
 
-    /// Calls a world with it again.
+    /// Repeats the call on a world.
     ///
-    /// Returns what it came to; `None` for a record that names what the world does not have: it was never written by this
-    /// world.
+    /// Returns the outcome; `None` if the record names an object that the world does not have, so another world wrote it.
     pub(crate) fn replay(self, sandbox: &mut Sandbox) -> Option<CallOutcome> {
         let before = BeforeCall::of(sandbox);
         let progress;
@@ -314,7 +313,7 @@ impl HostCall<'_> {
         Some(before.outcome(sandbox, result))
     }
 
-    /// The call in a message: what it was, and when by the service clock.
+    /// Returns the call for a message: its kind and its time by the service clock.
     pub(crate) fn label(&self) -> String {
         let timed = |what: String, at: u64| format!("{what}, {}", Timestamp(at));
         match self {

@@ -17,7 +17,7 @@ use simulator::{
     sandbox::{Sandbox, Setup},
 };
 
-use super::{SetupRecord, disk::Disk, medium::Medium, seal::Digest, setup::damaged};
+use super::{SetupRecord, disk::Disk, seal::Digest, setup::damaged, storage::Storage};
 
 /// The digest of the program: it decides how records are replayed and how states are written.
 const PROGRAM: &str = env!("PROGRAM_DIGEST");
@@ -28,15 +28,15 @@ const DIGEST_BYTES: usize = 32;
 struct CheckpointHead {
     program: String,
     setup: SetupRecord,
-    /// The number of records written, of whatever branch.
+    /// The number of records written by then, abandoned ones included.
     position: u64,
-    /// Covers all records up to it.
+    /// The digest of all records up to it.
     chain: Digest,
 }
 
-/// Writes the state that the records lead to, so many of which had been written.
+/// Writes the state of a world at a position.
 pub(super) fn write(
-    (medium, disk): (&dyn Medium, &Disk),
+    (storage, disk): (&dyn Storage, &Disk),
     (setup, position): (&Setup, u64),
     sandbox: &Sandbox,
     stop: &AtomicBool,
@@ -47,7 +47,7 @@ pub(super) fn write(
         position,
         chain: chain(disk, position)?.ok_or_else(|| damaged("no commit ends there"))?,
     };
-    medium.write_checkpoint(&mut |file| {
+    storage.write_checkpoint(&mut |file| {
         let mut out = Hashed::new(Stoppable { file, stop });
         sandbox.write_state(&mut out)?;
         out.write_all(&[b"\n", &*serde_json::to_vec(&head)?].concat())?;
@@ -56,17 +56,17 @@ pub(super) fn write(
     })
 }
 
-/// The state, if there is one that is of use on this way, and the position that it stands at.
+/// Reads the checkpoint if it is on this path, with its position.
 ///
 /// # Errors
 ///
-/// Why it is of no use.
+/// The reason why an existing checkpoint cannot be used.
 pub(super) fn read(
-    (medium, disk): (&dyn Medium, &Disk),
+    (storage, disk): (&dyn Storage, &Disk),
     setup: &Setup,
     way: &[Range<u64>],
 ) -> io::Result<Option<(Sandbox, u64)>> {
-    let Some(file) = medium.read_checkpoint()? else { return Ok(None) };
+    let Some(file) = storage.read_checkpoint()? else { return Ok(None) };
     let sound = |(file, digest): &(&[u8], &[u8; DIGEST_BYTES])| Sha256::digest(file)[..] == digest[..];
     let (file, _) = file.split_last_chunk().filter(sound).ok_or_else(|| damaged("it is damaged"))?;
     let end = file.iter().rposition(|byte| *byte == b'\n').ok_or_else(|| damaged("it has no head"))?;
@@ -78,19 +78,19 @@ pub(super) fn read(
     }
     let leads_on = way.iter().any(|range| leads_through(range, head.position));
     if head.setup != SetupRecord::of(setup) || !leads_on || chain(disk, head.position)? != Some(head.chain) {
-        return Err(damaged("it is of a branch that was left, or of another world"));
+        return Err(damaged("it belongs to an abandoned branch or to another world"));
     }
     let sandbox = Sandbox::read_state(state, setup).ok_or_else(|| damaged("its state is not readable"))?;
     Ok(Some((sandbox, head.position)))
 }
 
-/// The digest of so many records, if a commit ends with them.
+/// Returns the digest of the records up to a position, if a commit ends there.
 fn chain(disk: &Disk, position: u64) -> io::Result<Option<Digest>> {
     let seal = disk.seal_within(position)?.filter(|seal| seal.records == position);
     Ok(seal.map(|seal| seal.chain))
 }
 
-/// The records of a way that come after this position; all of them if the way does not lead through it.
+/// Returns the records of a path after a position; all of them if the path does not contain it.
 pub(super) fn tail(way: &[Range<u64>], position: u64) -> Vec<Range<u64>> {
     match way.iter().position(|range| leads_through(range, position)) {
         Some(n) => iter::once(position..way[n].end).chain(way[n + 1..].iter().cloned()).collect(),
@@ -102,12 +102,12 @@ fn leads_through(range: &Range<u64>, position: u64) -> bool {
     range.start < position && position <= range.end
 }
 
-/// Returns the number of these records.
+/// Returns the number of records in these ranges.
 pub(super) fn length(way: &[Range<u64>]) -> u64 {
     way.iter().map(|range| range.end - range.start).sum()
 }
 
-/// A file that takes no more once somebody waits for it.
+/// A file that refuses further writes once the checkpoint must stop.
 struct Stoppable<'a> {
     file: &'a mut dyn Write,
     stop: &'a AtomicBool,

@@ -14,64 +14,69 @@ use std::{
 use simulator::sandbox::Setup;
 
 use super::{
-    Marks,
+    JournalMetadata,
     checkpoint::{length, stopped, tail},
     disk::Disk,
     history::path,
-    medium::Medium,
     rebuild::rebuild,
-    tip::Tip,
+    storage::Storage,
+    world_position::WorldPosition,
 };
 
-/// So much longer than one took to write, none is written.
+/// The pause after a checkpoint, as a multiple of the time that it took.
 const PAUSE: u32 = 3;
-/// After one could not be written. Long, because on a disk that is nearly full each try takes the room of records.
+/// The pause after a failed checkpoint. Long, because on a nearly full disk each attempt uses space that records need.
 const PAUSE_FAILED: Duration = Duration::from_secs(10 * 60);
 /// The interval of checks for a finished checkpoint.
 const ASKED: Duration = Duration::from_millis(100);
 
-/// Only one is written at a time, of whatever world: for so long it takes as much memory as its world.
+/// Held while a checkpoint of any world is written: each needs as much memory as its world.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Sees to it that the next one is written in time.
+/// The schedule of the checkpoints of one world.
 pub(super) struct Checkpoints {
-    medium: Arc<dyn Medium>,
+    storage: Arc<dyn Storage>,
     setup: Setup,
-    /// The position of the latest one.
+    /// The position of the latest checkpoint.
     position: u64,
     job: Option<Job>,
-    /// The next one is not begun before.
+    /// The earliest start of the next checkpoint.
     next: Instant,
 }
 
-/// One that is being written.
+/// A checkpoint that is being written.
 struct Job {
-    /// Says where it stands, and how long it took.
+    /// Returns the position of the checkpoint and the time that it took.
     thread: JoinHandle<io::Result<(u64, Duration)>>,
     /// The request to stop writing.
     stop: Arc<AtomicBool>,
 }
 
 impl Checkpoints {
-    /// `position`: where the last one stands, from 1 on.
-    pub(super) fn new(medium: Arc<dyn Medium>, setup: Setup, position: u64) -> Checkpoints {
-        Checkpoints { medium, setup, position, job: None, next: Instant::now() }
+    /// Creates a schedule. `position`: that of the latest checkpoint, 0 for none.
+    pub(super) fn new(storage: Arc<dyn Storage>, setup: Setup, position: u64) -> Checkpoints {
+        Checkpoints { storage, setup, position, job: None, next: Instant::now() }
     }
 
-    /// Begins the next one if it is time. Says after how long to ask again, if nothing is written before.
-    pub(super) fn tend(&mut self, disk: &Arc<Disk>, tip: Option<Tip>, marks: &Marks) -> Option<Duration> {
-        let after = self.medium.checkpoint_after()?;
+    /// Starts a checkpoint if one is due; returns the time until the next check. `None`: after the next commit.
+    pub(super) fn poll(
+        &mut self,
+        disk: &Arc<Disk>,
+        tip: Option<WorldPosition>,
+        metadata: &JournalMetadata,
+    ) -> Option<Duration> {
+        let after = self.storage.checkpoint_after()?;
         self.reap();
         if self.job.is_some() {
             return Some(ASKED);
         }
-        let way = path(&marks.returns, marks.records);
+        let way = path(&metadata.rewinds, metadata.records);
         if length(&tail(&way, self.position)) < after {
             return None;
         }
         let wait = self.next.saturating_duration_since(Instant::now());
         if wait.is_zero() {
-            self.job = Job::begin(&self.medium, disk, self.setup.clone(), (tip, marks.clone()));
+            self.job = Job::begin(&self.storage, disk, self.setup.clone(), (tip, metadata.clone()));
         }
         Some(wait.max(ASKED))
     }
@@ -100,20 +105,20 @@ impl Checkpoints {
 }
 
 impl Job {
-    /// `None` if the operating system has no thread.
+    /// Starts writing a checkpoint; returns `None` if the operating system cannot start a thread.
     fn begin(
-        medium: &Arc<dyn Medium>,
+        storage: &Arc<dyn Storage>,
         disk: &Arc<Disk>,
         setup: Setup,
-        (tip, marks): (Option<Tip>, Marks),
+        (tip, metadata): (Option<WorldPosition>, JournalMetadata),
     ) -> Option<Job> {
-        let (medium, disk, stop) = (Arc::clone(medium), Arc::clone(disk), Arc::<AtomicBool>::default());
+        let (storage, disk, stop) = (Arc::clone(storage), Arc::clone(disk), Arc::<AtomicBool>::default());
         let is_over = Arc::clone(&stop);
         let write = move || {
             let _turn = turn(&is_over)?;
             let began = Instant::now();
-            let written = rebuild((&*medium, &disk), (tip, &marks), &setup, &is_over)?.checkpoint;
-            match written == marks.records {
+            let written = rebuild((&*storage, &disk), (tip, &metadata), &setup, &is_over)?.checkpoint;
+            match written == metadata.records {
                 true => Ok((written, began.elapsed())),
                 false => Err(io::Error::other("it could not be written")),
             }
@@ -123,12 +128,12 @@ impl Job {
     }
 }
 
-/// Waits until no other world's is being written.
+/// Waits until no other checkpoint is being written.
 fn turn(stop: &AtomicBool) -> io::Result<MutexGuard<'static, ()>> {
     loop {
         match TURN.try_lock() {
             Ok(turn) => return Ok(turn),
-            // Nothing stands in it that a panic could have left half done.
+            // The lock guards no data, so a panic leaves nothing half changed.
             Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
             Err(TryLockError::WouldBlock) if stop.load(Ordering::Relaxed) => return Err(stopped()),
             Err(TryLockError::WouldBlock) => thread::park_timeout(ASKED),

@@ -1,9 +1,9 @@
 //! The journal in a database, by redb.
 //!
-//! redb because a torn write, a checksum, a lock and a copy of the head are its business then. A commit with sync took
-//! 147 µs where a bare file took 112 µs, and one commit serves everybody who waits.
+//! redb handles torn writes, checksums, locking and the atomic switch between commits. A commit with fsync took 147 µs, a
+//! bare file 112 µs, and one commit serves all requests that wait.
 //!
-//! Records stand in chunks, one for each commit, under the number of the first. Each commit has a [seal](super::seal).
+//! Each commit stores its records as one chunk, keyed by the number of the first. Each commit has a [seal](super::seal).
 
 use std::{
     io,
@@ -14,21 +14,21 @@ use std::{
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::{
-    history::{Return, Snapshot},
+    history::{Rewind, Snapshot},
     lock,
-    medium::{DatabaseAccess, Medium},
-    seal::{AcknowledgedCommit, Digest, End, LastSeal, Seal, SealRow},
+    seal::{AcknowledgedCommit, CommitEnd, Digest, LastSeal, Seal, SealRow},
     setup::damaged,
+    storage::{DatabaseAccess, Storage},
 };
 
 pub(super) const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("records");
-pub(super) const RETURNS: TableDefinition<'_, u64, u64> = TableDefinition::new("returns");
+pub(super) const REWINDS: TableDefinition<'_, u64, u64> = TableDefinition::new("returns");
 const SNAPSHOTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("snapshots");
-/// By the number of records up to them. Journals of format 1 have none.
+/// Seals by the number of records up to them. Journals of format 1 have none.
 pub(super) const SEALS: TableDefinition<'_, u64, SealRow> = TableDefinition::new("seals");
 /// One row each: `setup`, `opening`, `seal`, `snapshot` and `worlds`; `end` in journals of format 1.
 pub(super) const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
-/// Memory of a journal that is open: what redb keeps of it, and the thread that writes.
+/// The memory of an open journal: the cache of redb and the stack of the writer.
 pub(crate) const OPEN_BYTES: u64 = 128 * 1_024;
 
 /// The content of one commit.
@@ -38,18 +38,18 @@ pub(crate) struct Batch {
     pub(crate) first: u64,
     /// The records, each a line.
     pub(crate) lines: Vec<u8>,
-    pub(crate) end: Option<End>,
-    pub(crate) returns: Vec<Return>,
-    /// Snapshots by their numbers, made or dropped.
+    pub(crate) end: Option<CommitEnd>,
+    pub(crate) rewinds: Vec<Rewind>,
+    /// Snapshots by their numbers; `None` for a deleted one.
     pub(crate) snapshots: Vec<(u64, Option<Snapshot>)>,
-    /// The number of worlds opened beside it.
+    /// The number of worlds opened on request.
     pub(crate) worlds: Option<u64>,
 }
 
-/// A journal that is open.
+/// An open journal.
 pub(crate) struct Disk {
     database: Database,
-    medium: Arc<dyn Medium>,
+    storage: Arc<dyn Storage>,
     access: DatabaseAccess,
     sealed: Mutex<Sealed>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Disk {
 /// The seal of the last commit.
 #[derive(Clone, Copy)]
 struct Sealed {
-    /// `None` if nothing was written, or by a version of the program that wrote no seals.
+    /// `None` if nothing was written, or an earlier version of the program wrote the journal.
     seal: Option<Seal>,
     commit: u64,
 }
@@ -66,10 +66,10 @@ impl Disk {
     /// # Errors
     ///
     /// `WouldBlock` if another process has it open, otherwise the storage's.
-    pub(crate) fn open(medium: &Arc<dyn Medium>, access: DatabaseAccess) -> io::Result<Disk> {
-        let database = medium.open(access).map_err(|error| explain(error.into()))?;
+    pub(crate) fn open(storage: &Arc<dyn Storage>, access: DatabaseAccess) -> io::Result<Disk> {
+        let database = storage.open(access).map_err(|error| explain(error.into()))?;
         let sealed = Mutex::new(Sealed { seal: None, commit: 0 });
-        let disk = Disk { database, medium: Arc::clone(medium), access, sealed };
+        let disk = Disk { database, storage: Arc::clone(storage), access, sealed };
         if let Some(LastSeal { commit, .. }) = disk.last_seal()? {
             *lock(&disk.sealed) = Sealed { seal: disk.seal_within(u64::MAX)?, commit };
         }
@@ -82,11 +82,11 @@ impl Disk {
     }
 
     /// Returns the request that opened the world, if there was one.
-    pub(crate) fn opening(&self) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) fn options(&self) -> io::Result<Option<Vec<u8>>> {
         self.fact("opening")
     }
 
-    /// Returns the number of worlds opened beside it.
+    /// Returns the number of worlds opened on request.
     pub(crate) fn worlds(&self) -> io::Result<u64> {
         Ok(self.fact("worlds")?.map_or(0, |text| number(&text)))
     }
@@ -96,7 +96,7 @@ impl Disk {
         serde_json::from_slice(&text).map(Some).map_err(|_| damaged("its last seal is not readable"))
     }
 
-    /// The last seal of at most so many records; `None` in a journal without seals.
+    /// Returns the last seal at or before a position; `None` in a journal without seals.
     pub(super) fn seal_within(&self, records: u64) -> io::Result<Option<Seal>> {
         self.look(|transaction| {
             let table = match transaction.open_table(SEALS) {
@@ -108,29 +108,29 @@ impl Disk {
         })
     }
 
-    /// Keeps what the world begins with, and what it was told already.
-    pub(crate) fn begin(&self, setup: &[u8], opening: Option<&[u8]>, batch: &Batch) -> io::Result<()> {
+    /// Stores the setup of a new world and its first records.
+    pub(crate) fn begin(&self, setup: &[u8], options: Option<&[u8]>, batch: &Batch) -> io::Result<()> {
         self.change(|transaction, seal| {
             transaction.open_table(CHUNKS)?;
-            transaction.open_table(RETURNS)?;
+            transaction.open_table(REWINDS)?;
             transaction.open_table(SNAPSHOTS)?;
             transaction.open_table(FACTS)?.insert("setup", setup)?;
-            if let Some(opening) = opening {
-                transaction.open_table(FACTS)?.insert("opening", opening)?;
+            if let Some(options) = options {
+                transaction.open_table(FACTS)?.insert("opening", options)?;
             }
             let end = batch.end.filter(|_| batch.lines.is_empty());
-            let first = Seal::first(setup, opening, end);
+            let first = Seal::first(setup, options, end);
             put(transaction, &first)?;
             add(transaction, batch, first, seal)
         })
     }
 
-    /// Adds a batch, and returns once it is on the disk.
+    /// Commits a batch; returns once it is on the disk.
     pub(crate) fn append(&self, batch: &Batch) -> io::Result<()> {
         self.append_all(std::slice::from_ref(batch))
     }
 
-    /// Adds batches in one commit.
+    /// Commits several batches at once.
     pub(super) fn append_all(&self, batches: &[Batch]) -> io::Result<()> {
         self.change(|transaction, seal| {
             batches.iter().try_for_each(|batch| {
@@ -145,11 +145,11 @@ impl Disk {
         self.acknowledge(&lock(&self.sealed))
     }
 
-    /// Forgets what was written from this record on, which is the end of a commit: it was never acknowledged.
+    /// Deletes the records from `from` on, which were never acknowledged. `from` is the end of a commit.
     pub(crate) fn cut(&self, from: u64) -> io::Result<()> {
         self.change(|transaction, seal| {
             transaction.open_table(CHUNKS)?.retain_in(from.., |_, _| false)?;
-            transaction.open_table(RETURNS)?.retain_in(from.., |_, _| false)?;
+            transaction.open_table(REWINDS)?.retain_in(from.., |_, _| false)?;
             transaction.open_table(SEALS)?.retain_in(from + 1.., |_, _| false)?;
             let row = transaction.open_table(SEALS)?.get(from)?.map(|row| row.value());
             *seal = row.map(|row| Seal::of_row(from, row));
@@ -157,22 +157,22 @@ impl Disk {
         })
     }
 
-    /// Seals a journal that has no seals: it was written by an earlier version of the program.
-    pub(crate) fn seal(&self, setup: &[u8], end: Option<End>) -> io::Result<()> {
+    /// Adds seals to a journal of an earlier version of the program.
+    pub(crate) fn seal(&self, setup: &[u8], end: Option<CommitEnd>) -> io::Result<()> {
         self.change(|transaction, seal| {
-            let opening = transaction.open_table(FACTS)?.get("opening")?.map(|text| text.value().to_vec());
+            let options = transaction.open_table(FACTS)?.get("opening")?.map(|text| text.value().to_vec());
             transaction.open_table(FACTS)?.insert("setup", setup)?;
             transaction.open_table(FACTS)?.remove("end")?;
-            let (chunks, returns) = (transaction.open_table(CHUNKS)?, transaction.open_table(RETURNS)?);
+            let (chunks, rewinds) = (transaction.open_table(CHUNKS)?, transaction.open_table(REWINDS)?);
             let last = chunks.last()?.map(|(first, _)| first.value());
-            let mut before = Seal::first(setup, opening.as_deref(), end.filter(|_| last.is_none()));
+            let mut before = Seal::first(setup, options.as_deref(), end.filter(|_| last.is_none()));
             put(transaction, &before)?;
             for chunk in chunks.iter()? {
                 let (first, lines) = chunk?;
                 let count = count(lines.value());
-                let returns = returns_within(&returns, first.value()..first.value() + count)?;
+                let rewinds = rewinds_within(&rewinds, first.value()..first.value() + count)?;
                 before =
-                    before.next(&returns, lines.value(), count, end.filter(|_| last == Some(first.value())));
+                    before.next(&rewinds, lines.value(), count, end.filter(|_| last == Some(first.value())));
                 put(transaction, &before)?;
             }
             *seal = Some(before);
@@ -190,7 +190,7 @@ impl Disk {
     }
 
     /// Returns the position of the world; `None` if nothing was written yet.
-    pub(crate) fn end(&self) -> io::Result<Option<End>> {
+    pub(crate) fn end(&self) -> io::Result<Option<CommitEnd>> {
         if let Some(seal) = lock(&self.sealed).seal {
             return Ok(seal.end);
         }
@@ -198,17 +198,17 @@ impl Disk {
         serde_json::from_slice(&text).map(Some).map_err(|_| damaged("its end is not readable"))
     }
 
-    /// `true` if its commits have seals.
+    /// Returns `true` if the commits have seals.
     pub(crate) fn is_sealed(&self) -> bool {
         lock(&self.sealed).seal.is_some()
     }
 
-    /// Each time that the world went back.
-    pub(crate) fn returns(&self) -> io::Result<Vec<Return>> {
-        self.look(|transaction| returns_within(&transaction.open_table(RETURNS)?, 0..u64::MAX))
+    /// Returns all rewinds.
+    pub(crate) fn rewinds(&self) -> io::Result<Vec<Rewind>> {
+        self.look(|transaction| rewinds_within(&transaction.open_table(REWINDS)?, 0..u64::MAX))
     }
 
-    /// The snapshots, and the highest number that one had.
+    /// Returns the snapshots, and the highest number of any, deleted ones included.
     pub(crate) fn snapshots(&self) -> io::Result<(Vec<Snapshot>, u64)> {
         let texts: Vec<Vec<u8>> = self.look(|transaction| {
             let table = transaction.open_table(SNAPSHOTS)?;
@@ -222,7 +222,7 @@ impl Disk {
         Ok((texts.iter().map(read).collect::<io::Result<_>>()?, last))
     }
 
-    /// Hands out these records, in pieces of whole lines.
+    /// Reads a range of records, in pieces of whole lines.
     pub(crate) fn read(
         &self,
         range: Range<u64>,
@@ -230,7 +230,7 @@ impl Disk {
     ) -> io::Result<()> {
         let mut at = range.start;
         while at < range.end {
-            // One at a time: what takes it may take long, and holds no transaction.
+            // One transaction per chunk, because the reader may take long.
             let chunk = self.look(|transaction| {
                 let table = transaction.open_table(CHUNKS)?;
                 let found = table.range(..=at)?.next_back().transpose()?;
@@ -266,7 +266,7 @@ impl Disk {
         read(&transaction).map_err(explain)
     }
 
-    /// Makes a commit, which is acknowledged once this returns.
+    /// Makes a commit and records it as acknowledged.
     fn change(
         &self,
         write: impl FnOnce(&redb::WriteTransaction, &mut Option<Seal>) -> Result<(), redb::Error>,
@@ -282,7 +282,7 @@ impl Disk {
         transaction.commit().map_err(|error| explain(error.into()))?;
         *sealed = Sealed { seal, commit };
         if self.access != DatabaseAccess::Replacement {
-            self.medium.check_in_place()?;
+            self.storage.check_in_place()?;
             self.acknowledge(&sealed)?;
         }
         Ok(())
@@ -291,8 +291,8 @@ impl Disk {
     /// Records the newest commit as acknowledged.
     fn acknowledge(&self, sealed: &Sealed) -> io::Result<()> {
         let Some(Seal { records, chain, .. }) = sealed.seal else { return Ok(()) };
-        let (offset, bytes) = AcknowledgedCommit { commit: sealed.commit, records, chain }.place();
-        self.medium.write_acknowledged(offset, &bytes)
+        let (offset, bytes) = AcknowledgedCommit { commit: sealed.commit, records, chain }.slot();
+        self.storage.write_acknowledged(offset, &bytes)
     }
 }
 
@@ -301,22 +301,22 @@ fn put(transaction: &redb::WriteTransaction, seal: &Seal) -> Result<(), redb::Er
     Ok(())
 }
 
-/// Within a transaction.
+/// Writes a batch within a transaction.
 fn add(
     transaction: &redb::WriteTransaction,
     batch: &Batch,
     before: Seal,
     seal: &mut Option<Seal>,
 ) -> Result<(), redb::Error> {
-    for Return { at, to } in &batch.returns {
-        transaction.open_table(RETURNS)?.insert(at, to)?;
+    for Rewind { at, to } in &batch.rewinds {
+        transaction.open_table(REWINDS)?.insert(at, to)?;
     }
     let mut after = before;
     if !batch.lines.is_empty() {
         transaction.open_table(CHUNKS)?.insert(batch.first, &*batch.lines)?;
         let count = count(&batch.lines);
-        let returns = returns_within(&transaction.open_table(RETURNS)?, batch.first..batch.first + count)?;
-        after = before.next(&returns, &batch.lines, count, batch.end);
+        let rewinds = rewinds_within(&transaction.open_table(REWINDS)?, batch.first..batch.first + count)?;
+        after = before.next(&rewinds, &batch.lines, count, batch.end);
         put(transaction, &after)?;
     }
     *seal = Some(after);
@@ -329,30 +329,30 @@ fn add(
             Some(snapshot) => drop(table.insert(n, &*json(snapshot))?),
             None => drop(table.remove(n)?),
         }
-        // So that no number is given twice.
+        // The number of a deleted snapshot is not used again.
         let last = transaction.open_table(FACTS)?.get("snapshot")?.map_or(0, |n| number(n.value()));
         transaction.open_table(FACTS)?.insert("snapshot", &*json(&last.max(*n)))?;
     }
     Ok(())
 }
 
-/// Adds to a commit what the last one has besides its seal.
+/// Writes the digest that only the last commit has.
 fn finish(transaction: &redb::WriteTransaction, seal: &Seal, commit: u64) -> Result<(), redb::Error> {
     let digest = last_digest(
         (seal, commit),
         &transaction.open_table(SNAPSHOTS)?,
-        &transaction.open_table(RETURNS)?,
+        &transaction.open_table(REWINDS)?,
         &transaction.open_table(FACTS)?,
     )?;
     transaction.open_table(FACTS)?.insert("seal", &*json(&LastSeal { commit, digest }))?;
     Ok(())
 }
 
-/// Covers the seal of a commit and what no seal covers.
+/// Returns the digest of the last seal and of everything that no seal covers.
 fn last_digest(
     (seal, commit): (&Seal, u64),
     snapshots: &impl ReadableTable<u64, &'static [u8]>,
-    returns: &impl ReadableTable<u64, u64>,
+    rewinds: &impl ReadableTable<u64, u64>,
     facts: &impl ReadableTable<&'static str, &'static [u8]>,
 ) -> Result<Digest, redb::Error> {
     let mut parts = vec![seal.chain.bytes().to_vec(), seal.records.to_le_bytes().to_vec()];
@@ -364,31 +364,31 @@ fn last_digest(
         let (n, text) = row?;
         parts.extend([n.value().to_le_bytes().to_vec(), text.value().to_vec()]);
     }
-    for Return { at, to } in returns_within(returns, seal.records..u64::MAX)? {
+    for Rewind { at, to } in rewinds_within(rewinds, seal.records..u64::MAX)? {
         parts.push([at, to].map(u64::to_le_bytes).concat());
     }
     Ok(Digest::of_parts(parts.iter().map(|part| &**part)))
 }
 
-/// The returns before these records.
-pub(super) fn returns_within(
+/// Returns the rewinds before these records.
+pub(super) fn rewinds_within(
     table: &impl ReadableTable<u64, u64>,
     records: Range<u64>,
-) -> Result<Vec<Return>, redb::Error> {
+) -> Result<Vec<Rewind>, redb::Error> {
     let rows = table.range(records)?;
     Ok(rows
-        .map(|row| row.map(|(at, to)| Return { at: at.value(), to: to.value() }))
+        .map(|row| row.map(|(at, to)| Rewind { at: at.value(), to: to.value() }))
         .collect::<Result<_, _>>()?)
 }
 
 impl Disk {
-    /// The digest of what the last commit has besides its seal.
+    /// Computes the digest that only the last commit has.
     pub(super) fn digest_after(&self, seal: &Seal, commit: u64) -> io::Result<Digest> {
         self.look(|transaction| {
             last_digest(
                 (seal, commit),
                 &transaction.open_table(SNAPSHOTS)?,
-                &transaction.open_table(RETURNS)?,
+                &transaction.open_table(REWINDS)?,
                 &transaction.open_table(FACTS)?,
             )
         })
@@ -400,7 +400,7 @@ pub(crate) fn count(lines: &[u8]) -> u64 {
     lines.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
-/// The lines with these numbers, from 0 on.
+/// Returns the lines with these numbers, counted from 0.
 pub(crate) fn part(lines: &[u8], range: Range<u64>) -> &[u8] {
     let ends = lines.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
     let mut starts = std::iter::once(0).chain(ends);
@@ -426,7 +426,7 @@ pub(super) fn explain(error: redb::Error) -> io::Error {
         redb::Error::Io(error) => error,
         redb::Error::DatabaseAlreadyOpen => io::Error::new(
             io::ErrorKind::WouldBlock,
-            "another process keeps its world there; stop it, or choose another directory",
+            "another process uses this directory; stop it, or choose another directory",
         ),
         redb::Error::Corrupted(why) => damaged(format!("it is damaged: {why}")),
         error => io::Error::other(error.to_string()),
@@ -438,13 +438,13 @@ pub(super) mod tests {
     use super::*;
 
     /// Writes a journal as the version of the program before seals did.
-    pub(crate) fn write_format_1(database: &Database, setup: &[u8], chunks: &[Vec<u8>], end: &End) {
+    pub(crate) fn write_format_1(database: &Database, setup: &[u8], chunks: &[Vec<u8>], end: &CommitEnd) {
         let transaction = database.begin_write().unwrap();
         {
             let mut facts = transaction.open_table(FACTS).unwrap();
             facts.insert("setup", setup).unwrap();
             facts.insert("end", &*json(end)).unwrap();
-            transaction.open_table(RETURNS).unwrap();
+            transaction.open_table(REWINDS).unwrap();
             transaction.open_table(SNAPSHOTS).unwrap();
             let (mut table, mut first) = (transaction.open_table(CHUNKS).unwrap(), 0);
             for lines in chunks {

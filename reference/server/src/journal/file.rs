@@ -10,12 +10,12 @@ use simulator::sandbox::Setup;
 use super::{
     replay::{Replay, Replayed},
     setup::{SetupRecord, damaged},
-    tip::Tip,
+    world_position::WorldPosition,
 };
 
-/// Bytes of records that a file may have.
+/// The largest number of bytes of records in a file.
 pub(crate) const RECORDS_MAX: usize = 64 * 1_024 * 1_024;
-/// Bytes of a file that a world may begin with.
+/// The largest size of a world file, in bytes.
 pub const WORLD_FILE_MAX: u64 = RECORDS_MAX as u64 + 64 * 1_024;
 /// The beginning of the first line of a file.
 const MARK: &str = "chargeproof world";
@@ -28,22 +28,22 @@ struct FileHead {
     /// The kind of file.
     file: String,
     setup: SetupRecord,
-    tip: Tip,
-    /// Of all that follows this line, in hex.
+    tip: WorldPosition,
+    /// The digest of everything after this line, in hex.
     sha256: String,
 }
 
-/// A world in a file, read but not yet made.
+/// A parsed world file, not yet replayed.
 #[derive(Debug)]
 pub(crate) struct WorldFile {
     pub(crate) setup: SetupRecord,
-    pub(crate) tip: Tip,
+    pub(crate) tip: WorldPosition,
     pub(crate) records: Vec<u8>,
 }
 
 impl WorldFile {
-    /// A file with these records, which are moved out.
-    pub(crate) fn write(setup: &Setup, tip: Tip, records: &mut Vec<u8>) -> Vec<u8> {
+    /// Returns a file with these records, which are moved out of `records`.
+    pub(crate) fn write(setup: &Setup, tip: WorldPosition, records: &mut Vec<u8>) -> Vec<u8> {
         let head = FileHead {
             file: MARK.to_owned(),
             setup: SetupRecord::of(setup),
@@ -58,7 +58,7 @@ impl WorldFile {
 
     /// # Errors
     ///
-    /// `InvalidData` says what about the file is wrong.
+    /// `InvalidData` with the reason.
     pub(crate) fn parse(file: &[u8]) -> io::Result<WorldFile> {
         if file.len() as u64 > WORLD_FILE_MAX {
             return Err(damaged(format!(
@@ -77,16 +77,16 @@ impl WorldFile {
         let head: FileHead = serde_json::from_value(value)
             .map_err(|error| damaged(format!("its head is not readable: {error}")))?;
         if head.sha256 != hex::encode(Sha256::digest(records)) {
-            return Err(damaged("it was cut off or changed: its records are not those that it says it has"));
+            return Err(damaged("it was truncated or changed: its records do not match its digest"));
         }
         Ok(WorldFile { setup: head.setup, tip: head.tip, records: records.to_vec() })
     }
 
-    /// The world, made again.
+    /// Replays the world.
     ///
     /// # Errors
     ///
-    /// `InvalidData` names the record that no world of this program could have written.
+    /// `InvalidData` names the record that this program could not have written.
     pub(crate) fn replay(&self, setup: &Setup) -> io::Result<Replayed> {
         let mut replay = Replay::new(setup);
         replay.lines(&self.records)?;

@@ -4,37 +4,38 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::tip::Tip;
+use super::world_position::WorldPosition;
 
-/// A moment of a world that somebody wants to come back to.
+/// A named moment of a world, to restore it or to branch from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
     /// Its number among those of its world, from 1 on.
     pub(crate) n: u64,
     pub(crate) name: String,
-    /// The number of records written, of whatever branch.
+    /// The number of records written by then, abandoned ones included.
     pub(crate) position: u64,
-    pub(crate) tip: Tip,
+    #[serde(rename = "tip")]
+    pub(crate) end: WorldPosition,
 }
 
-/// The world went back.
+/// The restoring of an earlier position: the records from `to` up to `at` are abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Return {
-    /// Before this record.
+pub(crate) struct Rewind {
+    /// The number of records before it.
     pub(crate) at: u64,
-    /// To where so many had been written.
+    /// The position that the world continues from.
     pub(crate) to: u64,
 }
 
-/// The records that lead to where `position` records had been written, in order.
+/// Returns the ranges of records that lead to a position, in order.
 ///
-/// `returns` rise in `at`, and each goes back to what was before it.
-pub(crate) fn path(returns: &[Return], position: u64) -> Vec<Range<u64>> {
+/// `rewinds` are sorted by `at`.
+pub(crate) fn path(rewinds: &[Rewind], position: u64) -> Vec<Range<u64>> {
     let (mut path, mut end) = (Vec::new(), position);
-    for it in returns.iter().rev() {
-        if it.at < end {
-            path.push(it.at..end);
-            end = it.to.min(it.at);
+    for rewind in rewinds.iter().rev() {
+        if rewind.at < end {
+            path.push(rewind.at..end);
+            end = rewind.to.min(rewind.at);
         }
     }
     path.push(0..end);
@@ -43,7 +44,7 @@ pub(crate) fn path(returns: &[Return], position: u64) -> Vec<Range<u64>> {
     path
 }
 
-/// Returns the position at which so many records of such a path had been written.
+/// Returns the position at which the first `count` records of a path had been written.
 pub(crate) fn position_of(count: u64, path: &[Range<u64>]) -> u64 {
     let mut left = count;
     for range in path {
@@ -51,7 +52,7 @@ pub(crate) fn position_of(count: u64, path: &[Range<u64>]) -> u64 {
         if left == 0 {
             break;
         }
-        // The end of a part and not the beginning of the next, which is on another branch.
+        // The end of this range, not the start of the next one, which is on another branch.
         if left <= length {
             return range.start + left;
         }
@@ -64,29 +65,29 @@ pub(crate) fn position_of(count: u64, path: &[Range<u64>]) -> u64 {
 mod tests {
     use super::*;
 
-    /// `returns`: pairs of `at` and `to`.
+    /// `rewinds`: pairs of `at` and `to`.
     #[track_caller]
-    fn check(returns: &[(u64, u64)], position: u64, leads: &str) {
-        let returns: Vec<Return> = returns.iter().map(|(at, to)| Return { at: *at, to: *to }).collect();
-        let path: Vec<String> = path(&returns, position).iter().map(|it| format!("{it:?}")).collect();
+    fn check(rewinds: &[(u64, u64)], position: u64, leads: &str) {
+        let rewinds: Vec<Rewind> = rewinds.iter().map(|(at, to)| Rewind { at: *at, to: *to }).collect();
+        let path: Vec<String> = path(&rewinds, position).iter().map(|range| format!("{range:?}")).collect();
         assert_eq!(path.join(" "), leads);
     }
 
     #[test]
-    fn a_world_that_never_went_back_is_all_its_records() {
+    fn without_a_rewind_every_record_leads_to_a_position() {
         check(&[], 0, "");
         check(&[], 7, "0..7");
     }
 
     #[test]
-    fn what_a_world_went_back_behind_is_left_out() {
+    fn abandoned_records_are_left_out() {
         check(&[(7, 3)], 9, "0..3 7..9");
         check(&[(7, 0)], 9, "7..9");
         check(&[(7, 7)], 9, "0..7 7..9");
     }
 
     #[test]
-    fn a_moment_of_a_branch_that_was_left_is_still_reached() {
+    fn a_position_on_an_abandoned_branch_is_reached() {
         check(&[(7, 3)], 5, "0..5");
         check(&[(7, 3)], 7, "0..7");
         check(&[(7, 3), (9, 5)], 12, "0..5 9..12");
@@ -95,15 +96,15 @@ mod tests {
     }
 
     #[test]
-    fn every_moment_on_the_way_is_reached() {
-        for (returns, position) in
+    fn every_position_on_the_path_is_reached() {
+        for (rewinds, position) in
             [(vec![], 7), (vec![(7, 3)], 9), (vec![(7, 0)], 9), (vec![(7, 3), (12, 5), (20, 15)], 22)]
         {
-            let returns: Vec<Return> = returns.into_iter().map(|(at, to)| Return { at, to }).collect();
-            let all: Vec<u64> = path(&returns, position).into_iter().flatten().collect();
+            let rewinds: Vec<Rewind> = rewinds.into_iter().map(|(at, to)| Rewind { at, to }).collect();
+            let all: Vec<u64> = path(&rewinds, position).into_iter().flatten().collect();
             for count in 0..=all.len() {
-                let at = position_of(count as u64, &path(&returns, position));
-                let leads: Vec<u64> = path(&returns, at).into_iter().flatten().collect();
+                let at = position_of(count as u64, &path(&rewinds, position));
+                let leads: Vec<u64> = path(&rewinds, at).into_iter().flatten().collect();
                 assert_eq!(leads, all[..count], "{count} of {all:?}");
             }
         }

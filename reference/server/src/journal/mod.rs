@@ -8,8 +8,8 @@
 //! calls, after each call and under the same lock: only then is it known whether the call changed anything. A
 //! request that only reads leaves a record only if it counts against a limit or something was due.
 //!
-//! *Durability.* With a directory, records are stored in a database (`disk`, by redb) on a medium (`medium`: a
-//! directory, or a test double that fails). One thread commits (`writer`). A request that changed something takes a
+//! *Durability.* With a directory, records are stored in a database (`disk`, by redb) in a directory (`storage`,
+//! which tests replace by one that fails). One thread commits (`writer`). A request that changed something takes a
 //! ticket and waits, after it has released the world's lock, for the commit that contains its record; one commit
 //! serves all that wait. The response and the webhook posts that follow from the record leave after it. Records
 //! that no response depends on are committed within a second. If the disk fails, the world returns to its last
@@ -42,7 +42,6 @@ mod checkpoints;
 mod disk;
 mod file;
 mod history;
-mod medium;
 mod open;
 mod outcome;
 mod overlay;
@@ -51,11 +50,12 @@ mod recover;
 mod replay;
 mod seal;
 mod setup;
+mod storage;
 #[cfg(test)]
 mod tests;
-mod tip;
 mod verify;
 mod world;
+mod world_position;
 mod writer;
 
 use std::{
@@ -72,116 +72,123 @@ pub(crate) use self::{
     call::{HostCall, Renaming},
     file::{RECORDS_MAX, WorldFile},
     history::Snapshot,
-    medium::{Directory, DirectoryOptions},
-    open::KeptWorld,
+    open::StoredWorld,
     replay::{Finder, Replay, Replayed, begin},
     setup::{SetupRecord, damaged},
-    tip::Tip,
+    storage::{Directory, DirectoryOptions},
     world::JournaledWorld,
-    writer::{Keeping, Ticket, Writer},
+    world_position::WorldPosition,
+    writer::{DurabilityState, Ticket, Writer},
 };
 use self::{
     disk::{count, part},
-    history::{Return, path, position_of},
+    history::{Rewind, path, position_of},
     outcome::CallOutcome,
+    seal::CommitEnd,
 };
 use crate::{clock, config::Data, world::World};
 
-/// Bytes of records that the first world without a directory keeps. A world that was told more cannot go back.
+/// Bytes of records that the first world keeps in memory without a directory. A world with more records cannot be restored to
+/// an earlier moment.
 pub(crate) const MEMORY_MAX: usize = 8 * 1_024 * 1_024;
-/// Snapshots of a world.
+/// The largest number of snapshots of one world.
 pub(crate) const SNAPSHOTS_MAX: usize = 100;
 
-/// The need for an fsync: before the answer leaves, or later.
+/// The time by which a record must be on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
-    /// Something changed that somebody is told of.
-    Commit,
-    /// It is found out again by itself, or nobody minds.
+pub(crate) enum FsyncPolicy {
+    /// Before the response is sent, because the response depends on the record.
+    BeforeResponse,
+    /// Within a second: a crash that loses the record loses nothing that was acknowledged.
     Later,
 }
 
 /// The records of a world.
 pub(crate) enum Journal {
-    /// As long as the process lives.
+    /// Records that are lost when the process ends.
     Memory(Mutex<InMemory>),
-    /// In a directory.
+    /// Records in a directory.
     Disk(Writer),
 }
 
-/// Records that no file keeps.
+/// The records of a world without a directory.
 pub(crate) struct InMemory {
-    /// `None` once there were too many.
+    /// One record a line; `None` once there were too many.
     lines: Option<Vec<u8>>,
-    /// Bytes of them.
-    most: usize,
-    marks: Marks,
+    /// The largest number of bytes.
+    bytes_max: usize,
+    metadata: JournalMetadata,
 }
 
-/// The facts about the records that are known without reading them.
+/// The facts about a journal that are known without reading its records.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Marks {
-    /// The number of records.
+pub(crate) struct JournalMetadata {
     records: u64,
-    returns: Vec<Return>,
+    rewinds: Vec<Rewind>,
     snapshots: Vec<Snapshot>,
-    /// The highest number that a snapshot had.
+    /// The highest number of any snapshot, deleted ones included.
     last_snapshot: u64,
-    /// The number of worlds opened beside it.
+    /// The number of worlds opened on request, ended ones included.
     worlds: u64,
 }
 
-impl Marks {
+impl JournalMetadata {
     fn snapshot(&self, n: u64) -> Option<&Snapshot> {
-        self.snapshots.iter().find(|it| it.n == n)
+        self.snapshots.iter().find(|snapshot| snapshot.n == n)
     }
 
     fn held_bytes(&self) -> u64 {
-        let names: usize = self.snapshots.iter().map(|it| it.name.len()).sum();
-        let rows = size_of_val(&*self.snapshots) + size_of_val(&*self.returns);
+        let names: usize = self.snapshots.iter().map(|snapshot| snapshot.name.len()).sum();
+        let rows = size_of_val(&*self.snapshots) + size_of_val(&*self.rewinds);
         (names + rows) as u64
     }
 }
 
-/// The reason why there is no new snapshot.
+/// The reason why no snapshot was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoSnapshot {
-    /// The records were more than are kept in memory.
+    /// The world has more records than are kept in memory.
     TooLong {
-        /// Bytes.
-        most: usize,
+        /// The largest number of bytes kept.
+        bytes_max: usize,
     },
-    /// There are [`SNAPSHOTS_MAX`].
+    /// The world has [`SNAPSHOTS_MAX`] snapshots.
     TooMany,
 }
 
 impl Journal {
-    /// One that ends with the process, beginning with these records. Keeps at most so many bytes of further ones.
+    /// A journal in memory that begins with `lines` and keeps at most `further_max` bytes of further records.
     pub(crate) fn in_memory(lines: Vec<u8>, further_max: usize) -> Journal {
-        let most = lines.len().saturating_add(further_max);
-        let marks = Marks { records: count(&lines), ..Marks::default() };
-        Journal::Memory(Mutex::new(InMemory { lines: Some(lines), most, marks }))
+        let bytes_max = lines.len().saturating_add(further_max);
+        let metadata = JournalMetadata { records: count(&lines), ..JournalMetadata::default() };
+        Journal::Memory(Mutex::new(InMemory { lines: Some(lines), bytes_max, metadata }))
     }
 
-    /// Records a call with its outcome. `tip`: where the world stands after it.
-    pub(crate) fn note(&self, call: &HostCall<'_>, outcome: CallOutcome, need: Need, tip: Tip) {
+    /// Records a call with its outcome. `end`: the position of the world after the call.
+    pub(crate) fn record(
+        &self,
+        call: &HostCall<'_>,
+        outcome: CallOutcome,
+        fsync: FsyncPolicy,
+        end: WorldPosition,
+    ) {
         match self {
-            Journal::Disk(writer) => writer.note(call.line(outcome), need, tip),
+            Journal::Disk(writer) => writer.record(call.line(outcome), fsync, end),
             Journal::Memory(memory) => {
                 let mut memory = lock(memory);
-                memory.marks.records += 1;
-                let most = memory.most;
+                memory.metadata.records += 1;
+                let bytes_max = memory.bytes_max;
                 let Some(lines) = &mut memory.lines else { return };
                 lines.extend_from_slice(&call.line(outcome));
-                if lines.len() > most {
+                if lines.len() > bytes_max {
                     memory.lines = None;
-                    memory.marks.snapshots.clear();
+                    memory.metadata.snapshots.clear();
                 }
             }
         }
     }
 
-    /// Returns the ticket of the commit that must be on the disk before an answer leaves; `None` if all of it is.
+    /// Returns the ticket of the commit that a response has to wait for; `None` if everything required is on the disk.
     pub(crate) fn ticket(&self) -> Option<Ticket> {
         match self {
             Journal::Memory(_) => None,
@@ -189,143 +196,148 @@ impl Journal {
         }
     }
 
-    /// Lets posts leave once what led to them is on the disk.
-    pub(crate) fn hand_out(&self, posts: impl FnOnce() + Send + 'static) {
+    /// Runs `posts`, which sends webhooks, once the records that led to them are on the disk.
+    pub(crate) fn send_after_commit(&self, posts: impl FnOnce() + Send + 'static) {
         match self {
             Journal::Memory(_) => posts(),
-            Journal::Disk(writer) => writer.hold(Box::new(posts)),
+            Journal::Disk(writer) => writer.queue_posts(Box::new(posts)),
         }
     }
 
-    /// The writer, if records are on a disk.
+    /// Returns the writer of a journal on a disk.
     pub(crate) fn writer(&self) -> Option<&Writer> {
         if let Journal::Disk(writer) = self { Some(writer) } else { None }
     }
 
-    fn with_marks<T>(&self, act: impl FnOnce(&mut Marks) -> T) -> T {
+    fn with_metadata<T>(&self, act: impl FnOnce(&mut JournalMetadata) -> T) -> T {
         match self {
-            Journal::Memory(memory) => act(&mut lock(memory).marks),
-            Journal::Disk(writer) => writer.with_marks(act),
+            Journal::Memory(memory) => act(&mut lock(memory).metadata),
+            Journal::Disk(writer) => writer.with_metadata(act),
         }
     }
 
-    /// The snapshots, the oldest first.
+    /// Returns the snapshots, oldest first.
     pub(crate) fn snapshots(&self) -> Vec<Snapshot> {
-        self.with_marks(|marks| marks.snapshots.clone())
+        self.with_metadata(|metadata| metadata.snapshots.clone())
     }
 
-    /// Returns the number of records written so far, of whatever branch; [`Journal::read`] takes it.
+    /// Returns the number of records written so far, abandoned ones included: a position for [`Journal::read`].
     ///
     /// # Errors
     ///
-    /// There were more than are kept.
+    /// [`NoSnapshot::TooLong`]
     pub(crate) fn position(&self) -> Result<u64, NoSnapshot> {
         match self {
-            Journal::Disk(writer) => Ok(writer.with_marks(|marks| marks.records)),
+            Journal::Disk(writer) => Ok(writer.with_metadata(|metadata| metadata.records)),
             Journal::Memory(memory) => match &*lock(memory) {
-                InMemory { lines: None, most, .. } => Err(NoSnapshot::TooLong { most: *most }),
-                InMemory { marks, .. } => Ok(marks.records),
+                InMemory { lines: None, bytes_max, .. } => Err(NoSnapshot::TooLong { bytes_max: *bytes_max }),
+                InMemory { metadata, .. } => Ok(metadata.records),
             },
         }
     }
 
     /// Returns the position at which the first `count` of the records that lead to `position` had been written.
     pub(crate) fn position_of(&self, count: u64, position: u64) -> u64 {
-        self.with_marks(|marks| position_of(count, &path(&marks.returns, position)))
+        self.with_metadata(|metadata| position_of(count, &path(&metadata.rewinds, position)))
     }
 
-    /// Bytes of memory that they take.
+    /// Returns the bytes of memory that the journal uses, estimated.
     pub(crate) fn held_bytes(&self) -> u64 {
         match self {
             Journal::Memory(memory) => {
                 let memory = lock(memory);
-                memory.lines.as_ref().map_or(0, |lines| lines.capacity() as u64) + memory.marks.held_bytes()
+                memory.lines.as_ref().map_or(0, |lines| lines.capacity() as u64)
+                    + memory.metadata.held_bytes()
             }
-            Journal::Disk(writer) => disk::OPEN_BYTES + writer.with_marks(|marks| marks.held_bytes()),
+            Journal::Disk(writer) => {
+                disk::OPEN_BYTES + writer.with_metadata(|metadata| metadata.held_bytes())
+            }
         }
     }
 
-    /// Brings everything that was told on its way to the disk.
-    pub(crate) fn hurry(&self) -> Option<Ticket> {
-        self.writer().and_then(Writer::hurry)
+    /// Requests a commit of everything recorded so far.
+    pub(crate) fn request_commit(&self) -> Option<Ticket> {
+        self.writer().and_then(Writer::request_commit)
     }
 
-    /// Keeps the moment that the world stands at.
-    pub(crate) fn take_snapshot(&self, name: String, tip: Tip) -> Result<Snapshot, NoSnapshot> {
+    /// Takes a snapshot of the world, which is at `end`.
+    pub(crate) fn take_snapshot(&self, name: String, end: WorldPosition) -> Result<Snapshot, NoSnapshot> {
         let position = self.position()?;
-        let snapshot = self.with_marks(|marks| {
-            if marks.snapshots.len() >= SNAPSHOTS_MAX {
+        let snapshot = self.with_metadata(|metadata| {
+            if metadata.snapshots.len() >= SNAPSHOTS_MAX {
                 return Err(NoSnapshot::TooMany);
             }
-            marks.last_snapshot += 1;
-            let snapshot = Snapshot { n: marks.last_snapshot, name, position, tip };
-            marks.snapshots.push(snapshot.clone());
+            metadata.last_snapshot += 1;
+            let snapshot = Snapshot { n: metadata.last_snapshot, name, position, end };
+            metadata.snapshots.push(snapshot.clone());
             Ok(snapshot)
         })?;
         if let Journal::Disk(writer) = self {
-            writer.mark(snapshot.n, Some(snapshot.clone()));
+            writer.record_snapshot(snapshot.n, Some(snapshot.clone()));
         }
         Ok(snapshot)
     }
 
-    /// Says whether there was such a snapshot.
+    /// Deletes a snapshot; returns `false` if there is none with this number.
     pub(crate) fn drop_snapshot(&self, n: u64) -> bool {
-        let found = self.with_marks(|marks| {
-            let found = marks.snapshot(n).is_some();
-            marks.snapshots.retain(|it| it.n != n);
+        let found = self.with_metadata(|metadata| {
+            let found = metadata.snapshot(n).is_some();
+            metadata.snapshots.retain(|snapshot| snapshot.n != n);
             found
         });
         if let Journal::Disk(writer) = self
             && found
         {
-            writer.mark(n, None);
+            writer.record_snapshot(n, None);
         }
         found
     }
 
-    /// The world goes on from where so many records had been written. The call that says so follows.
-    pub(crate) fn go_back(&self, to: u64) {
-        let back = self.with_marks(|marks| {
-            let back = Return { at: marks.records, to };
-            marks.returns.push(back);
-            back
+    /// Records that the world continues from the position `to`. The call that restores it follows.
+    pub(crate) fn rewind(&self, to: u64) {
+        let rewind = self.with_metadata(|metadata| {
+            let rewind = Rewind { at: metadata.records, to };
+            metadata.rewinds.push(rewind);
+            rewind
         });
         if let Journal::Disk(writer) = self {
-            writer.go_back(back);
+            writer.rewind(rewind);
         }
     }
 
-    /// Returns the number of worlds opened beside it.
+    /// Returns the number of worlds opened on request, ended ones included.
     pub(crate) fn worlds(&self) -> u64 {
-        self.with_marks(|marks| marks.worlds)
+        self.with_metadata(|metadata| metadata.worlds)
     }
 
-    /// So many were, from now on.
+    /// Sets the number of worlds opened on request.
     pub(crate) fn count_worlds(&self, worlds: u64) {
-        self.with_marks(|marks| marks.worlds = worlds);
+        self.with_metadata(|metadata| metadata.worlds = worlds);
         if let Journal::Disk(writer) = self {
             writer.count_worlds(worlds);
         }
     }
 
-    /// A snapshot by its number.
+    /// Returns the snapshot with a number.
     pub(crate) fn snapshot(&self, n: u64) -> Option<Snapshot> {
-        self.with_marks(|marks| marks.snapshot(n).cloned())
+        self.with_metadata(|metadata| metadata.snapshot(n).cloned())
     }
 
-    /// Hands out the records that lead to where so many had been written, in pieces of whole lines; what has to be on the
-    /// disk for that must be.
+    /// Reads the records that lead to a position, in pieces of whole lines. On a disk, they must have been committed.
     pub(crate) fn read(
         &self,
         position: u64,
         mut take: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let ranges = self.with_marks(|marks| path(&marks.returns, position));
+        let ranges = self.with_metadata(|metadata| path(&metadata.rewinds, position));
         match self {
             Journal::Memory(memory) => {
-                // A copy, because making the calls again takes long.
+                // A copy, because a replay takes long and must not hold the lock.
                 let pieces = lock(memory).lines.as_deref().map(|lines| copy(lines, &ranges));
-                pieces.ok_or_else(|| damaged("its records are gone"))?.iter().try_for_each(|it| take(it))
+                pieces
+                    .ok_or_else(|| damaged("its records are gone"))?
+                    .iter()
+                    .try_for_each(|piece| take(piece))
             }
             Journal::Disk(writer) => {
                 let disk = writer.disk().ok_or_else(|| io::Error::other("the disk is failing"))?;
@@ -340,88 +352,89 @@ fn copy(lines: &[u8], ranges: &[Range<u64>]) -> Vec<Vec<u8>> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What stands in it is whole between any two statements.
+    // A panic cannot leave the data half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A journal in a directory, and the world that it led to.
+/// A journal and the world that its records led to.
 pub(crate) struct OpenedJournal {
     pub(crate) journal: Arc<Journal>,
     pub(crate) setup: Setup,
     pub(crate) world: Replayed,
-    /// The position of the world, and the time of day then in microseconds since 1970; `None` if it just began.
-    pub(crate) stood: Option<(Tip, u64)>,
+    /// The end of the last commit; `None` for a new world.
+    pub(crate) last_end: Option<CommitEnd>,
 }
 
-/// A world before it is known where it is kept.
-pub(crate) struct Beginning {
+/// A new world whose journal does not exist yet.
+pub(crate) struct NewWorld {
     pub(crate) setup: Setup,
     /// The recorded inputs.
     pub(crate) records: Vec<u8>,
     pub(crate) world: Replayed,
 }
 
-impl Beginning {
-    /// A new world.
-    pub(crate) fn new(setup: &Setup) -> Beginning {
+impl NewWorld {
+    /// Creates a world without records.
+    pub(crate) fn new(setup: &Setup) -> NewWorld {
         let world = Replayed { sandbox: begin(setup), in_flight: Vec::new() };
-        Beginning { setup: setup.clone(), records: Vec::new(), world }
+        NewWorld { setup: setup.clone(), records: Vec::new(), world }
     }
 }
 
-/// A world that a server begins with, or goes on with.
-pub(crate) struct Started {
+/// A world that is ready for a host.
+pub(crate) struct RunningWorld {
     pub(crate) world: Box<dyn World>,
-    /// `None` for a world that can't be made again.
+    /// `None` for a world that cannot be restored.
     pub(crate) journal: Option<Arc<Journal>>,
     pub(crate) setup: Setup,
-    /// Posts to be made again under their ids.
+    /// Webhook posts to repeat under their ids.
     pub(crate) in_flight: Vec<OutgoingAttempt>,
-    pub(crate) stood: Option<(Tip, u64)>,
+    pub(crate) last_end: Option<CommitEnd>,
 }
 
-impl Started {
-    /// A world without a journal.
-    pub(crate) fn alone(world: Box<dyn World>, setup: &Setup) -> Started {
-        Started { world, journal: None, setup: setup.clone(), in_flight: Vec::new(), stood: None }
+impl RunningWorld {
+    /// Creates a world without a journal.
+    pub(crate) fn without_journal(world: Box<dyn World>, setup: &Setup) -> RunningWorld {
+        RunningWorld { world, journal: None, setup: setup.clone(), in_flight: Vec::new(), last_end: None }
     }
 
-    /// A new world that goes back as long as it was told no more than so many bytes.
-    pub(crate) fn in_memory(setup: &Setup, most: usize) -> Started {
-        let Beginning { setup, records, world } = Beginning::new(setup);
-        let journal = Arc::new(Journal::in_memory(records, most));
-        Started::kept(OpenedJournal { journal, setup, world, stood: None })
+    /// Creates a new world with a journal of at most `bytes_max` bytes in memory.
+    pub(crate) fn in_memory(setup: &Setup, bytes_max: usize) -> RunningWorld {
+        let NewWorld { setup, records, world } = NewWorld::new(setup);
+        let journal = Arc::new(Journal::in_memory(records, bytes_max));
+        RunningWorld::from_journal(OpenedJournal { journal, setup, world, last_end: None })
     }
 
-    /// A world that goes back as long as it was told no more than so many bytes besides what it begins with.
+    /// Creates a world with its first records in memory, and at most `further_max` bytes of further ones.
     pub(crate) fn from_records(
-        Beginning { setup, records, world }: Beginning,
+        NewWorld { setup, records, world }: NewWorld,
         further_max: usize,
-    ) -> Started {
-        let stood = Some((Tip::of(&world.sandbox), clock::unix_micros()));
+    ) -> RunningWorld {
+        let last_end = Some((WorldPosition::of(&world.sandbox), clock::unix_micros()));
         let journal = Arc::new(Journal::in_memory(records, further_max));
-        Started::kept(OpenedJournal { journal, setup, world, stood })
+        RunningWorld::from_journal(OpenedJournal { journal, setup, world, last_end })
     }
 
-    /// A world that is kept from now on. It is once its journal's [ticket](Journal::ticket) is.
+    /// Creates a world in a directory. It is stored once its journal's [ticket](Journal::ticket) is reached.
     ///
     /// # Errors
     ///
-    /// The operating system has no thread.
+    /// The operating system cannot start a thread.
     pub(crate) fn on_disk(
-        medium: Arc<Directory>,
-        opening: Vec<u8>,
-        Beginning { setup, records, world }: Beginning,
-    ) -> io::Result<Started> {
-        let stood = (Tip::of(&world.sandbox), clock::unix_micros());
-        let journal = Arc::new(Journal::Disk(Writer::begin(medium, &setup, opening, (records, stood))?));
-        Ok(Started::kept(OpenedJournal { journal, setup, world, stood: Some(stood) }))
+        storage: Arc<Directory>,
+        options: Vec<u8>,
+        NewWorld { setup, records, world }: NewWorld,
+    ) -> io::Result<RunningWorld> {
+        let last_end = (WorldPosition::of(&world.sandbox), clock::unix_micros());
+        let journal = Arc::new(Journal::Disk(Writer::begin(storage, &setup, options, (records, last_end))?));
+        Ok(RunningWorld::from_journal(OpenedJournal { journal, setup, world, last_end: Some(last_end) }))
     }
 
-    pub(crate) fn kept(opened: OpenedJournal) -> Started {
-        let OpenedJournal { journal, setup, world: Replayed { sandbox, in_flight }, stood } = opened;
+    /// Creates the world of an opened journal.
+    pub(crate) fn from_journal(opened: OpenedJournal) -> RunningWorld {
+        let OpenedJournal { journal, setup, world: Replayed { sandbox, in_flight }, last_end } = opened;
         let world = Box::new(JournaledWorld::new(sandbox, Arc::clone(&journal)));
-        Started { world, journal: Some(journal), setup, in_flight, stood }
+        RunningWorld { world, journal: Some(journal), setup, in_flight, last_end }
     }
 }
 
@@ -431,42 +444,42 @@ impl Data {
         Directory::has_world(directory)
     }
 
-    /// How a directory is opened in which redb keeps so many bytes in memory.
+    /// Returns the options of a directory whose database caches `cache_bytes` in memory.
     pub(crate) fn options(&self, cache_bytes: usize) -> DirectoryOptions {
         DirectoryOptions { cache_bytes, checkpoint_after: self.checkpoint_after, recover: self.recover }
     }
 }
 
-/// The world of a server that was started so: kept in a directory, brought in a file, or new.
+/// Opens the world of a server: from a directory, from a file, or a new one.
 ///
 /// # Errors
 ///
 /// Those of [`Writer::open`], and `InvalidData` if the file is not a world.
-pub(crate) fn start(asked: &Setup, data: Option<&Data>, from: Option<&[u8]>) -> io::Result<Started> {
+pub(crate) fn start(requested: &Setup, data: Option<&Data>, from: Option<&[u8]>) -> io::Result<RunningWorld> {
     let in_file = |error: io::Error| io::Error::new(error.kind(), format!("the world in the file: {error}"));
     let file = from.map(WorldFile::parse).transpose().map_err(in_file)?;
-    let mut setup = asked.clone();
+    let mut setup = requested.clone();
     if let Some(file) = &file {
-        setup = file.setup.setup(&asked.public_url);
-        let asked = Setup { rate_limit: setup.rate_limit, ..asked.clone() };
+        setup = file.setup.setup(&requested.public_url);
+        let requested = Setup { rate_limit: setup.rate_limit, ..requested.clone() };
         file.setup
-            .judge(&asked, None, None)
+            .judge(&requested, None, None)
             .map_err(|why| invalid(format!("the world in the file {why}")))?;
     }
     if let Some(data) = data {
-        let medium = Arc::new(Directory::at(data.directory.clone(), data.options(medium::CACHE_BYTES)));
-        medium.create().map_err(|error| {
+        let storage = Arc::new(Directory::at(data.directory.clone(), data.options(storage::CACHE_BYTES)));
+        storage.create().map_err(|error| {
             invalid(format!(
-                "`{}` can't keep a world: {error}; `--data` takes a directory",
+                "`{}` cannot store a world: {error}; `--data` takes a directory",
                 data.directory.display()
             ))
         })?;
-        let judge = |kept: &SetupRecord| kept.judge(asked, data.seed, data.start);
-        return Ok(Started::kept(Writer::open(medium, &setup, file.as_ref(), judge)?));
+        let judge = |kept: &SetupRecord| kept.judge(requested, data.seed, data.start);
+        return Ok(RunningWorld::from_journal(Writer::open(storage, &setup, file.as_ref(), judge)?));
     }
-    let Some(file) = file else { return Ok(Started::in_memory(&setup, MEMORY_MAX)) };
+    let Some(file) = file else { return Ok(RunningWorld::in_memory(&setup, MEMORY_MAX)) };
     let world = file.replay(&setup).map_err(in_file)?;
-    Ok(Started::from_records(Beginning { setup, records: file.records, world }, MEMORY_MAX))
+    Ok(RunningWorld::from_records(NewWorld { setup, records: file.records, world }, MEMORY_MAX))
 }
 
 fn invalid(why: String) -> io::Error {

@@ -8,49 +8,49 @@ use std::{
 use simulator::sandbox::Setup;
 
 use super::{
-    Journal, Marks, OpenedJournal, SetupRecord,
+    Journal, JournalMetadata, OpenedJournal, SetupRecord,
     checkpoints::Checkpoints,
     disk::{Batch, Disk},
     file::WorldFile,
     history::{path, position_of},
-    medium::{DatabaseAccess, Medium},
     rebuild::{Rebuilt, rebuild},
     recover::recover,
     replay::{ReplayError, Replayed},
-    seal::End,
-    tip::Tip,
+    seal::CommitEnd,
+    storage::{DatabaseAccess, Storage},
     verify::{Damage, verify},
-    writer::{Keeping, ReopenedDisk, Writer},
+    world_position::WorldPosition,
+    writer::{DurabilityState, ReopenedDisk, Writer},
 };
 use crate::clock;
 
-/// A world that was opened on request, and kept.
-pub(crate) struct KeptWorld {
+/// A stored world that was opened on request.
+pub(crate) struct StoredWorld {
     /// The request that opened it.
-    pub(crate) opening: Vec<u8>,
+    pub(crate) options: Vec<u8>,
     pub(crate) opened: OpenedJournal,
 }
 
 impl Writer {
-    /// Opens a journal and makes its calls again; or begins one, with the records of `brought` if there are some. A damaged
-    /// one is opened as far as it is sound if the medium [recovers](Medium::recovers).
+    /// Opens and replays a journal; or creates one, with the records of `brought` if given. The undamaged part of a damaged
+    /// journal is opened if the storage [recovers](Storage::recovers).
     ///
-    /// `judge` says whether the server may go on with what the world began with.
+    /// `judge` checks that the server may continue a world with this setup.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if another process has it, `InvalidData` if it is damaged or does not check out, `InvalidInput` if it is
-    /// not the world that was asked for; otherwise the storage's.
+    /// `WouldBlock` if another process uses it, `InvalidData` if it is damaged, `InvalidInput` if it is not the requested
+    /// world; otherwise those of the storage.
     pub(crate) fn open(
-        medium: Arc<dyn Medium>,
+        storage: Arc<dyn Storage>,
         begins: &Setup,
         brought: Option<&WorldFile>,
         judge: impl Fn(&SetupRecord) -> Result<(), String>,
     ) -> io::Result<OpenedJournal> {
-        recovering(&medium, |notices| {
-            verify(&medium)?;
-            let disk = Disk::open(&medium, DatabaseAccess::Create)?;
-            let (record, stood) = match disk.setup()? {
+        recovering(&storage, |notices| {
+            verify(&storage)?;
+            let disk = Disk::open(&storage, DatabaseAccess::Create)?;
+            let (record, last_end) = match disk.setup()? {
                 None => {
                     let record = SetupRecord::of(begins);
                     let end = brought.map(|file| (file.tip, clock::unix_micros()));
@@ -61,71 +61,71 @@ impl Writer {
                 Some(_) if brought.is_some() => {
                     let why = format!(
                         "`{}` has a world already, so none can begin there from a file",
-                        medium.name()
+                        storage.name()
                     );
                     return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
                 }
-                Some(text) => (judged(&*medium, &text, &judge)?, disk.end()?),
+                Some(text) => (judged(&*storage, &text, &judge)?, disk.end()?),
             };
-            resume(&medium, disk, record.setup(&begins.public_url), stood, notices)
+            resume(&storage, disk, record.setup(&begins.public_url), last_end, notices)
         })
     }
 
-    /// Opens the journal of a world that was opened on request, and makes its calls again; `None` if nobody was told that
-    /// it was opened, and then nothing of it is left.
+    /// Opens and replays the journal of a world that was opened on request. Returns `None`, and deletes what is left of it, if
+    /// the opening was never acknowledged.
     ///
     /// # Errors
     ///
     /// Those of [`Writer::open`].
     pub(crate) fn go_on(
-        medium: Arc<dyn Medium>,
+        storage: Arc<dyn Storage>,
         public_url: &str,
         judge: impl Fn(&SetupRecord) -> Result<(), String>,
-    ) -> io::Result<Option<KeptWorld>> {
-        recovering(&medium, |notices| {
-            verify(&medium)?;
-            let disk = Disk::open(&medium, DatabaseAccess::Create)?;
-            let (Some(text), Some(opening)) = (disk.setup()?, disk.opening()?) else {
+    ) -> io::Result<Option<StoredWorld>> {
+        recovering(&storage, |notices| {
+            verify(&storage)?;
+            let disk = Disk::open(&storage, DatabaseAccess::Create)?;
+            let (Some(text), Some(options)) = (disk.setup()?, disk.options()?) else {
                 drop(disk);
-                medium.remove()?;
+                storage.remove()?;
                 return Ok(None);
             };
-            let (record, stood) = (judged(&*medium, &text, &judge)?, disk.end()?);
-            let opened = resume(&medium, disk, record.setup(public_url), stood, notices)?;
-            Ok(Some(KeptWorld { opening, opened }))
+            let (record, last_end) = (judged(&*storage, &text, &judge)?, disk.end()?);
+            let opened = resume(&storage, disk, record.setup(public_url), last_end, notices)?;
+            Ok(Some(StoredWorld { options, opened }))
         })
     }
 
-    /// After a failure: the world as the disk has it, and the disk if it can be written to again. Takes as long as opening it
-    /// anew.
+    /// Replays the world up to the last commit, after a failure of the disk. Returns the disk too if it can be written again.
+    /// Takes as long as opening the journal.
     ///
     /// # Errors
     ///
-    /// The disk can't be read, or still not be written to while the world stands where the disk has it.
+    /// The disk cannot be read; or it still cannot be written, and the world is restored already.
     pub(crate) fn reopen(&self, setup: &Setup) -> io::Result<(Replayed, Option<ReopenedDisk>)> {
-        let (end, marks) = self.reached();
+        let (end, metadata) = self.last_commit();
         let removed = self.removed();
-        // What was being written when the disk failed may be there all the same; nobody was told so.
+        // The commit that failed may be on the disk all the same. It was never acknowledged, so it is cut off.
         let writable = self
-            .medium
+            .storage
             .check_in_place()
-            .and_then(|()| Disk::open(&self.medium, DatabaseAccess::Write))
-            .and_then(|disk| disk.cut(marks.records).map(|()| disk));
+            .and_then(|()| Disk::open(&self.storage, DatabaseAccess::Write))
+            .and_then(|disk| disk.cut(metadata.records).map(|()| disk));
         let (disk, is_writable) = match (writable, removed) {
             (Ok(disk), _) => (Arc::new(disk), true),
-            (Err(error), _) if self.kept() == Keeping::ReadOnly => return Err(error),
+            (Err(error), _) if self.durability() == DurabilityState::ReadOnly => return Err(error),
             (Err(_), Some(removed)) => (removed, false),
-            (Err(_), None) => (Arc::new(Disk::open(&self.medium, DatabaseAccess::Read)?), false),
+            (Err(_), None) => (Arc::new(Disk::open(&self.storage, DatabaseAccess::Read)?), false),
         };
         let never = AtomicBool::new(false);
         let tip = end.map(|(tip, _)| tip);
-        let Rebuilt { world, .. } = rebuild((&*self.medium, &disk), (tip, &marks), setup, &never)?;
+        let Rebuilt { world, .. } = rebuild((&*self.storage, &disk), (tip, &metadata), setup, &never)?;
         Ok((world, is_writable.then_some(ReopenedDisk(disk))))
     }
 }
 
-/// Opens a journal, after its sound part took its place if it is damaged and that was asked for.
-fn recovering<T>(medium: &Arc<dyn Medium>, open: impl Fn(Vec<String>) -> io::Result<T>) -> io::Result<T> {
+/// Opens a journal; if it is damaged and the storage recovers, replaces it by its undamaged part first.
+fn recovering<T>(storage: &Arc<dyn Storage>, open: impl Fn(Vec<String>) -> io::Result<T>) -> io::Result<T> {
     let mut notices = Vec::new();
     let mut records = u64::MAX;
     loop {
@@ -134,77 +134,78 @@ fn recovering<T>(medium: &Arc<dyn Medium>, open: impl Fn(Vec<String>) -> io::Res
             opened => return opened,
         };
         match Damage::of(&error) {
-            // Each time less is left.
-            Some(damage) if medium.recovers() && damage.good.is_some_and(|good| good.records < records) => {
+            // Each round leaves fewer records, so this ends.
+            Some(damage) if storage.recovers() && damage.good.is_some_and(|good| good.records < records) => {
                 let good = damage.good.expect("it was there");
-                notices.push(recover(medium, damage, &good).map_err(|error| named(&**medium, error))?);
+                notices.push(recover(storage, damage, &good).map_err(|error| named(&**storage, error))?);
                 records = good.records;
             }
-            _ => return Err(named(&**medium, error)),
+            _ => return Err(named(&**storage, error)),
         }
     }
 }
 
-fn read_marks(disk: &Disk) -> io::Result<Marks> {
+fn read_metadata(disk: &Disk) -> io::Result<JournalMetadata> {
     let (snapshots, last_snapshot) = disk.snapshots()?;
-    let (records, returns, worlds) = (disk.records()?, disk.returns()?, disk.worlds()?);
-    Ok(Marks { records, returns, snapshots, last_snapshot, worlds })
+    let (records, rewinds, worlds) = (disk.records()?, disk.rewinds()?, disk.worlds()?);
+    Ok(JournalMetadata { records, rewinds, snapshots, last_snapshot, worlds })
 }
 
-fn named(medium: &dyn Medium, error: io::Error) -> io::Error {
+fn named(storage: &dyn Storage, error: io::Error) -> io::Error {
     match error.kind() {
-        // It names the setting, and the world.
+        // The message names the setting and the world already.
         io::ErrorKind::InvalidInput => error,
-        kind => io::Error::new(kind, format!("the world in `{}`: {error}", medium.name())),
+        kind => io::Error::new(kind, format!("the world in `{}`: {error}", storage.name())),
     }
 }
 
-/// Returns the setup of a world, if it may be continued.
+/// Parses the setup of a world and checks that it may be continued.
 fn judged(
-    medium: &dyn Medium,
+    storage: &dyn Storage,
     setup: &[u8],
     judge: impl Fn(&SetupRecord) -> Result<(), String>,
 ) -> io::Result<SetupRecord> {
     let record = SetupRecord::parse(setup)?;
     let refused = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
-    judge(&record).map_err(|why| refused(format!("the world in `{}` {why}", medium.name())))?;
+    judge(&record).map_err(|why| refused(format!("the world in `{}` {why}", storage.name())))?;
     Ok(record)
 }
 
-/// Makes the calls of a journal again, and goes on with it.
+/// Replays a journal and starts its writer.
 fn resume(
-    medium: &Arc<dyn Medium>,
+    storage: &Arc<dyn Storage>,
     disk: Disk,
     setup: Setup,
-    mut stood: Option<End>,
+    mut last_end: Option<CommitEnd>,
     mut notices: Vec<String>,
 ) -> io::Result<OpenedJournal> {
-    let marks = read_marks(&disk)?;
-    let tip = stood.map(|(tip, _)| tip);
-    let rebuilt = rebuild((&**medium, &disk), (tip, &marks), &setup, &AtomicBool::new(false));
-    let Rebuilt { world, checkpoint, ignored } = rebuilt.map_err(|error| diverged(&disk, &marks, error))?;
+    let metadata = read_metadata(&disk)?;
+    let tip = last_end.map(|(tip, _)| tip);
+    let rebuilt = rebuild((&**storage, &disk), (tip, &metadata), &setup, &AtomicBool::new(false));
+    let Rebuilt { world, checkpoint, ignored } =
+        rebuilt.map_err(|error| diverged(&disk, &metadata, error))?;
     if !disk.is_sealed() {
-        disk.seal(&SetupRecord::of(&setup).text(), stood)?;
+        disk.seal(&SetupRecord::of(&setup).text(), last_end)?;
     }
-    if stood.is_none() && marks.records > 0 {
-        // A version of the program that kept only the last one wrote these records.
-        stood = Some((Tip::of(&world.sandbox), clock::unix_micros()));
+    if last_end.is_none() && metadata.records > 0 {
+        // An earlier version of the program wrote these records and stored only the last end.
+        last_end = Some((WorldPosition::of(&world.sandbox), clock::unix_micros()));
     }
-    let checkpoints = Checkpoints::new(Arc::clone(medium), setup.clone(), checkpoint);
-    let mut writer = Writer::start(Arc::clone(medium), Ok(disk), (stood, marks), checkpoints)?;
+    let checkpoints = Checkpoints::new(Arc::clone(storage), setup.clone(), checkpoint);
+    let mut writer = Writer::start(Arc::clone(storage), Ok(disk), (last_end, metadata), checkpoints)?;
     notices.extend(ignored.map(|why| {
-        format!("the checkpoint in `{}` is of no use: {why}; all its calls were made again", medium.name())
+        format!("the checkpoint in `{}` was ignored: {why}; all records were replayed", storage.name())
     }));
     writer.notices = notices;
-    Ok(OpenedJournal { journal: Arc::new(Journal::Disk(writer)), setup, world, stood })
+    Ok(OpenedJournal { journal: Arc::new(Journal::Disk(writer)), setup, world, last_end })
 }
 
-/// The damage that a replay found.
-fn diverged(disk: &Disk, marks: &Marks, error: io::Error) -> io::Error {
+/// Returns the damage that a replay found.
+fn diverged(disk: &Disk, metadata: &JournalMetadata, error: io::Error) -> io::Error {
     let Some(ReplayError { sound, .. }) = error.get_ref().and_then(|it| it.downcast_ref()) else {
         return error;
     };
-    let position = position_of(*sound, &path(&marks.returns, marks.records));
+    let position = position_of(*sound, &path(&metadata.rewinds, metadata.records));
     match disk.seal_within(position) {
         Ok(good) => Damage::behind(good, error.to_string()).into(),
         Err(error) => error,

@@ -1,7 +1,7 @@
-//! A digest of what a call to a world came to, as far as somebody outside could notice it.
+//! The digest of a call's observable outcome: response, events, position of the world.
 //!
-//! It is recorded with the call and compared when the call is made again: a program that answers differently is noticed at
-//! the first call that it answers differently.
+//! It is recorded with the call and compared on replay, so a program that behaves differently is detected at the first
+//! call with another outcome.
 
 use std::io::{self, Write as _};
 
@@ -12,7 +12,7 @@ use simulator::{
     sandbox::{PendingAdvance, Progress, Sandbox},
 };
 
-use super::tip::Tip;
+use super::world_position::WorldPosition;
 
 /// A digest of 64 bits, in hex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ impl TryFrom<&str> for CallOutcome {
 /// The result of a call.
 pub(crate) enum CallResult<'a> {
     Nothing,
-    /// Nothing, and the call has no time of its own: the clock may have gone on since the last one.
+    /// No result, and no time: the clock may have advanced since the last call.
     Timeless,
     Response(&'a Response),
     Waiting(&'a PendingAdvance),
@@ -53,7 +53,7 @@ impl<'a> From<&'a Progress> for CallResult<'a> {
     }
 }
 
-/// The moment before a call.
+/// The state before a call.
 pub(crate) struct BeforeCall {
     happened: u64,
 }
@@ -63,15 +63,15 @@ impl BeforeCall {
         BeforeCall { happened: sandbox.log().count() }
     }
 
-    /// The outcome of the call that was made since: what it returned, what happened in it, and where the world stands.
+    /// Returns the outcome of a call since then: its result, its events, and the position of the world.
     pub(crate) fn outcome(self, sandbox: &Sandbox, result: CallResult<'_>) -> CallOutcome {
         let mut hash = Hashed::new(io::sink());
-        let tip = Tip::of(sandbox);
+        let tip = WorldPosition::of(sandbox);
         add(&mut hash, &tip.happened.to_le_bytes());
         if !matches!(result, CallResult::Timeless) {
             add(&mut hash, &tip.now.to_le_bytes());
         }
-        // A world that began in place of another has a log of its own.
+        // A world that replaced another one has a log of its own.
         let from = if tip.happened < self.happened { 0 } else { self.happened };
         for event in sandbox.log().after(from) {
             write(&mut hash, event);
@@ -81,7 +81,7 @@ impl BeforeCall {
             CallResult::Waiting(pending) => write(&mut hash, &pending.record()),
             CallResult::Response(response) => {
                 add(&mut hash, &response.status.to_le_bytes());
-                // An answer that is repeated was recorded when it was given first.
+                // A repeated response was recorded when it was sent first.
                 if !response.headers.iter().any(|(name, _)| *name == "idempotent-replayed") {
                     add_body(&mut hash, &response.body, &sandbox.setup().public_url);
                 }
@@ -102,7 +102,7 @@ fn write(hash: &mut Hash, value: &impl Serialize) {
     serde_json::to_writer(&mut *hash, value).expect("a hash takes everything, and records are JSON");
 }
 
-/// A body without the address of the server in its links, which another start may change.
+/// Returns a body without the server's address in its links, which another start may change.
 fn add_body(hash: &mut Hash, body: &[u8], public_url: &str) {
     let mut from = 0;
     for at in memchr::memmem::find_iter(body, public_url) {

@@ -9,15 +9,15 @@ use std::{
 
 use redb::{BackendError, StorageBackend};
 
-/// Bytes are kept in blocks of this size.
+/// The size of a block in bytes.
 const BLOCK: u64 = 4 * 1_024;
 
-/// A storage and what was written over it.
+/// A storage, and the blocks written over it in memory.
 #[derive(Debug)]
 pub(crate) struct Overlay<B> {
     below: B,
     over: Mutex<Over>,
-    /// Whether the storage below is locked like one that is written to.
+    /// `true` if the storage below is locked as for writing.
     locks: bool,
 }
 
@@ -33,7 +33,7 @@ impl<B: StorageBackend> Overlay<B> {
         Ok(Overlay { below, over: Mutex::new(Over { len, blocks: BTreeMap::new() }), locks: false })
     }
 
-    /// One that nobody else writes to meanwhile.
+    /// Creates an overlay that excludes other writers.
     pub(crate) fn locking(below: B) -> io::Result<Overlay<B>> {
         Ok(Overlay { locks: true, ..Overlay::new(below)? })
     }
@@ -42,7 +42,7 @@ impl<B: StorageBackend> Overlay<B> {
         self.over.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A block as it is below; zeros behind the end.
+    /// Reads a block from the storage below; zeros after its end.
     fn block_below(&self, n: u64) -> io::Result<Vec<u8>> {
         let (start, end) = (n * BLOCK, self.below.len()?);
         let mut block = vec![0; BLOCK as usize];
@@ -94,7 +94,7 @@ impl<B: StorageBackend> StorageBackend for Overlay<B> {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut over = self.over();
-        // What is cut off and grows again is zeros. redb grows and shrinks by whole pages.
+        // A part that is truncated and grows again is zeros. redb changes the length by whole pages.
         for n in len.div_ceil(BLOCK)..over.len.div_ceil(BLOCK) {
             over.blocks.insert(n, vec![0; BLOCK as usize]);
         }

@@ -9,31 +9,31 @@ use std::{
 use simulator::sandbox::Setup;
 
 use super::{
-    Marks, checkpoint,
+    JournalMetadata, checkpoint,
     disk::Disk,
     history::path,
-    medium::Medium,
     replay::{Replay, Replayed},
-    tip::Tip,
+    storage::Storage,
+    world_position::WorldPosition,
 };
 
-/// A world that was made again.
+/// A replayed world.
 pub(super) struct Rebuilt {
     pub(super) world: Replayed,
-    /// The position of the newest checkpoint, from 1 on.
+    /// The position of the newest checkpoint; 0 for none.
     pub(super) checkpoint: u64,
-    /// The reason why the existing one is ignored.
+    /// The reason why the existing checkpoint was ignored.
     pub(super) ignored: Option<String>,
 }
 
-/// The world that these records lead to, from the checkpoint on if there is one. Writes another one if that took long.
+/// Replays the records of a path, from the checkpoint on if there is one. Writes a new checkpoint after a long replay.
 pub(super) fn rebuild(
-    (medium, disk): (&dyn Medium, &Disk),
-    (tip, marks): (Option<Tip>, &Marks),
+    (storage, disk): (&dyn Storage, &Disk),
+    (tip, metadata): (Option<WorldPosition>, &JournalMetadata),
     setup: &Setup,
     stop: &AtomicBool,
 ) -> io::Result<Rebuilt> {
-    let way = path(&marks.returns, marks.records);
+    let way = path(&metadata.rewinds, metadata.records);
     let follow = |mut replay: Replay, tail: &[Range<u64>]| {
         for range in tail {
             disk.read(range.clone(), |lines| match stop.load(Ordering::Relaxed) {
@@ -43,8 +43,8 @@ pub(super) fn rebuild(
         }
         replay.finish(tip)
     };
-    let after = medium.checkpoint_after();
-    let kept = after.map_or(Ok(None), |_| checkpoint::read((medium, disk), setup, &way));
+    let after = storage.checkpoint_after();
+    let kept = after.map_or(Ok(None), |_| checkpoint::read((storage, disk), setup, &way));
     let resumed = kept.and_then(|kept| {
         let Some((sandbox, position)) = kept else { return Ok(None) };
         let tail = checkpoint::tail(&way, position);
@@ -61,8 +61,9 @@ pub(super) fn rebuild(
         None => (follow(Replay::new(setup), &way)?, 0, way),
     };
     let is_long = after.is_some_and(|after| checkpoint::length(&tail) >= after);
-    if is_long && checkpoint::write((medium, disk), (setup, marks.records), &world.sandbox, stop).is_ok() {
-        position = marks.records;
+    if is_long && checkpoint::write((storage, disk), (setup, metadata.records), &world.sandbox, stop).is_ok()
+    {
+        position = metadata.records;
     }
     Ok(Rebuilt { world, checkpoint: position, ignored })
 }

@@ -1,4 +1,4 @@
-//! A world out of its calls: each is made again, in order, with the same time.
+//! The replay of a world: its recorded calls are repeated in order, each at its recorded time.
 
 use std::{
     cell::Cell,
@@ -15,29 +15,29 @@ use super::{
     call::{HostCall, JournalLine, Renaming},
     outcome::CallOutcome,
     setup::damaged,
-    tip::Tip,
+    world_position::WorldPosition,
 };
 
-/// A world that its calls were made in again.
+/// A replayed world.
 pub(crate) struct Replayed {
     pub(crate) sandbox: Sandbox,
-    /// Posts that had not ended, to be made again under their ids.
+    /// Attempts that had not ended, to be repeated under their ids.
     pub(crate) in_flight: Vec<OutgoingAttempt>,
 }
 
-/// A world whose calls are being made again.
+/// A replay in progress.
 pub(crate) struct Replay {
     sandbox: Sandbox,
     records: u64,
 }
 
 thread_local! {
-    /// `true` while this thread makes a call from a file.
+    /// `true` while this thread replays a call from a file.
     static IS_TRYING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes a call of a file. What panics in it was written by another program or by nobody's, or is damaged: `None`, and
-/// no bug to be printed.
+/// Runs a call from a file. A panic means that the file is damaged or from another program: returns `None` and prints
+/// nothing.
 pub(super) fn tried<T>(call: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -54,10 +54,10 @@ pub(super) fn tried<T>(call: impl FnOnce() -> T) -> Option<T> {
     result
 }
 
-/// A record that this program can't make again as it was made.
+/// A record that cannot be replayed, or whose outcome differs.
 #[derive(Debug)]
 pub(super) struct ReplayError {
-    /// The number of records before it that lead to the same outcomes.
+    /// The number of records before it.
     pub(super) sound: u64,
     why: String,
 }
@@ -70,7 +70,7 @@ impl fmt::Display for ReplayError {
 
 impl Error for ReplayError {}
 
-/// The world that a server begins with.
+/// Creates the world that a server starts with.
 pub(crate) fn begin(setup: &Setup) -> Sandbox {
     let mut sandbox = Sandbox::new(setup);
     sandbox.work_in_slices();
@@ -82,30 +82,29 @@ impl Replay {
         Replay::resume(begin(setup), 0)
     }
 
-    /// One that so many records led to.
+    /// Creates a replay that continues after `records` records.
     pub(super) fn resume(mut sandbox: Sandbox, records: u64) -> Replay {
         sandbox.work_in_slices();
         Replay { sandbox, records }
     }
 
-    /// The same for a world that tells what was done in it.
-    pub(crate) fn telling(setup: &Setup) -> Replay {
+    /// Creates a replay whose world can write its scenario.
+    pub(crate) fn with_scenario(setup: &Setup) -> Replay {
         let mut replay = Replay::new(setup);
         replay.sandbox.keep_history();
         replay
     }
 
-    /// Makes the calls of these lines.
+    /// Replays the records of these lines.
     ///
     /// # Errors
     ///
-    /// `InvalidData` names the record that is not readable, that this world could not have written, or that came to
-    /// something else.
+    /// `InvalidData` names the record that is unreadable, that this world could not have written, or whose outcome differs.
     pub(crate) fn lines(&mut self, lines: &[u8]) -> io::Result<()> {
         lines.split_inclusive(|byte| *byte == b'\n').try_for_each(|line| self.line(line).map(drop))
     }
 
-    /// The same for the records of another world. Returns what they are in this one.
+    /// Replays the records of another world. Returns the records of this one.
     pub(crate) fn renamed(&mut self, lines: &[u8], renaming: &Renaming) -> io::Result<Vec<u8>> {
         let mut renamed = Vec::with_capacity(lines.len());
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
@@ -126,16 +125,16 @@ impl Replay {
     fn make(&mut self, call: HostCall<'_>) -> io::Result<CallOutcome> {
         let made = tried(|| call.replay(&mut self.sandbox)).flatten();
         self.sandbox.forget_outgoing();
-        made.ok_or_else(|| self.refuse("is not one of this world"))
+        made.ok_or_else(|| self.refuse("does not belong to this world"))
     }
 
-    /// The error about the last record.
+    /// Returns an error about the last record.
     fn refuse(&self, why: &str) -> io::Error {
         let why = format!("record {} {why}", self.records);
         io::Error::new(io::ErrorKind::InvalidData, ReplayError { sound: self.records - 1, why })
     }
 
-    /// The same for one line. Says whether a world began by it in place of the one before.
+    /// Replays one line; returns `true` if a new world replaced the one before.
     fn line(&mut self, line: &[u8]) -> io::Result<bool> {
         let JournalLine { outcome: recorded, call } = self.read(line)?;
         let (era, _) = self.sandbox.lineage();
@@ -150,11 +149,11 @@ impl Replay {
         Ok(!goes_on && self.sandbox.lineage().0 != era)
     }
 
-    /// Lets time pass up to a moment, and adds the records of it.
+    /// Advances the clock to a moment and appends the records of that.
     ///
     /// # Errors
     ///
-    /// None that [`Replay::lines`] did not have before.
+    /// Those of [`Replay::lines`].
     pub(crate) fn pass(&mut self, at: Timestamp, lines: &mut Vec<u8>) -> io::Result<()> {
         loop {
             self.records += 1;
@@ -166,21 +165,21 @@ impl Replay {
         }
     }
 
-    /// The world, if it came to where it stood when it was kept.
+    /// Returns the world, if it reached the recorded position.
     ///
     /// # Errors
     ///
-    /// `InvalidData` if it came elsewhere: another version of this program wrote it, or another hand.
-    pub(crate) fn finish(mut self, tip: Option<Tip>) -> io::Result<Replayed> {
-        // Time that passes while nothing happens leaves no record.
-        if let Some(Tip { now, .. }) = tip
+    /// `InvalidData` if it reached another one: another version of the program wrote the records, or they were changed.
+    pub(crate) fn finish(mut self, tip: Option<WorldPosition>) -> io::Result<Replayed> {
+        // An advance of the clock without events leaves no record.
+        if let Some(WorldPosition { now, .. }) = tip
             && self.sandbox.next_due().is_none_or(|due| due.0 > now)
         {
             self.sandbox.advance_to(Timestamp(now));
         }
-        let here = Tip::of(&self.sandbox);
+        let here = WorldPosition::of(&self.sandbox);
         if let Some(kept) = tip.filter(|kept| *kept != here) {
-            let time = |tip: &Tip| Timestamp(tip.now).to_string();
+            let time = |tip: &WorldPosition| Timestamp(tip.now).to_string();
             return Err(damaged(format!(
                 "its {} records lead to {} and {} things that happened, but {} and {} were kept: another version of \
                  this program wrote them",
@@ -197,7 +196,7 @@ impl Replay {
     }
 }
 
-/// Looks for a moment of a world whose calls are being made again.
+/// A search for the records before a moment, by replay.
 pub(crate) struct Finder {
     replay: Replay,
     at: Timestamp,
@@ -214,7 +213,7 @@ impl Finder {
         Finder { replay, at, begun, before: None }
     }
 
-    /// Makes the calls of these lines.
+    /// Replays the records of these lines.
     ///
     /// # Errors
     ///
@@ -226,7 +225,7 @@ impl Finder {
             if begins {
                 (self.begun, self.before) = (now, None);
             }
-            // A call may move the clock past the moment: it is not part of what led there.
+            // A call that moves the clock past the moment comes after it.
             if self.before.is_none() && now > self.at {
                 self.before = Some(self.replay.records - 1);
             }

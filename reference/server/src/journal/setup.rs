@@ -1,4 +1,4 @@
-//! The setup of a kept world, and the check that a server may continue it.
+//! The setup of a stored world, and the check that a server may continue it.
 
 use std::io;
 
@@ -6,16 +6,16 @@ use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
 use serde::{Deserialize, Serialize};
 use simulator::sandbox::{Reach, Setup};
 
-/// The format that this program writes: records have an outcome, and commits a seal.
+/// The format that this program writes: records with outcomes, commits with seals.
 const FORMAT: u32 = 2;
 /// The oldest format that this program reads: without outcomes and seals.
 const FORMAT_OLDEST: u32 = 1;
 
-/// The setup of a world: all of it that decides the results of its calls.
+/// The part of a world's setup that determines the outcomes of its calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetupRecord {
-    /// First, and read first: what follows may be of another format.
+    /// The format, read first: it decides the meaning of the other fields.
     format: u32,
     seed: u64,
     /// In microseconds since 1970.
@@ -24,7 +24,7 @@ pub(crate) struct SetupRecord {
     key_prefix: String,
     header_prefix: String,
     user_agent: String,
-    /// `true` if deliveries go out over the network.
+    /// `true` if deliveries are sent over the real network.
     posts: bool,
     /// The tag of its keys after the mode: the id of a world that was opened on request.
     key_tag: String,
@@ -51,11 +51,11 @@ impl SetupRecord {
         }
     }
 
-    /// Reads what [`SetupRecord`] wrote.
+    /// Parses the text of [`SetupRecord::text`].
     ///
     /// # Errors
     ///
-    /// `InvalidData` says why it is not readable: another format by its number.
+    /// `InvalidData` if it is unreadable or of an unknown format.
     pub(crate) fn parse(text: &[u8]) -> io::Result<SetupRecord> {
         let AnyFormat { format } =
             serde_json::from_slice(text).map_err(|_| damaged("its head is not readable"))?;
@@ -71,7 +71,7 @@ impl SetupRecord {
         Ok(SetupRecord { format: FORMAT, ..read })
     }
 
-    /// Returns `true` if a journal that begins so has seals.
+    /// Returns `true` if a journal with this setup has seals.
     pub(crate) fn has_seals(text: &[u8]) -> bool {
         serde_json::from_slice(text).is_ok_and(|AnyFormat { format }| format > FORMAT_OLDEST)
     }
@@ -81,7 +81,7 @@ impl SetupRecord {
         serde_json::to_vec(self).expect("texts and numbers are JSON")
     }
 
-    /// The same for the world, whose hosted pages are at `public_url`.
+    /// Returns the setup of a world whose hosted pages are at `public_url`.
     pub(crate) fn setup(&self, public_url: &str) -> Setup {
         Setup {
             seed: Seed(self.seed),
@@ -100,8 +100,7 @@ impl SetupRecord {
         }
     }
 
-    /// Checks that a server with these settings may continue this world. `seed` and `start` are given as far as
-    /// the user asked for them.
+    /// Checks that a server with these settings may continue this world. `seed` and `start` are given if the user set them.
     ///
     /// # Errors
     ///
@@ -115,9 +114,7 @@ impl SetupRecord {
         let limit = |limit: Option<u32>| limit.map_or_else(|| "off".to_owned(), |n| n.to_string());
         let differs = |what: &str, kept: &str, asked: &str| {
             (kept != asked).then(|| {
-                format!(
-                    "was begun with {what} `{kept}`, not `{asked}`; ask for the same or for another directory"
-                )
+                format!("began with {what} `{kept}`, not `{asked}`; use the same value or another directory")
             })
         };
         let posts = |posts: bool| if posts { "network" } else { "simulated" };

@@ -1,6 +1,6 @@
 //! Verifies a journal before it is opened: every page, every seal, and that the newest acknowledged commit is there.
 //!
-//! Nothing is written meanwhile, so a damaged journal stays as it was found.
+//! Writes nothing, so a damaged journal stays as it is.
 
 use std::{error::Error, fmt, io, ops::Range, sync::Arc};
 
@@ -8,20 +8,20 @@ use redb::ReadableTable;
 use reference_core::time::Timestamp;
 
 use super::{
-    disk::{CHUNKS, Disk, RETURNS, SEALS, count, returns_within},
-    medium::{DatabaseAccess, FILE, Medium},
+    disk::{CHUNKS, Disk, REWINDS, SEALS, count, rewinds_within},
     replay::tried,
     seal::{AcknowledgedCommit, Seal},
     setup::SetupRecord,
+    storage::{DatabaseAccess, FILE, Storage},
 };
 
-/// The reason why a journal cannot be opened as it is, and the end of its sound part.
+/// The damage of a journal, and the end of its undamaged part.
 #[derive(Clone, Debug)]
 pub(crate) struct Damage {
     why: String,
-    /// The last commit up to which everything is sound; `None` if nothing can be opened.
+    /// The last commit before the damage; `None` if nothing can be opened.
     pub(super) good: Option<Seal>,
-    /// `true` if the snapshots and counts are sound.
+    /// `true` if the snapshots and counts are undamaged.
     pub(super) has_sound_facts: bool,
 }
 
@@ -30,12 +30,12 @@ impl Damage {
         Damage { why, good, has_sound_facts: true }
     }
 
-    /// The damage, without the remedy.
+    /// The description of the damage, without the remedy.
     pub(super) fn why(&self) -> &str {
         &self.why
     }
 
-    /// The damage that an error reports.
+    /// Returns the damage that an error reports.
     pub(super) fn of(error: &io::Error) -> Option<&Damage> {
         error.get_ref()?.downcast_ref()
     }
@@ -63,7 +63,7 @@ impl From<Damage> for io::Error {
     }
 }
 
-/// A commit in a message: by the number of records up to it, and when it was written.
+/// A commit in a message: the number of records up to it and the wall clock.
 pub(super) struct Point<'a>(pub(super) &'a Seal);
 
 impl fmt::Display for Point<'_> {
@@ -82,27 +82,27 @@ impl fmt::Display for Point<'_> {
 /// # Errors
 ///
 /// A [`Damage`]; otherwise those of the storage.
-pub(super) fn verify(medium: &Arc<dyn Medium>) -> io::Result<()> {
-    if !medium.exists() {
+pub(super) fn verify(storage: &Arc<dyn Storage>) -> io::Result<()> {
+    if !storage.exists() {
         return Ok(());
     }
     let verified =
-        tried(|| Disk::open(medium, DatabaseAccess::Verify).and_then(|disk| verify_seals(&disk, medium)));
+        tried(|| Disk::open(storage, DatabaseAccess::Verify).and_then(|disk| verify_seals(&disk, storage)));
     match verified {
         Some(Ok(())) => Ok(()),
         Some(Err(error)) if error.kind() != io::ErrorKind::InvalidData || Damage::of(&error).is_some() => {
             Err(error)
         }
-        Some(Err(error)) => Err(locate(medium, &error.to_string()).into()),
-        None => Err(locate(medium, "it is damaged").into()),
+        Some(Err(error)) => Err(locate(storage, &error.to_string()).into()),
+        None => Err(locate(storage, "it is damaged").into()),
     }
 }
 
-/// Finds the first record that is damaged in a database that does not verify.
-fn locate(medium: &Arc<dyn Medium>, why: &str) -> Damage {
+/// Finds the first damaged record of a database with damaged pages.
+fn locate(storage: &Arc<dyn Storage>, why: &str) -> Damage {
     let found = tried(|| {
-        let disk = Disk::open(medium, DatabaseAccess::Read)?;
-        verify_seals(&disk, medium)?;
+        let disk = Disk::open(storage, DatabaseAccess::Read)?;
+        verify_seals(&disk, storage)?;
         disk.seal_within(u64::MAX)
     });
     match found {
@@ -116,21 +116,21 @@ fn locate(medium: &Arc<dyn Medium>, why: &str) -> Damage {
     }
 }
 
-fn verify_seals(disk: &Disk, medium: &Arc<dyn Medium>) -> io::Result<()> {
+fn verify_seals(disk: &Disk, storage: &Arc<dyn Storage>) -> io::Result<()> {
     let Some(setup) = disk.setup()? else { return Ok(()) };
     if disk.last_seal()?.is_none() && !SetupRecord::has_seals(&setup) {
-        // An earlier version of the program wrote it.
+        // Written by an earlier version of the program.
         return Ok(());
     }
     let first = match disk.seal_within(0)? {
-        Some(kept) if Seal::first(&setup, disk.opening()?.as_deref(), kept.end) == kept => kept,
+        Some(kept) if Seal::first(&setup, disk.options()?.as_deref(), kept.end) == kept => kept,
         _ => {
             let why = format!("`{FILE}` is damaged: what the world began with (seed, start, limit, names)");
             return Err(Damage::behind(None, why).into());
         }
     };
     let last = follow(disk, first)?;
-    let acknowledged = AcknowledgedCommit::newest(&medium.read_acknowledged()?);
+    let acknowledged = AcknowledgedCommit::newest(&storage.read_acknowledged()?);
     let newest = disk.last_seal()?;
     let digest = newest.map(|newest| disk.digest_after(&last, newest.commit)).transpose()?;
     if newest.map(|newest| newest.digest) != digest || newest.is_none() {
@@ -151,7 +151,7 @@ fn verify_seals(disk: &Disk, medium: &Arc<dyn Medium>) -> io::Result<()> {
     let then = disk.seal_within(acknowledged.records)?;
     if then.is_none_or(|then| then.records != acknowledged.records || then.chain != acknowledged.chain) {
         let why = format!(
-            "the first {} records in `{FILE}` are not those that were acknowledged: another file took its place",
+            "the first {} records in `{FILE}` are not the acknowledged ones: another file replaced it",
             acknowledged.records
         );
         return Err(Damage::behind(Some(last), why).into());
@@ -159,14 +159,14 @@ fn verify_seals(disk: &Disk, medium: &Arc<dyn Medium>) -> io::Result<()> {
     Ok(())
 }
 
-/// Follows the seals from the first to the last, which is returned.
+/// Verifies the seals from the first to the last, which is returned.
 fn follow(disk: &Disk, first: Seal) -> io::Result<Seal> {
     let mut good = first;
     let followed = disk.look(|transaction| {
-        let (chunks, seals, returns) = (
+        let (chunks, seals, rewinds) = (
             transaction.open_table(CHUNKS)?,
             transaction.open_table(SEALS)?,
-            transaction.open_table(RETURNS)?,
+            transaction.open_table(REWINDS)?,
         );
         for chunk in chunks.iter()? {
             let (first, lines) = chunk?;
@@ -175,8 +175,8 @@ fn follow(disk: &Disk, first: Seal) -> io::Result<Seal> {
             let end = first.saturating_add(count);
             let kept = seals.get(end)?.map(|row| Seal::of_row(end, row.value()));
             let next = kept.and_then(|kept| {
-                let returns = returns_within(&returns, first..end).ok()?;
-                let next = good.next(&returns, lines, count, kept.end);
+                let rewinds = rewinds_within(&rewinds, first..end).ok()?;
+                let next = good.next(&rewinds, lines, count, kept.end);
                 (first == good.records && count > 0 && next == kept).then_some(next)
             });
             match next {

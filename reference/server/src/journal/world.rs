@@ -13,11 +13,11 @@ use simulator::{
 };
 
 use super::{
-    HostCall, Journal, Need, Tip,
-    call::{Bytes, KeptRequest},
+    FsyncPolicy, HostCall, Journal, WorldPosition,
+    call::{Bytes, RecordedRequest},
     outcome::{BeforeCall, CallResult},
 };
-use crate::world::{RequestHead, Succession, World};
+use crate::world::{RequestHead, RestoreKind, World};
 
 /// A sandbox and its journal.
 pub(crate) struct JournaledWorld {
@@ -30,16 +30,16 @@ impl JournaledWorld {
         JournaledWorld { sandbox, journal }
     }
 
-    /// Looks at the world without a record of it.
+    /// Accesses the sandbox without a record.
     #[cfg(test)]
     pub(crate) fn peek<T>(&mut self, look: impl FnOnce(&mut Sandbox) -> T) -> T {
         look(&mut self.sandbox)
     }
 
-    /// Records a call that was made since `before`.
-    fn note(&self, call: &HostCall<'_>, need: Need, before: BeforeCall, result: CallResult<'_>) {
+    /// Records a call with its outcome since `before`.
+    fn record(&self, call: &HostCall<'_>, need: FsyncPolicy, before: BeforeCall, result: CallResult<'_>) {
         let outcome = before.outcome(&self.sandbox, result);
-        self.journal.note(call, outcome, need, Tip::of(&self.sandbox));
+        self.journal.record(call, outcome, need, WorldPosition::of(&self.sandbox));
     }
 
     fn before(&self) -> BeforeCall {
@@ -63,13 +63,13 @@ impl JournaledWorld {
         if was_due || counted {
             let authorization = authorization.map(Bytes::of);
             let call = HostCall::Admit { at: now.0, authorization };
-            self.note(&call, Need::Later, before, CallResult::Nothing);
+            self.record(&call, FsyncPolicy::Later, before, CallResult::Nothing);
         }
         admitted
     }
 }
 
-/// Returns `true` if a request changes nothing but its key's limit.
+/// Returns `true` if a request changes nothing but the limit of its key.
 fn reads(request: &Request<'_>) -> bool {
     matches!(request.method, "GET" | "HEAD")
 }
@@ -79,8 +79,8 @@ fn is_shut_out(refusal: Option<&Response>) -> bool {
     refusal.is_some_and(|refusal| matches!(refusal.status, 401 | 429))
 }
 
-fn need(request: &Request<'_>) -> Need {
-    if reads(request) { Need::Later } else { Need::Commit }
+fn need(request: &Request<'_>) -> FsyncPolicy {
+    if reads(request) { FsyncPolicy::Later } else { FsyncPolicy::BeforeResponse }
 }
 
 impl World for JournaledWorld {
@@ -96,7 +96,7 @@ impl World for JournaledWorld {
         let (was_due, before) = (self.is_due(now), self.before());
         self.sandbox.advance_to(now);
         if was_due {
-            self.note(&HostCall::Advance { at: now.0 }, Need::Later, before, CallResult::Nothing);
+            self.record(&HostCall::Advance { at: now.0 }, FsyncPolicy::Later, before, CallResult::Nothing);
         }
     }
 
@@ -107,7 +107,7 @@ impl World for JournaledWorld {
     fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
         let (was_due, before) = (self.is_due(now), self.before());
         if request.path.starts_with("/v1") {
-            // Apart, because other answers may have the status of a refusal.
+            // Authenticated separately, because the status alone does not tell a refused key from other refusals.
             let admitted = self
                 .admitted(now, request.authorization, |sandbox| sandbox.admit(now, request.authorization));
             return match admitted {
@@ -117,9 +117,9 @@ impl World for JournaledWorld {
         }
         let progress = self.sandbox.call(now, request);
         if was_due || !reads(request) {
-            let request_record = KeptRequest::of(request);
+            let request_record = RecordedRequest::of(request);
             let call = HostCall::Respond { at: now.0, request: request_record };
-            self.note(&call, need(request), before, (&progress).into());
+            self.record(&call, need(request), before, (&progress).into());
         }
         progress
     }
@@ -138,9 +138,9 @@ impl World for JournaledWorld {
         let (was_due, before) = (self.is_due(now), self.before());
         let progress = self.sandbox.call_as(now, admitted, request);
         if was_due || !reads(request) {
-            let (who, request_record) = (admitted.record(), KeptRequest::of(request));
+            let (who, request_record) = (admitted.record(), RecordedRequest::of(request));
             let call = HostCall::RespondAs { at: now.0, who, request: request_record };
-            self.note(&call, need(request), before, (&progress).into());
+            self.record(&call, need(request), before, (&progress).into());
         }
         progress
     }
@@ -149,7 +149,7 @@ impl World for JournaledWorld {
         let (record, before) = (pending.record(), self.before());
         let progress = self.sandbox.go_on(now, pending);
         let call = HostCall::GoOn { at: now.0, pending: record };
-        self.note(&call, Need::Commit, before, (&progress).into());
+        self.record(&call, FsyncPolicy::BeforeResponse, before, (&progress).into());
         progress
     }
 
@@ -161,20 +161,25 @@ impl World for JournaledWorld {
         let before = self.before();
         self.sandbox.on_attempt_result(now, id, report.clone());
         let call = HostCall::Ended { at: now.0, id, report: Box::new(report.into()) };
-        self.note(&call, Need::Commit, before, CallResult::Nothing);
+        self.record(&call, FsyncPolicy::BeforeResponse, before, CallResult::Nothing);
     }
 
     fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
         let before = self.before();
         self.sandbox.learn_name(host, addresses.clone());
         let call = HostCall::Name { host: host.into(), addresses };
-        self.note(&call, Need::Later, before, CallResult::Timeless);
+        self.record(&call, FsyncPolicy::Later, before, CallResult::Timeless);
     }
 
     fn vouch_for(&mut self, host: &str) {
         let before = self.before();
         self.sandbox.vouch_for(host);
-        self.note(&HostCall::OwnWay { host: host.into() }, Need::Later, before, CallResult::Timeless);
+        self.record(
+            &HostCall::OwnWay { host: host.into() },
+            FsyncPolicy::Later,
+            before,
+            CallResult::Timeless,
+        );
     }
 
     fn first_keys(&self) -> FirstKeys {
@@ -197,17 +202,22 @@ impl World for JournaledWorld {
         self.sandbox.log().after(n).cloned().collect()
     }
 
-    fn replace(&mut self, with: Sandbox, succession: Succession) {
+    fn replace(&mut self, with: Sandbox, restore_kind: RestoreKind) {
         let lineage = self.sandbox.lineage();
         self.sandbox = with;
-        if let Succession::WentBack { to } = succession {
+        if let RestoreKind::Rewind { to } = restore_kind {
             let before = self.before();
             self.sandbox.succeed(lineage);
-            self.journal.go_back(to);
+            self.journal.rewind(to);
             let (era, attempts) = lineage;
-            // A world went back or began anew fewer times than it was told anything.
+            // Each world before this one left at least one record.
             let era = u32::try_from(era).expect("fewer than 2^32 worlds before this one");
-            self.note(&HostCall::Succeed { era, attempts }, Need::Commit, before, CallResult::Timeless);
+            self.record(
+                &HostCall::Succeed { era, attempts },
+                FsyncPolicy::BeforeResponse,
+                before,
+                CallResult::Timeless,
+            );
         }
     }
 }

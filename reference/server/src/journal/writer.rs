@@ -1,4 +1,4 @@
-//! The thread that writes records: one commit for all new records, and for all requests that wait.
+//! The thread that commits records: one commit for all new records and all requests that wait.
 
 use std::{
     io,
@@ -12,30 +12,31 @@ use simulator::sandbox::Setup;
 use tokio::sync::watch;
 
 use super::{
-    Marks, Need, SetupRecord,
+    FsyncPolicy, JournalMetadata, SetupRecord,
     checkpoints::Checkpoints,
     disk::{Batch, Disk, count},
-    history::{Return, Snapshot},
+    history::{Rewind, Snapshot},
     lock,
-    medium::{DatabaseAccess, Medium},
-    tip::Tip,
+    seal::CommitEnd,
+    storage::{DatabaseAccess, Storage},
+    world_position::WorldPosition,
 };
 use crate::clock;
 
-/// Records that nobody waits for are written after so long.
+/// The delay of a commit that no request waits for.
 const LATER: Duration = Duration::from_secs(1);
-/// Or when there are so many bytes of them.
+/// The number of bytes of waiting records that starts a commit without that delay.
 const LATER_BYTES_MAX: usize = 1_024 * 1_024;
-/// Without records it looks so often whether there is anything to do.
+/// The interval at which an idle writer checks for work.
 const REST: Duration = Duration::from_secs(3_600);
 
-/// Lets posts leave.
+/// Sends the webhook posts of a commit.
 type Posts = Box<dyn FnOnce() + Send>;
 
 /// The progress of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Progress {
-    /// Counts failures. What was told before one and is not on the disk never will be.
+    /// The number of failures. Inputs that were recorded before a failure and are not durable are lost.
     failures: u64,
     /// The number of durable inputs.
     durable: u64,
@@ -49,23 +50,23 @@ pub(crate) struct Ticket {
     durable: u64,
 }
 
-/// The state of durability.
+/// The durability of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keeping {
-    /// They are.
-    Yes,
-    /// The disk fails, and the world is back where the disk has it: it can be read.
+pub(crate) enum DurabilityState {
+    /// Changes are stored.
+    Durable,
+    /// The disk fails. The world was restored to the last commit and can be read.
     ReadOnly,
-    /// The disk fails, and the world holds what will not be kept.
-    No,
+    /// The disk fails. The world has changes that will not be stored, and is about to be restored to the last commit.
+    Lost,
 }
 
-/// Writes to a directory.
+/// The writer of a journal in a directory.
 pub(crate) struct Writer {
     shared: Arc<WriterState>,
-    pub(super) medium: Arc<dyn Medium>,
+    pub(super) storage: Arc<dyn Storage>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// The notices about how it was opened, a sentence each.
+    /// Notices for the operator about opening the journal, one sentence each.
     pub(super) notices: Vec<String>,
 }
 
@@ -77,24 +78,24 @@ struct WriterState {
 
 struct Queue {
     disk: Option<Arc<Disk>>,
-    /// The database that was open when its file was removed or replaced: it can still be read.
+    /// The open database whose file was removed or replaced; it can still be read.
     removed: Option<Arc<Disk>>,
-    marks: Marks,
+    metadata: JournalMetadata,
     /// The content of the next commit.
     batch: Batch,
-    /// Posts that leave after it.
-    held: Vec<Posts>,
-    /// `true` if a request waits for it.
+    /// Posts to send after the next commit.
+    waiting_posts: Vec<Posts>,
+    /// `true` if a request waits for the next commit.
     is_urgent: bool,
     /// The number of inputs: records, snapshots, rewinds, posts.
-    told: u64,
-    /// The number of inputs that must be durable before an answer leaves.
-    must: u64,
+    inputs: u64,
+    /// The number of inputs that must be durable before a response is sent.
+    required: u64,
     /// The progress of the disk. Written here first, so that a holder of the queue needs no second lock.
     progress: Progress,
-    /// The position of the world at the end of the latest commit, and the marks then.
-    last: (Option<(Tip, u64)>, Marks),
-    kept: Keeping,
+    /// The end of the latest commit, and the metadata then.
+    last: (Option<CommitEnd>, JournalMetadata),
+    durability: DurabilityState,
     /// The reason why the disk failed.
     why: String,
     is_closing: bool,
@@ -102,54 +103,55 @@ struct Queue {
     is_discarded: bool,
 }
 
-/// A journal that is not on the disk yet.
-pub(super) struct Begins {
+/// The first rows of a journal that is not on the disk yet.
+pub(super) struct NewJournal {
     setup: Vec<u8>,
-    opening: Vec<u8>,
+    options: Vec<u8>,
     first: Batch,
 }
 
 impl Writer {
-    /// Begins a journal, which is there once its [ticket](Writer::ticket) is. `opening`: why it was opened.
+    /// Creates a journal, which is stored once its [ticket](Writer::ticket) is reached. `options`: the record of the request
+    /// that opened the world.
     pub(super) fn begin(
-        medium: Arc<dyn Medium>,
+        storage: Arc<dyn Storage>,
         setup: &Setup,
-        opening: Vec<u8>,
-        (lines, end): (Vec<u8>, (Tip, u64)),
+        options: Vec<u8>,
+        (lines, end): (Vec<u8>, CommitEnd),
     ) -> io::Result<Writer> {
-        let marks = Marks { records: count(&lines), ..Marks::default() };
+        let metadata = JournalMetadata { records: count(&lines), ..JournalMetadata::default() };
         let first = Batch { lines, end: Some(end), ..Batch::default() };
-        let begins = Begins { setup: SetupRecord::of(setup).text(), opening, first };
-        let checkpoints = Checkpoints::new(Arc::clone(&medium), setup.clone(), 0);
-        Writer::start(medium, Err(begins), (Some(end), marks), checkpoints)
+        let new_journal = NewJournal { setup: SetupRecord::of(setup).text(), options, first };
+        let checkpoints = Checkpoints::new(Arc::clone(&storage), setup.clone(), 0);
+        Writer::start(storage, Err(new_journal), (Some(end), metadata), checkpoints)
     }
 
-    /// `disk`: one that is open, or what it will begin with.
+    /// Starts the thread. `disk`: an open database, or the first rows of a new one.
     pub(super) fn start(
-        medium: Arc<dyn Medium>,
-        disk: Result<Disk, Begins>,
-        (stood, marks): (Option<(Tip, u64)>, Marks),
+        storage: Arc<dyn Storage>,
+        disk: Result<Disk, NewJournal>,
+        (last_end, metadata): (Option<CommitEnd>, JournalMetadata),
         mut checkpoints: Checkpoints,
     ) -> io::Result<Writer> {
-        let records = marks.records;
-        let (disk, begins) = match disk {
+        let records = metadata.records;
+        let (disk, new_journal) = match disk {
             Ok(disk) => (Some(Arc::new(disk)), None),
-            Err(begins) => (None, Some(begins)),
+            Err(new_journal) => (None, Some(new_journal)),
         };
-        let told = u64::from(begins.is_some());
+        let inputs = u64::from(new_journal.is_some());
         let shared = Arc::new(WriterState {
             queue: Mutex::new(Queue {
                 disk,
                 removed: None,
                 batch: Batch { first: records, ..Batch::default() },
-                held: Vec::new(),
+                waiting_posts: Vec::new(),
                 is_urgent: false,
-                told,
-                must: told,
+                inputs,
+                required: inputs,
                 progress: Progress::default(),
-                last: (stood, marks.clone()),
-                marks,
-                kept: Keeping::Yes,
+                last: (last_end, metadata.clone()),
+                metadata,
+                durability: DurabilityState::Durable,
                 why: String::new(),
                 is_closing: false,
                 is_discarded: false,
@@ -158,69 +160,69 @@ impl Writer {
             progress: watch::Sender::new(Progress::default()),
         });
         let thread = {
-            let (shared, medium) = (Arc::clone(&shared), Arc::clone(&medium));
+            let (shared, storage) = (Arc::clone(&shared), Arc::clone(&storage));
             let write = move || {
-                if let Some(begins) = begins {
-                    shared.begin(&medium, &begins);
+                if let Some(new_journal) = new_journal {
+                    shared.begin(&storage, &new_journal);
                 }
-                shared.write(&*medium, &mut checkpoints);
+                shared.write(&*storage, &mut checkpoints);
             };
             thread::Builder::new().name("journal".to_owned()).spawn(write)?
         };
-        Ok(Writer { shared, medium, thread: Mutex::new(Some(thread)), notices: Vec::new() })
+        Ok(Writer { shared, storage, thread: Mutex::new(Some(thread)), notices: Vec::new() })
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         lock(&self.shared.queue)
     }
 
-    pub(super) fn note(&self, line: Vec<u8>, need: Need, tip: Tip) {
+    pub(super) fn record(&self, line: Vec<u8>, fsync: FsyncPolicy, end: WorldPosition) {
         let mut queue = self.queue();
-        if queue.kept != Keeping::Yes {
+        if queue.durability != DurabilityState::Durable {
             return;
         }
         queue.batch.lines.extend_from_slice(&line);
-        queue.batch.end = Some((tip, clock::unix_micros()));
-        queue.marks.records += 1;
-        queue.told += 1;
-        if need == Need::Commit {
-            queue.hurry();
+        queue.batch.end = Some((end, clock::unix_micros()));
+        queue.metadata.records += 1;
+        queue.inputs += 1;
+        if fsync == FsyncPolicy::BeforeResponse {
+            queue.request_commit();
             self.shared.wake.notify_one();
         } else if queue.batch.lines.len() == line.len() || queue.batch.lines.len() > LATER_BYTES_MAX {
-            // It sets the time of the next commit, or brings it on.
+            // The first record sets the time of the next commit; a large batch starts it.
             self.shared.wake.notify_one();
         }
     }
 
-    pub(super) fn mark(&self, n: u64, snapshot: Option<Snapshot>) {
+    pub(super) fn record_snapshot(&self, n: u64, snapshot: Option<Snapshot>) {
         self.add(|batch| batch.snapshots.push((n, snapshot)));
     }
 
-    /// So many worlds were opened beside this one.
+    /// Records the number of worlds opened on request.
     pub(super) fn count_worlds(&self, worlds: u64) {
         self.add(|batch| batch.worlds = Some(worlds));
     }
 
-    pub(super) fn go_back(&self, back: Return) {
-        self.add(|batch| batch.returns.push(back));
+    pub(super) fn rewind(&self, rewind: Rewind) {
+        self.add(|batch| batch.rewinds.push(rewind));
     }
 
     fn add(&self, act: impl FnOnce(&mut Batch)) {
         let mut queue = self.queue();
-        if queue.kept == Keeping::Yes {
+        if queue.durability == DurabilityState::Durable {
             act(&mut queue.batch);
-            queue.told += 1;
-            queue.hurry();
+            queue.inputs += 1;
+            queue.request_commit();
             self.shared.wake.notify_one();
         }
     }
 
-    pub(super) fn hold(&self, posts: Posts) {
+    pub(super) fn queue_posts(&self, posts: Posts) {
         let mut queue = self.queue();
-        if queue.kept == Keeping::Yes {
-            queue.held.push(posts);
-            queue.told += 1;
-            queue.hurry();
+        if queue.durability == DurabilityState::Durable {
+            queue.waiting_posts.push(posts);
+            queue.inputs += 1;
+            queue.request_commit();
             self.shared.wake.notify_one();
         }
     }
@@ -228,56 +230,56 @@ impl Writer {
     pub(super) fn ticket(&self) -> Option<Ticket> {
         let queue = self.queue();
         let Progress { failures, durable } = queue.progress;
-        if queue.kept != Keeping::Yes {
-            // What was told after the failure was not even taken.
+        if queue.durability != DurabilityState::Durable {
+            // Inputs after the failure were not recorded, so the ticket of an earlier failure never succeeds.
             return Some(Ticket { failures: failures.wrapping_sub(1), durable });
         }
-        (durable < queue.must).then_some(Ticket { failures, durable: queue.must })
+        (durable < queue.required).then_some(Ticket { failures, durable: queue.required })
     }
 
-    /// Lets the next commit come at once; answers may leave without it.
-    pub(super) fn hurry(&self) -> Option<Ticket> {
-        self.queue().hurry();
+    /// Starts the next commit without delay. Responses do not wait for it.
+    pub(super) fn request_commit(&self) -> Option<Ticket> {
+        self.queue().request_commit();
         self.shared.wake.notify_one();
         self.ticket()
     }
 
-    /// Waits until it is on the disk; says whether it is.
+    /// Waits for a commit; returns `false` if it failed.
     pub(crate) async fn wait(&self, ticket: Ticket) -> bool {
         let mut progress = self.shared.progress.subscribe();
-        let over = |it: &Progress| it.failures != ticket.failures || it.durable >= ticket.durable;
-        match progress.wait_for(over).await {
+        let is_decided = |now: &Progress| now.failures != ticket.failures || now.durable >= ticket.durable;
+        match progress.wait_for(is_decided).await {
             Ok(reached) => reached.failures == ticket.failures,
-            // The writer is gone with what it had to write.
+            // The writer ended without this commit.
             Err(_) => false,
         }
     }
 
-    /// Waits until the disk has failed more often than so many times; says how often it has.
+    /// Waits until the disk has failed more than `times` times; returns the number of failures.
     pub(crate) async fn fails(&self, times: u64) -> u64 {
         let mut progress = self.shared.progress.subscribe();
-        let failed = progress.wait_for(|it| it.failures > times).await.map(|it| it.failures);
-        // The sender is part of this writer.
+        let failed = progress.wait_for(|now| now.failures > times).await.map(|now| now.failures);
+        // The sender lives as long as this writer.
         failed.unwrap_or(times)
     }
 
-    /// The notices about how it was opened, a sentence each.
+    /// Returns the notices for the operator about opening the journal, one sentence each.
     pub(crate) fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// Returns the present state of durability.
-    pub(crate) fn kept(&self) -> Keeping {
-        self.queue().kept
+    /// Returns the present durability of changes.
+    pub(crate) fn durability(&self) -> DurabilityState {
+        self.queue().durability
     }
 
-    /// Returns the reason why changes are not kept.
+    /// Returns the reason why changes are not stored.
     pub(crate) fn why(&self) -> String {
         self.queue().why.clone()
     }
 
-    pub(super) fn with_marks<T>(&self, act: impl FnOnce(&mut Marks) -> T) -> T {
-        act(&mut self.queue().marks)
+    pub(super) fn with_metadata<T>(&self, act: impl FnOnce(&mut JournalMetadata) -> T) -> T {
+        act(&mut self.queue().metadata)
     }
 
     /// The disk; `None` while it fails.
@@ -285,54 +287,51 @@ impl Writer {
         self.queue().disk.clone()
     }
 
-    /// The database that can still be read although its file was removed or replaced; `None` once the file is back, and then
-    /// nobody holds it any more.
+    /// Returns the open database whose file was removed or replaced. Closes it and returns `None` once the file is back.
     pub(super) fn removed(&self) -> Option<Arc<Disk>> {
         let mut queue = self.queue();
-        if self.medium.check_in_place().is_ok() {
+        if self.storage.check_in_place().is_ok() {
             queue.removed = None;
         }
         queue.removed.clone()
     }
 
-    /// Returns the position of the world at the end of the latest commit, with the time of day then, and the marks
-    /// then.
-    pub(super) fn reached(&self) -> (Option<(Tip, u64)>, Marks) {
+    /// Returns the end of the latest commit, and the metadata then.
+    pub(super) fn last_commit(&self) -> (Option<CommitEnd>, JournalMetadata) {
         self.queue().last.clone()
     }
 
-    /// Returns the position of the world at the end of the latest commit, and the time of day then in microseconds
-    /// since 1970.
-    pub(crate) fn stood(&self) -> Option<(Tip, u64)> {
+    /// Returns the end of the latest commit.
+    pub(crate) fn last_end(&self) -> Option<CommitEnd> {
         self.queue().last.0
     }
 
-    /// The world is the one that [`Writer::reopen`] gave. From now on changes are kept again, or it can be read at least.
+    /// Continues with the world that [`Writer::reopen`] returned: writable if there is a disk, read-only otherwise.
     pub(crate) fn recover(&self, disk: Option<ReopenedDisk>) {
         let mut queue = self.queue();
-        queue.kept = if disk.is_some() { Keeping::Yes } else { Keeping::ReadOnly };
+        queue.durability = if disk.is_some() { DurabilityState::Durable } else { DurabilityState::ReadOnly };
         queue.disk = disk.map(|ReopenedDisk(disk)| disk);
     }
 
-    /// Closes the file and takes it away, which is done once the ticket is.
+    /// Closes the file and deletes it; done once the ticket is reached.
     pub(crate) fn discard(&self) -> Option<Ticket> {
         {
             let mut queue = self.queue();
             (queue.is_closing, queue.is_discarded) = (true, true);
-            queue.told += 1;
-            queue.must = queue.told;
+            queue.inputs += 1;
+            queue.required = queue.inputs;
         }
         self.shared.wake.notify_one();
         self.ticket()
     }
 
-    /// Writes what is left, and closes the file. Later records are lost.
+    /// Commits the remaining records and closes the file. Later records are lost.
     pub(crate) fn close(&self) {
         self.queue().is_closing = true;
         self.shared.wake.notify_one();
     }
 
-    /// The same, and waits until the file is closed.
+    /// Closes the journal and waits until the file is closed.
     pub(crate) fn finish(&self) {
         self.close();
         if let Some(thread) = lock(&self.thread).take() {
@@ -342,7 +341,7 @@ impl Writer {
     }
 }
 
-/// A disk that can be written to again.
+/// A database that was opened again after a failure.
 pub(crate) struct ReopenedDisk(pub(super) Arc<Disk>);
 
 impl Drop for Writer {
@@ -352,11 +351,11 @@ impl Drop for Writer {
 }
 
 impl Queue {
-    fn hurry(&mut self) {
-        // While the disk fails there is nothing to be written.
-        if self.kept == Keeping::Yes {
+    fn request_commit(&mut self) {
+        // A failing disk takes no commits.
+        if self.durability == DurabilityState::Durable {
             self.is_urgent = true;
-            self.must = self.told;
+            self.required = self.inputs;
         }
     }
 
@@ -366,44 +365,44 @@ impl Queue {
             || (self.is_closing && !self.batch.lines.is_empty())
     }
 
-    /// Says after how long to ask again.
-    fn tend(&self, checkpoints: &mut Checkpoints) -> Option<Duration> {
-        let (end, marks) = &self.last;
-        checkpoints.tend(self.disk.as_ref()?, end.map(|(tip, _)| tip), marks)
+    /// Starts a checkpoint if one is due; returns the time until the next check.
+    fn poll(&self, checkpoints: &mut Checkpoints) -> Option<Duration> {
+        let (end, metadata) = &self.last;
+        checkpoints.poll(self.disk.as_ref()?, end.map(|(position, _)| position), metadata)
     }
 
-    fn fail(&mut self, medium: &dyn Medium, error: &io::Error) {
+    fn fail(&mut self, storage: &dyn Storage, error: &io::Error) {
         self.progress.failures += 1;
-        // Whoever waits for more is told of the failure.
-        self.progress.durable = self.told;
+        // Every waiting request learns of the failure.
+        self.progress.durable = self.inputs;
         self.why = error.to_string();
-        self.kept = Keeping::No;
+        self.durability = DurabilityState::Lost;
         let disk = self.disk.take();
-        // Where the file is in its place it is opened again, by nobody else at the same time.
-        self.removed = disk.filter(|_| medium.check_in_place().is_err());
-        self.marks = self.last.1.clone();
-        self.batch = Batch { first: self.marks.records, ..Batch::default() };
-        self.must = self.told;
-        self.held.clear();
+        // If the file is in its place, it is opened again, and redb locks it against a second opener.
+        self.removed = disk.filter(|_| storage.check_in_place().is_err());
+        self.metadata = self.last.1.clone();
+        self.batch = Batch { first: self.metadata.records, ..Batch::default() };
+        self.required = self.inputs;
+        self.waiting_posts.clear();
         self.is_urgent = false;
     }
 }
 
 impl WriterState {
-    /// Makes the file.
-    fn begin(&self, medium: &Arc<dyn Medium>, Begins { setup, opening, first }: &Begins) {
-        let begun = Disk::open(medium, DatabaseAccess::Create)
-            .and_then(|disk| disk.begin(setup, Some(opening), first).map(|()| Arc::new(disk)));
+    /// Creates the file.
+    fn begin(&self, storage: &Arc<dyn Storage>, NewJournal { setup, options, first }: &NewJournal) {
+        let created = Disk::open(storage, DatabaseAccess::Create)
+            .and_then(|disk| disk.begin(setup, Some(options), first).map(|()| Arc::new(disk)));
         let mut queue = lock(&self.queue);
-        match begun {
+        match created {
             Ok(disk) => (queue.disk, queue.progress.durable) = (Some(disk), 1),
-            Err(error) => queue.fail(&**medium, &error),
+            Err(error) => queue.fail(&**storage, &error),
         }
         self.progress.send_replace(queue.progress);
     }
 
-    /// Until the journal is closed.
-    fn write(&self, medium: &dyn Medium, checkpoints: &mut Checkpoints) {
+    /// Commits batches until the journal is closed.
+    fn write(&self, storage: &dyn Storage, checkpoints: &mut Checkpoints) {
         let mut queue = lock(&self.queue);
         loop {
             while !queue.has_work() {
@@ -413,16 +412,16 @@ impl WriterState {
                     queue = lock(&self.queue);
                     queue.disk = None;
                     if queue.is_discarded {
-                        match medium.remove() {
-                            Ok(()) => queue.progress.durable = queue.told,
-                            Err(error) => queue.fail(medium, &error),
+                        match storage.remove() {
+                            Ok(()) => queue.progress.durable = queue.inputs,
+                            Err(error) => queue.fail(storage, &error),
                         }
                         self.progress.send_replace(queue.progress);
                     }
                     return;
                 }
                 if queue.batch.lines.is_empty() || queue.disk.is_none() {
-                    let pause = queue.tend(checkpoints).unwrap_or(REST);
+                    let pause = queue.poll(checkpoints).unwrap_or(REST);
                     let waited = self.wake.wait_timeout(queue, pause);
                     queue = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
                     continue;
@@ -435,10 +434,10 @@ impl WriterState {
                 }
             }
             let Some(disk) = queue.disk.clone() else { continue };
-            let marks = queue.marks.clone();
+            let metadata = queue.metadata.clone();
             let batch = take(&mut queue.batch);
-            queue.batch.first = marks.records;
-            let (held, told) = (take(&mut queue.held), queue.told);
+            queue.batch.first = metadata.records;
+            let (waiting_posts, inputs) = (take(&mut queue.waiting_posts), queue.inputs);
             queue.is_urgent = false;
             drop(queue);
             let written = disk.append(&batch);
@@ -450,14 +449,14 @@ impl WriterState {
             match written {
                 Ok(()) => {
                     queue.last.0 = batch.end.or(queue.last.0);
-                    queue.last.1 = marks;
-                    queue.progress.durable = told;
+                    queue.last.1 = metadata;
+                    queue.progress.durable = inputs;
                     self.progress.send_replace(queue.progress);
-                    held.into_iter().for_each(|posts| posts());
-                    queue.tend(checkpoints);
+                    waiting_posts.into_iter().for_each(|posts| posts());
+                    queue.poll(checkpoints);
                 }
                 Err(error) => {
-                    queue.fail(medium, &error);
+                    queue.fail(storage, &error);
                     self.progress.send_replace(queue.progress);
                 }
             }

@@ -38,7 +38,7 @@ pub(crate) enum HostCheck {
 impl WebhookSender {
     /// Looks up the name in a request that saves an endpoint; `None` if the request does no such thing, or
     /// says all by itself. `account`: whose key it came with, if it came with one.
-    pub(crate) async fn hear(
+    pub(crate) async fn check_host(
         &self,
         world: WorldNo,
         account: Option<AccountNo>,

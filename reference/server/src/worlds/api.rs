@@ -1,4 +1,4 @@
-//! `/sandbox/worlds`: opens, shows and ends worlds. Whoever may use the sandbox of the server may.
+//! `/sandbox/worlds`: opens, lists and ends worlds, for every caller that may use the sandbox of the server.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header::LOCATION, request::Parts};
@@ -11,7 +11,7 @@ use reference_wire::{Response, fields::Fields};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{NotOpened, OpenedWorld, Opening, TooManyWorlds, WORLDS_MAX, Worlds};
+use super::{NotOpened, OpenedWorld, TooManyWorlds, WORLDS_MAX, WorldOptions, Worlds};
 use crate::{
     answer::{self, Answer},
     clock::ClockKind,
@@ -21,7 +21,7 @@ use crate::{
 
 const PATH: &str = "/sandbox/worlds";
 
-/// Returns `true` if a path of the first world belongs to this list.
+/// Returns `true` if a path of the first world is handled here.
 pub(crate) fn is_at(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -29,7 +29,7 @@ pub(crate) fn is_at(path: &str) -> bool {
 /// A world that was opened on request.
 #[derive(Serialize)]
 struct WorldRecord<'a> {
-    /// Its id, in its paths and after the mode of its keys.
+    /// The id, in the paths of the world and after the mode in its keys.
     world: &'a str,
     name: Option<&'a str>,
     base_url: String,
@@ -37,26 +37,26 @@ struct WorldRecord<'a> {
     dashboard_url: String,
     seed: u64,
     clock: &'static str,
-    /// Seconds of its time in a second of real time; 0 if only its sandbox moves its clock.
+    /// The speed of its clock in seconds per second of real time; 0 if only the sandbox moves it.
     speed: u64,
     rate_limit: Option<u32>,
     ttl: Option<String>,
-    /// Bytes of memory that it holds, estimated.
+    /// The bytes of memory that it uses, estimated.
     memory: u64,
     /// The time of its clock.
     now: String,
 }
 
-/// A world that was just opened. Its keys are shown this once.
+/// A world that was just opened, with its keys, which are shown only once.
 #[derive(Serialize)]
-struct NewWorld<'a> {
+struct CreatedWorld<'a> {
     #[serde(flatten)]
     record: WorldRecord<'a>,
     live_key: String,
     test_key: String,
 }
 
-/// Answers a request of somebody who may use the sandbox.
+/// Answers a request of a caller that may use the sandbox.
 pub(crate) async fn answer(
     worlds: &Worlds,
     head: &Parts,
@@ -120,7 +120,7 @@ impl From<Broken> for Refused {
     }
 }
 
-/// Ends a world, and takes away what is kept of it.
+/// Ends a world and deletes its stored data.
 async fn end(worlds: &Worlds, id: Code, authority: Option<&str>, body: &Bytes) -> Result<Answer, Refused> {
     Fields::none(body)?;
     let world = worlds.end(id).ok_or(Refused::Unknown)?;
@@ -131,12 +131,12 @@ async fn end(worlds: &Worlds, id: Code, authority: Option<&str>, body: &Bytes) -
 async fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, Refused> {
     worlds.waiting.all().await;
     let all = worlds.all();
-    // One that met a bug of its own has no time to tell, and the others are shown all the same.
+    // A broken world has no clock; the others are listed all the same.
     let records: Vec<_> = all.iter().filter_map(|world| record(world, authority).ok()).collect();
     told(StatusCode::OK, &json!({ "worlds": records, "most": WORLDS_MAX }))
 }
 
-/// The answer when a world is not opened.
+/// Returns the refusal of a world that was not opened.
 pub(super) fn refused(why: NotOpened) -> Response {
     let why = match why {
         NotOpened::Refused(response) => return response,
@@ -148,31 +148,31 @@ pub(super) fn refused(why: NotOpened) -> Response {
             "{why}, so no world is opened. DELETE {PATH}/{{world}} ends one, and GET {PATH} says what each holds; or start the \
              server with more."
         ),
-        NotOpened::Unkept(error) => format!("The world can't be kept ({error}), so it was not opened."),
-        NotOpened::Broken(Broken) => "The world that it would go on from met a bug of its own.".to_owned(),
+        NotOpened::NotStored(error) => format!("The world cannot be stored ({error}), so it was not opened."),
+        NotOpened::Broken(Broken) => "The world to branch from failed with an internal error.".to_owned(),
     };
     Response::refusal(&ApiError::conflict(why))
 }
 
 async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<Answer, Refused> {
     if worlds.has_waiting() {
-        // The one that it goes on from, if that is still to be opened.
+        // Opens the world to branch from, if it is stored and not open yet.
         let asked: Value = serde_json::from_slice(body).unwrap_or_default();
         if let Some(id) = asked["from"]["world"].as_str().and_then(Code::parse) {
             worlds.waiting.open(id).await;
         }
     }
-    let (opening, origin) = Opening::read(body, worlds.usual(), |id| worlds.backend(id))?;
-    let world = match origin {
-        None => worlds.open(opening)?,
-        Some(origin) => worlds.open_from(opening, &origin).await?,
+    let (options, branch_point) = WorldOptions::read(body, worlds.usual(), |id| worlds.backend(id))?;
+    let world = match branch_point {
+        None => worlds.open(options)?,
+        Some(branch_point) => worlds.open_from(options, &branch_point).await?,
     };
     worlds.settle(&world).await.map_err(Refused::By)?;
     let keys = world.backend.host.first_keys()?;
     let record = record(&world, authority)?;
     let location = HeaderValue::try_from(format!("{PATH}/{}", world.id)).map_err(|_| Broken)?;
     let mut answer =
-        told(StatusCode::CREATED, &NewWorld { record, live_key: keys.live, test_key: keys.test })?;
+        told(StatusCode::CREATED, &CreatedWorld { record, live_key: keys.live, test_key: keys.test })?;
     answer.headers_mut().insert(LOCATION, location);
     Ok(answer)
 }

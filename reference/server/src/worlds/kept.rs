@@ -1,4 +1,4 @@
-//! Worlds that last: each in a directory of its own, which its id names, under that of the server's own world.
+//! Stored worlds: each in a directory named by its id, below the directory of the first world.
 
 use std::{collections::VecDeque, fs, io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -8,24 +8,26 @@ use simulator::sandbox::{Setup, WORLD_BYTES};
 use tokio::sync::watch;
 
 use super::{
-    LostWorld, OPENED_MEMORY_MAX, Opening, Openings, Reservation, WORLDS_MAX, WaitingWorlds, Worlds,
+    LostWorld, OPENED_MEMORY_MAX, Openings, Reservation, WORLDS_MAX, WaitingWorlds, WorldOptions, Worlds,
 };
 use crate::{
     clock::ClockKind,
     config::Data,
-    journal::{Beginning, Directory, DirectoryOptions, KeptWorld, SetupRecord, Started, Writer, damaged},
+    journal::{
+        Directory, DirectoryOptions, NewWorld, RunningWorld, SetupRecord, StoredWorld, Writer, damaged,
+    },
     sender::WorldNo,
 };
 
 /// The subdirectory of worlds that were opened on request.
 const WORLDS: &str = "worlds";
-/// Bytes of a journal that are kept in memory, of each world.
+/// The bytes that redb caches for each world.
 const CACHE_BYTES: usize = 64 * 1_024;
 
-/// The record in a directory of its world, besides the setup.
+/// The options of a world, stored beside its setup.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OpeningRecord {
+struct WorldOptionsRecord {
     no: u64,
     name: Option<String>,
     clock: ClockKind,
@@ -43,19 +45,24 @@ impl WorldsDirectory {
         Directory::at(self.path.join(id), self.options)
     }
 
-    /// Begins to keep a world.
-    fn begin(&self, (no, id): (WorldNo, Code), opening: &Opening, world: Beginning) -> io::Result<Started> {
-        let record = OpeningRecord {
+    /// Stores a new world.
+    fn begin(
+        &self,
+        (no, id): (WorldNo, Code),
+        options: &WorldOptions,
+        world: NewWorld,
+    ) -> io::Result<RunningWorld> {
+        let record = WorldOptionsRecord {
             no: no.0,
-            name: opening.name.clone(),
-            clock: opening.clock,
-            ttl_micros: opening.ttl.map(|ttl| u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX)),
+            name: options.name.clone(),
+            clock: options.clock,
+            ttl_micros: options.ttl.map(|ttl| u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX)),
         };
         let record = serde_json::to_vec(&record).expect("texts and numbers are JSON");
-        Started::on_disk(Arc::new(self.of(id.as_str())), record, world)
+        RunningWorld::on_disk(Arc::new(self.of(id.as_str())), record, world)
     }
 
-    /// Returns the names in it. A missing directory is empty.
+    /// Returns the names of the entries. A missing directory is empty.
     fn names(&self) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -69,24 +76,24 @@ impl WorldsDirectory {
 }
 
 impl Worlds {
-    /// A world that begins, in the directory if there is one.
+    /// Starts a new world, stored in the directory if there is one.
     pub(super) fn started(
         &self,
         place: (WorldNo, Code),
-        opening: &Opening,
-        world: Beginning,
-    ) -> io::Result<Started> {
+        options: &WorldOptions,
+        world: NewWorld,
+    ) -> io::Result<RunningWorld> {
         match &self.directory {
-            Some(directory) => directory.begin(place, opening, world),
-            None => Ok(Started::from_records(world, OPENED_MEMORY_MAX)),
+            Some(directory) => directory.begin(place, options, world),
+            None => Ok(RunningWorld::from_records(world, OPENED_MEMORY_MAX)),
         }
     }
 
-    /// Keeps in a directory the worlds that are opened from now on. Those that are kept there already wait to be opened.
+    /// Stores the worlds that are opened from now on in a directory. Worlds that it already contains wait to be opened.
     ///
     /// # Errors
     ///
-    /// The directory can't be read.
+    /// The directory cannot be read.
     pub(crate) fn keep_in(&mut self, data: &Data) -> io::Result<()> {
         let directory =
             WorldsDirectory { path: data.directory.join(WORLDS), options: data.options(CACHE_BYTES) };
@@ -95,7 +102,7 @@ impl Worlds {
             match Code::parse(&name) {
                 Some(id) => worlds.push_back(id),
                 None => {
-                    let why = damaged("its name is no id of a world").to_string();
+                    let why = damaged("its name is not a world id").to_string();
                     lost.push(LostWorld { id: name, why });
                 }
             }
@@ -103,21 +110,21 @@ impl Worlds {
         let notices = self.first.host.notices();
         self.waiting = WaitingWorlds::new(worlds, Openings { waiting: 0, lost, notices });
         self.directory = Some(directory);
-        // No number is given twice, because ids and seeds are drawn from it.
+        // No number is used twice, because ids and seeds are drawn from it.
         let counted = self.first.host.worlds_counted();
         let mut opened = self.opened_mut();
         opened.count = opened.count.max(counted);
         Ok(())
     }
 
-    /// Opens worlds that wait, until there are none.
+    /// Opens the waiting worlds one after the other.
     pub(crate) async fn open_waiting(self: Arc<Self>) {
         while let Some(id) = self.waiting.take() {
             let worlds = Arc::clone(&self);
             let opened = tokio::task::spawn_blocking(move || worlds.open_kept(id)).await;
             let opened = match opened {
                 Ok(opened) => opened.map_err(|error| error.to_string()),
-                Err(_) => Err("opening it met a bug of the server".to_owned()),
+                Err(_) => Err("opening it failed with an internal error".to_owned()),
             };
             self.waiting.done(id, opened);
         }
@@ -128,47 +135,44 @@ impl Worlds {
         self.waiting.notice(notice);
     }
 
-    /// Returns the progress.
+    /// Returns the progress of opening stored worlds.
     pub(crate) fn openings(&self) -> watch::Receiver<Openings> {
         self.waiting.openings()
     }
 
-    /// Opens no more of them.
+    /// Stops opening stored worlds.
     pub(crate) fn stop_opening(&self) {
         self.waiting.stop();
     }
 
-    /// Returns notices about it.
+    /// Opens a stored world; returns notices for the operator.
     fn open_kept(&self, id: Code) -> io::Result<Vec<String>> {
         let (Some(directory), Some((asked, _))) = (&self.directory, self.first.host.begun()) else {
             return Ok(Vec::new());
         };
         let name = id.as_str();
-        // What it holds is known once it is open.
+        // Its real size is known once it is open.
         let memory = self.memory.reserve(WORLD_BYTES).map_err(io::Error::other)?;
         let public_url = self.shared.addresses.of_world(name).url().to_owned();
         let judge = |kept: &SetupRecord| {
             let setup = kept.setup(&public_url);
             if setup.key_tag != name {
-                return Err(format!(
-                    "is `{}`, and not the one that its directory is named by",
-                    setup.key_tag
-                ));
+                return Err(format!("is `{}`, which is not the name of its directory", setup.key_tag));
             }
             kept.judge(&Setup { rate_limit: setup.rate_limit, ..asked.clone() }, None, None)
         };
-        let Some(KeptWorld { opening, opened }) =
+        let Some(StoredWorld { options, opened }) =
             Writer::go_on(Arc::new(directory.of(name)), &public_url, judge)?
         else {
             return Ok(Vec::new());
         };
-        let record: OpeningRecord =
-            serde_json::from_slice(&opening).map_err(|_| damaged("its opening is not readable"))?;
+        let record: WorldOptionsRecord =
+            serde_json::from_slice(&options).map_err(|_| damaged("its options are unreadable"))?;
         if self.opened().worlds.len() >= WORLDS_MAX {
             return Err(io::Error::other(format!("{WORLDS_MAX} worlds are open already")));
         }
         let setup = &opened.setup;
-        let opening = Opening {
+        let options = WorldOptions {
             name: record.name,
             seed: Some(setup.seed),
             start: Some(setup.start),
@@ -178,7 +182,7 @@ impl Worlds {
         };
         let place = Reservation { no: WorldNo(record.no), id, memory, is_kept: true };
         let world = self
-            .begin(place, opening, |_, _| Ok(Started::kept(opened)))
+            .begin(place, options, |_, _| Ok(RunningWorld::from_journal(opened)))
             .map_err(|_| damaged("it can't begin"))?;
         let mut all = self.opened_mut();
         all.count = all.count.max(record.no);

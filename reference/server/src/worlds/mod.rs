@@ -1,13 +1,13 @@
-//! The worlds of a server: the first, which is there from start to end, and those that are opened on request.
+//! The worlds of a server: the first, which lives as long as the server, and those that are opened on request.
 //!
-//! A world that was opened is named by its path, `/w/{id}`, and by its keys: they carry the id after the mode, so that a
-//! client with a fixed base address reaches its world by the key alone. The first world is the one that is not named.
+//! A request selects an opened world by its path, `/w/{id}`, or by its key: keys carry the id after the mode, so a client
+//! with a fixed base address reaches its world by the key alone. Every other request is for the first world.
 //!
-//! Owns who is open and for how long. What happens in a world is the host's.
+//! Owns the set of open worlds and their lifetimes. Each world itself is owned by its host.
 
 pub(crate) mod api;
 mod kept;
-mod opening;
+mod options;
 mod placing;
 mod waiting;
 
@@ -26,13 +26,13 @@ use reference_wire::Response;
 use simulator::sandbox::{AttemptId, Setup, WORLD_BYTES};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
-pub(crate) use self::opening::Opening;
+pub(crate) use self::options::WorldOptions;
 pub use self::waiting::{LostWorld, Openings};
-use self::{kept::WorldsDirectory, opening::Origin, waiting::WaitingWorlds};
+use self::{kept::WorldsDirectory, options::BranchPoint, waiting::WaitingWorlds};
 use crate::{
     backend::{Backend, Identity, Shared, Terms},
     host::Broken,
-    journal::{Beginning, MEMORY_MAX, Started},
+    journal::{MEMORY_MAX, NewWorld, RunningWorld},
     log::REQUESTS_MAX,
     memory::{MemoryBudget, MemoryShare},
     metrics::Census,
@@ -40,13 +40,13 @@ use crate::{
     snapshots::WorldMoment,
 };
 
-/// Worlds that may be open beside the first.
+/// The largest number of open worlds, the first one not counted.
 pub(crate) const WORLDS_MAX: usize = 1_000;
-/// Requests that are kept of a world that was opened: a tenth of the first one's, because there may be many.
+/// The number of logged requests of an opened world: a tenth of the first one's, because there may be many worlds.
 const OPENED_REQUESTS_MAX: usize = REQUESTS_MAX / 10;
-/// Bytes of calls that are kept of a world that was opened, to go back in it.
+/// The bytes of records kept in memory for an opened world.
 const OPENED_MEMORY_MAX: usize = MEMORY_MAX / 8;
-/// Seeds that are drawn stay exact in clients whose only numbers are doubles.
+/// The bits of a drawn seed: JSON clients with double-precision numbers read it exactly.
 const SEED_BITS: u32 = 53;
 
 /// All worlds of a server.
@@ -58,14 +58,14 @@ pub(crate) struct Worlds {
     /// The starts of keys.
     key_starts: [String; 2],
     opened: RwLock<Opened>,
-    /// Worlds that are open beside the first, for those who need no lock.
+    /// The number of open worlds beside the first, readable without the lock.
     open: AtomicUsize,
-    /// Rings when a world opens that may end by itself.
+    /// Notified when a world with a time to live opens.
     opened_with_ttl: Notify,
     /// The directory of opened worlds; `None` if they end with the server.
     directory: Option<WorldsDirectory>,
     memory: Arc<MemoryBudget>,
-    /// Worlds in it that are not open yet.
+    /// The stored worlds that are not open yet.
     waiting: WaitingWorlds,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Worlds {
 struct Opened {
     worlds: BTreeMap<WorldNo, Arc<OpenedWorld>>,
     by_id: BTreeMap<Code, WorldNo>,
-    /// Worlds opened so far.
+    /// The number of worlds opened so far.
     count: u64,
 }
 
@@ -87,41 +87,41 @@ pub(crate) struct OpenedWorld {
     usage: Mutex<Usage>,
     /// `None` if the clock stands still.
     timer: Option<AbortHandle>,
-    /// Mends what a failing disk leaves; `None` without a disk.
+    /// The task that recovers from failures of the disk; `None` without a disk.
     keeper: Option<AbortHandle>,
 }
 
 /// The latest use of a world.
 struct Usage {
-    /// Requests that are being answered.
+    /// The number of requests being answered.
     under_way: usize,
     /// The end of the latest request.
     idle_since: Instant,
 }
 
-/// As many worlds are open as may be.
+/// The refusal of a world beyond [`WORLDS_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooManyWorlds;
 
 /// The reason why no world was opened.
 pub(crate) enum NotOpened {
     TooMany(TooManyWorlds),
-    /// All worlds hold as much memory as they may: a sentence without its end.
+    /// The memory for worlds is used up: a clause for a message.
     NoRoom(String),
-    /// It can't be kept.
-    Unkept(io::Error),
-    /// The one that it would go on from is against it: the answer.
+    /// The world cannot be stored.
+    NotStored(io::Error),
+    /// The world to branch from refused: the response.
     Refused(Response),
-    /// The other one met a bug of its own.
+    /// The world to branch from is broken.
     Broken(Broken),
 }
 
-/// The id and the memory of a world that is about to open.
+/// The id and the memory reserved for a world that is about to open.
 struct Reservation {
     no: WorldNo,
     id: Code,
     memory: MemoryShare,
-    /// It was kept, so it has its place.
+    /// `true` for a stored world, which was counted before.
     is_kept: bool,
 }
 
@@ -135,7 +135,7 @@ impl OpenedWorld {
     fn ends_at(&self, now: Instant) -> Option<Instant> {
         let usage = self.usage();
         let from = if usage.under_way > 0 { now } else { usage.idle_since };
-        // A time too far off to be told is never.
+        // A time that overflows is never reached.
         self.ttl.and_then(|ttl| from.checked_add(ttl))
     }
 
@@ -152,7 +152,7 @@ impl Drop for OpenedWorld {
 }
 
 impl Worlds {
-    /// Begins the first world.
+    /// Starts the first world.
     ///
     /// # Errors
     ///
@@ -160,13 +160,13 @@ impl Worlds {
     pub(crate) fn new<E>(
         shared: Shared,
         mut usual: Terms,
-        begin: impl FnOnce(&Setup) -> Result<Started, E>,
+        begin: impl FnOnce(&Setup) -> Result<RunningWorld, E>,
     ) -> Result<Worlds, E> {
         let memory = MemoryBudget::new(shared.bounds.world_bytes);
         let identity =
             Identity { no: WorldNo(0), id: "", requests_max: REQUESTS_MAX, memory: memory.share() };
         let first = Arc::new(Backend::begin(&shared, &usual, identity, begin)?);
-        // A kept world has the seed that it began with, and so have the worlds beside it that are opened by a name.
+        // The seed of a stored world wins over the configured one; worlds opened by name derive theirs from it.
         usual.seed = first.host.seed().unwrap_or(usual.seed);
         Ok(Worlds {
             first,
@@ -182,7 +182,7 @@ impl Worlds {
         })
     }
 
-    /// The world that is not named.
+    /// Returns the first world.
     pub(crate) fn first(&self) -> &Arc<Backend> {
         &self.first
     }
@@ -203,14 +203,14 @@ impl Worlds {
         }
     }
 
-    /// Opens a world, which is kept once it has [settled](Worlds::settle).
-    pub(crate) fn open(&self, opening: Opening) -> Result<Arc<OpenedWorld>, NotOpened> {
+    /// Opens a world, which is stored once it has [settled](Worlds::settle).
+    pub(crate) fn open(&self, options: WorldOptions) -> Result<Arc<OpenedWorld>, NotOpened> {
         let place = self.reserve(WORLD_BYTES)?;
         let named = (place.no, place.id);
-        self.begin(place, opening, |opening, setup| self.started(named, opening, Beginning::new(setup)))
+        self.begin(place, options, |options, setup| self.started(named, options, NewWorld::new(setup)))
     }
 
-    /// Waits until a world that was opened is kept; one that can't be ends.
+    /// Waits until an opened world is stored; ends one that cannot be.
     pub(crate) async fn settle(&self, world: &OpenedWorld) -> Result<(), Response> {
         let settled = match world.backend.host.all_settled().await {
             Ok(()) => self.first.host.all_settled().await,
@@ -222,13 +222,13 @@ impl Worlds {
         settled
     }
 
-    /// Opens a world that goes on from a moment of another one.
+    /// Opens a branch from a moment of another world.
     pub(crate) async fn open_from(
         &self,
-        opening: Opening,
-        Origin { backend, moment }: &Origin,
+        options: WorldOptions,
+        BranchPoint { backend, moment }: &BranchPoint,
     ) -> Result<Arc<OpenedWorld>, NotOpened> {
-        // It holds no more than the other one does now.
+        // A branch is not larger than the world that it branches from.
         let place = self.reserve(backend.host.held_bytes())?;
         let (no, id) = (place.no, place.id);
         let named = |setup: Setup| Setup {
@@ -238,26 +238,26 @@ impl Worlds {
         };
         let branched = backend.host.branch(moment, named).await;
         let branch = branched.map_err(NotOpened::Broken)?.map_err(NotOpened::Refused)?;
-        self.begin(place, opening, |opening, _| self.started((no, id), opening, branch))
+        self.begin(place, options, |options, _| self.started((no, id), options, branch))
     }
 
-    /// The same, for somebody who looks at the other one.
+    /// Opens a branch of the world that a dashboard shows.
     pub(crate) async fn branch(
         &self,
         backend: &Arc<Backend>,
         at: Timestamp,
     ) -> Result<Result<Arc<OpenedWorld>, Response>, Broken> {
         let terms = backend.terms().unwrap_or_else(|| self.usual.clone());
-        let opening = Opening { seed: Some(terms.seed), ..Opening::usual(&terms) };
-        let origin = Origin { backend: Arc::clone(backend), moment: WorldMoment::At(at) };
-        match self.open_from(opening, &origin).await {
+        let options = WorldOptions { seed: Some(terms.seed), ..WorldOptions::usual(&terms) };
+        let branch_point = BranchPoint { backend: Arc::clone(backend), moment: WorldMoment::At(at) };
+        match self.open_from(options, &branch_point).await {
             Ok(world) => Ok(self.settle(&world).await.map(|()| world)),
             Err(NotOpened::Broken(broken)) => Err(broken),
             Err(why) => Ok(Err(api::refused(why))),
         }
     }
 
-    /// A place for a world that is about to open, and so many bytes for it.
+    /// Reserves an id and `bytes` of memory for a world.
     fn reserve(&self, bytes: u64) -> Result<Reservation, NotOpened> {
         let mut opened = self.opened_mut();
         if opened.worlds.len() + self.waiting.left() >= WORLDS_MAX {
@@ -268,7 +268,7 @@ impl Worlds {
         let (no, id) = loop {
             opened.count += 1;
             let id = Code::draw(&ids, opened.count);
-            // A kept one may have a number that the first world's journal does not know of.
+            // A stored world may have a number that the journal of the first world does not contain.
             if !opened.by_id.contains_key(&id) && !self.waiting.has(id) {
                 break (WorldNo(opened.count), id);
             }
@@ -282,28 +282,28 @@ impl Worlds {
     fn begin(
         &self,
         Reservation { no, id, memory, is_kept }: Reservation,
-        opening: Opening,
-        begin: impl FnOnce(&Opening, &Setup) -> io::Result<Started>,
+        options: WorldOptions,
+        begin: impl FnOnce(&WorldOptions, &Setup) -> io::Result<RunningWorld>,
     ) -> Result<Arc<OpenedWorld>, NotOpened> {
-        let Opening { ref name, seed, start, clock, rate_limit, ttl } = opening;
+        let WorldOptions { ref name, seed, start, clock, rate_limit, ttl } = options;
         let seed = seed.unwrap_or_else(|| seed_of(self.usual.seed, name.as_deref(), no));
         let terms = Terms { seed, start, clock, rate_limit };
         let identity = Identity { no, id: id.as_str(), requests_max: OPENED_REQUESTS_MAX, memory };
-        let backend = Backend::begin(&self.shared, &terms, identity, |setup| begin(&opening, setup));
-        let backend = Arc::new(backend.map_err(NotOpened::Unkept)?);
+        let backend = Backend::begin(&self.shared, &terms, identity, |setup| begin(&options, setup));
+        let backend = Arc::new(backend.map_err(NotOpened::NotStored)?);
         let timer = (!backend.host.is_frozen()).then(|| {
             let backend = Arc::clone(&backend);
-            tokio::spawn(async move { backend.host.keep_time().await }).abort_handle()
+            tokio::spawn(async move { backend.host.run_timer().await }).abort_handle()
         });
         let keeper = backend.host.is_on_disk().then(|| {
             let host = Arc::clone(&backend.host);
-            tokio::spawn(async move { host.keep_records().await }).abort_handle()
+            tokio::spawn(async move { host.recover_storage().await }).abort_handle()
         });
         let usage = Mutex::new(Usage { under_way: 0, idle_since: Instant::now() });
-        let name = opening.name;
+        let name = options.name;
         let world = Arc::new(OpenedWorld { id, name, terms, ttl, backend, usage, timer, keeper });
         let mut opened = self.opened_mut();
-        // Others may have been faster, while this one was made.
+        // Other worlds may have been opened meanwhile.
         if !is_kept && opened.worlds.len() + self.waiting.left() >= WORLDS_MAX {
             drop(opened);
             world.backend.host.discard_journal();
@@ -319,8 +319,7 @@ impl Worlds {
         Ok(world)
     }
 
-    /// Ends a world: its keys and its paths are unknown from now on. Posts that have begun finish, and nobody hears how;
-    /// no other begins.
+    /// Ends a world: its keys and paths become unknown. Running delivery attempts finish unreported; no other starts.
     pub(crate) fn end(&self, id: Code) -> Option<Arc<OpenedWorld>> {
         let world = {
             let mut opened = self.opened_mut();
@@ -339,7 +338,7 @@ impl Worlds {
         Some(world)
     }
 
-    /// A world that is open.
+    /// Returns an open world.
     pub(crate) fn get(&self, id: Code) -> Option<Arc<OpenedWorld>> {
         let opened = self.opened();
         opened.worlds.get(opened.by_id.get(&id)?).cloned()
@@ -353,12 +352,12 @@ impl Worlds {
         }
     }
 
-    /// Every world that was opened and is open, the oldest first.
+    /// Returns all opened worlds, oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<OpenedWorld>> {
         self.opened().worlds.values().cloned().collect()
     }
 
-    /// Ends worlds that have been idle for as long as they may. Sleeps until the next one may be, and for ever if none may.
+    /// Ends idle worlds when their time to live is over. Never returns.
     pub(crate) async fn end_idle_ones(&self) {
         loop {
             let opens = self.opened_with_ttl.notified();
@@ -372,7 +371,7 @@ impl Worlds {
         }
     }
 
-    /// Ends those that are due, and says when another may be.
+    /// Ends the worlds that are due; returns the time of the next check.
     fn end_idle_at(&self, now: Instant) -> Option<Instant> {
         let mut opened = self.opened_mut();
         let ends: Vec<_> =
@@ -387,17 +386,17 @@ impl Worlds {
         later.into_iter().map(|(_, at)| at).min()
     }
 
-    /// Ends what would go on for ever, in every world.
+    /// Ends the observers of every world.
     pub(crate) fn end_pulses(&self) {
         self.first.host.end_pulse();
         self.all().iter().for_each(|world| world.backend.host.end_pulse());
     }
 
-    /// Writes what is left of every world, and waits until it is written. What they are told from now on is lost.
+    /// Commits the remaining records of every world and closes their files. Later records are lost.
     pub(crate) fn close_journals(&self) {
         let opened = self.all();
         let hosts = || opened.iter().map(|world| &world.backend.host).chain([&self.first.host]);
-        // All of them write at the same time.
+        // Closed in parallel.
         hosts().for_each(|host| host.close_journal());
         hosts().for_each(|host| host.finish_journal());
     }
@@ -421,7 +420,7 @@ impl AttemptOwners for Worlds {
         if world == WorldNo(0) {
             return self.first.host.end_attempt(id, report);
         }
-        // Nobody waits for it in a world that has ended.
+        // An ended world takes no reports.
         let found = self.opened().worlds.get(&world).cloned();
         if let Some(world) = found {
             world.backend.host.end_attempt(id, report);
@@ -429,7 +428,7 @@ impl AttemptOwners for Worlds {
     }
 }
 
-/// The seed of a world for which none was given: worlds of one name are the same world again, on the same server.
+/// Draws the seed of a world without one. Worlds of the same name on the same server get the same seed.
 fn seed_of(server: Seed, name: Option<&str>, no: WorldNo) -> Seed {
     let key = match name {
         Some(name) => server.rng_key("worlds by name", name, "seed"),

@@ -1,4 +1,4 @@
-//! The world of a request: the one that its path names, or else its key.
+//! Routing of a request to its world, by its path or its key.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -10,15 +10,15 @@ use tokio::time::Instant;
 use super::{OpenedWorld, Worlds, api};
 use crate::{backend::Backend, refusal::Refusal};
 
-/// The world that a request is for, for as long as it is answered.
+/// The world of a request, kept open while the request is answered.
 pub(crate) struct AddressedWorld<'a> {
     first: &'a Arc<Backend>,
     stay: Option<Stay>,
-    /// The path as the world knows it.
+    /// The path below the world.
     pub(crate) path: &'a str,
 }
 
-/// Keeps a world from being taken for idle.
+/// A use of a world, during which it is not idle.
 struct Stay(Arc<OpenedWorld>);
 
 impl AddressedWorld<'_> {
@@ -37,7 +37,7 @@ impl Drop for Stay {
 }
 
 impl Worlds {
-    /// The world that a path or a key names. `path`: without the public prefix.
+    /// Returns the world that a path or a key selects. `path`: without the public prefix.
     pub(crate) fn place<'a>(
         &'a self,
         path: &'a str,
@@ -63,12 +63,12 @@ impl Worlds {
         Ok(AddressedWorld { first: &self.first, stay, path })
     }
 
-    /// Returns `true` if kept worlds are yet to be opened.
+    /// Returns `true` if stored worlds are waiting to be opened.
     pub(crate) fn has_waiting(&self) -> bool {
         self.waiting.left() > 0
     }
 
-    /// Waits for the world that a path or a key names, if it was kept and is not open yet.
+    /// Waits for the world that a path or a key selects, if it is stored and not open yet.
     pub(crate) async fn wait_for(&self, path: &str, authorization: Option<&HeaderValue>) {
         let id = match path.strip_prefix("/w/") {
             Some(named) => named.split('/').next().and_then(Code::parse),
@@ -79,7 +79,7 @@ impl Worlds {
         }
     }
 
-    /// The id of the world whose keys look like this one.
+    /// Returns the world id in a key.
     fn id_in_key(&self, shown: &HeaderValue) -> Option<Code> {
         Code::parse(std::str::from_utf8(self.secret_of(shown)?.get(..KEY_TAG_MAX)?).ok()?)
     }
@@ -88,8 +88,8 @@ impl Worlds {
         self.enter(self.id_in_key(shown)?)
     }
 
-    /// The same for the sandbox, where a key only says which world is meant. A key of a world that has ended must not do
-    /// to the first one what was meant for its own.
+    /// Returns the world of a sandbox request, where a key only selects the world. The key of an ended world must not act on
+    /// the first world.
     fn world_meant_by(&self, shown: &HeaderValue) -> Result<Option<Stay>, Refusal> {
         if self.secret_of(shown).is_none() {
             return Ok(None);
@@ -109,7 +109,7 @@ impl Worlds {
     fn enter(&self, id: Code) -> Option<Stay> {
         let opened = self.opened();
         let world = opened.worlds.get(opened.by_id.get(&id)?)?;
-        // Under the lock that ends idle worlds, so that none ends between the two.
+        // Counted under the lock that ends idle worlds, so that this one does not end in between.
         world.usage().under_way += 1;
         Some(Stay(Arc::clone(world)))
     }

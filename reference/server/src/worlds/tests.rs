@@ -29,14 +29,14 @@ fn worlds() -> Worlds {
     };
     let terms =
         Terms { seed: Seed(1), start: Some(Timestamp(0)), clock: ClockKind::Frozen, rate_limit: None };
-    let begin = |setup: &Setup| Ok::<_, Infallible>(Started::in_memory(setup, OPENED_MEMORY_MAX));
+    let begin = |setup: &Setup| Ok::<_, Infallible>(RunningWorld::in_memory(setup, OPENED_MEMORY_MAX));
     let Ok(worlds) = Worlds::new(shared, terms, begin);
     worlds
 }
 
 fn open(worlds: &Worlds, name: Option<&str>, ttl: Option<Duration>) -> Arc<OpenedWorld> {
-    let opening = Opening { name: name.map(str::to_owned), ttl, ..Opening::usual(worlds.usual()) };
-    worlds.open(opening).ok().expect("there is room")
+    let options = WorldOptions { name: name.map(str::to_owned), ttl, ..WorldOptions::usual(worlds.usual()) };
+    worlds.open(options).ok().expect("there is room")
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn a_world_ends_when_nobody_used_it_for_so_long() {
         (worlds.census().open - 1, next.is_some())
     };
     assert_eq!(left(9 * SECOND), (3, true));
-    // Somebody asks it something, for longer than it may be idle.
+    // A request that takes longer than the time to live.
     let path = format!("/w/{}/v1/account", short.id);
     let place = worlds.place(&path, None).map(Some).unwrap_or_default();
     assert!(place.is_some());
@@ -88,8 +88,8 @@ async fn idle_worlds_end_by_themselves() {
 #[tokio::test]
 async fn the_end_of_a_world_stops_its_timer() {
     let worlds = worlds();
-    let opening = Opening { clock: ClockKind::Wall, ..Opening::usual(worlds.usual()) };
-    let world = worlds.open(opening).ok().expect("there is room");
+    let options = WorldOptions { clock: ClockKind::Wall, ..WorldOptions::usual(worlds.usual()) };
+    let world = worlds.open(options).ok().expect("there is room");
     let timer = world.timer.clone().expect("its clock goes");
     worlds.end(world.id).expect("it is open");
     tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Kept worlds that are yet to be opened: the server listens meanwhile, and a request to one of them waits for it.
+//! Stored worlds that are not open yet: the server already listens, and a request to one of them waits for it.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -11,28 +11,28 @@ use std::{
 use reference_core::id::Code;
 use tokio::sync::watch;
 
-/// A world that was kept and can't be opened.
+/// A stored world that cannot be opened.
 #[derive(Clone, Debug)]
 pub struct LostWorld {
-    /// Its id, or the name of what stands in its place.
+    /// Its id, or the name of the file in its place.
     pub id: String,
-    /// The reason, with the place.
+    /// The reason, with the path.
     pub why: String,
 }
 
-/// The progress of opening the kept worlds.
+/// The progress of opening the stored worlds.
 #[derive(Clone, Debug, Default)]
 pub struct Openings {
-    /// Those that are yet to be opened.
+    /// The number of worlds that are not open yet.
     pub waiting: usize,
-    /// Those that can't be opened. What is left of them stays where it is.
+    /// The worlds that cannot be opened. Their files are left alone.
     pub lost: Vec<LostWorld>,
-    /// Notices about open worlds for the operator, a sentence each: an ignored checkpoint, damage that was left behind, a
-    /// clock that is ahead.
+    /// Notices about open worlds for the operator, one sentence each: an ignored checkpoint, recovered damage, a clock that is
+    /// ahead.
     pub notices: Vec<String>,
 }
 
-/// Kept worlds that are not open yet.
+/// The stored worlds that are not open yet.
 #[derive(Default)]
 pub(super) struct WaitingWorlds {
     queue: Mutex<OpeningQueue>,
@@ -43,13 +43,13 @@ pub(super) struct WaitingWorlds {
 
 #[derive(Default)]
 struct OpeningQueue {
-    /// In the order in which they are opened.
+    /// The ids in the order of opening.
     next: VecDeque<Code>,
     under_way: BTreeSet<Code>,
 }
 
 impl WaitingWorlds {
-    /// `begun`: what is known before any of them is opened.
+    /// Creates the queue. `begun`: the progress before the first opening.
     pub(super) fn new(worlds: VecDeque<Code>, begun: Openings) -> WaitingWorlds {
         let waiting = worlds.len();
         WaitingWorlds {
@@ -64,7 +64,7 @@ impl WaitingWorlds {
         self.told.send_modify(|told| told.notices.extend(notice));
     }
 
-    /// The one to be opened next. Whoever takes it says when it is [`done`](WaitingWorlds::done).
+    /// Takes the next world to open; the caller reports it as [`done`](WaitingWorlds::done).
     pub(super) fn take(&self) -> Option<Code> {
         let mut queue = self.queue();
         let id = queue.next.pop_front()?;
@@ -72,7 +72,7 @@ impl WaitingWorlds {
         Some(id)
     }
 
-    /// It is open, with notices about it; or there was nothing to be opened; or it is lost, with the reason.
+    /// Reports a world as open, with notices, or as lost, with the reason.
     pub(super) fn done(&self, id: Code, opened: Result<Vec<String>, String>) {
         self.queue().under_way.remove(&id);
         self.left.fetch_sub(1, Ordering::Release);
@@ -85,12 +85,12 @@ impl WaitingWorlds {
         });
     }
 
-    /// No more are opened than those that somebody opens now.
+    /// Takes no further worlds from the queue.
     pub(super) fn stop(&self) {
         self.queue().next.clear();
     }
 
-    /// Returns the number that are not open yet. Takes no lock.
+    /// Returns the number of worlds that are not open yet. Takes no lock.
     pub(super) fn left(&self) -> usize {
         self.left.load(Ordering::Acquire)
     }
@@ -104,22 +104,22 @@ impl WaitingWorlds {
         queue.under_way.contains(&id) || queue.next.contains(&id)
     }
 
-    /// Lets it be opened before others, and waits until it is not waited for any more.
+    /// Moves a world to the front of the queue and waits until it is open or lost.
     pub(super) async fn open(&self, id: Code) {
         let mut told = self.told.subscribe();
-        while self.hurry(id) {
-            // The sender is part of this.
+        while self.request_commit(id) {
+            // The sender lives as long as `self`.
             let _ = told.changed().await;
         }
     }
 
-    /// Waits until none is waited for.
+    /// Waits until every world is open or lost.
     pub(super) async fn all(&self) {
         let _ = self.told.subscribe().wait_for(|told| told.waiting == 0).await;
     }
 
-    /// Says whether it is not open yet.
-    fn hurry(&self, id: Code) -> bool {
+    /// Returns `true` if a world is not open yet.
+    fn request_commit(&self, id: Code) -> bool {
         let mut queue = self.queue();
         if let Some(place) = queue.next.iter().position(|it| *it == id) {
             queue.next.remove(place);
@@ -130,7 +130,7 @@ impl WaitingWorlds {
     }
 
     fn queue(&self) -> MutexGuard<'_, OpeningQueue> {
-        // What stands in it is whole between any two statements.
+        // A panic cannot leave the data half changed.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

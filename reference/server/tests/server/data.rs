@@ -560,8 +560,8 @@ async fn a_file_that_was_changed_is_refused() {
         ),
         ("a record that is none", forged("{\"pray\":{}}\n"), "record 1 is not readable"),
         ("records left out", forged(""), "another version of this program"),
-        ("somebody else's key", forged(&format!("{records}{stranger}\n")), "is not one of this world"),
-        ("somebody else's book", forged(&format!("{records}{pending}\n")), "is not one of this world"),
+        ("somebody else's key", forged(&format!("{records}{stranger}\n")), "does not belong to this world"),
+        ("somebody else's book", forged(&format!("{records}{pending}\n")), "does not belong to this world"),
     ];
     for (name, bytes, part) in cases {
         let why = refused(Config { from: Some(bytes), ..crate::config() }).await;

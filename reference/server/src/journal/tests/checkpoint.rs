@@ -4,39 +4,39 @@ use super::*;
 
 /// Opens a world with its checkpoint and without.
 #[track_caller]
-pub(super) fn leads_to_the_same(medium: &Memory, rate_limit: Option<u32>) {
-    let digest = || open(medium, rate_limit).world.sandbox.state_digest();
+pub(super) fn leads_to_the_same(storage: &Memory, rate_limit: Option<u32>) {
+    let digest = || open(storage, rate_limit).world.sandbox.state_digest();
     let with = digest();
-    let after = medium.state().checkpoint_after.take();
+    let after = storage.state().checkpoint_after.take();
     assert!(digest() == with, "the checkpoint leads elsewhere");
-    medium.state().checkpoint_after = after;
+    storage.state().checkpoint_after = after;
 }
 
 /// A world with so many charges; the journal is closed.
 fn world(checkpoint_after: Option<u64>, charges: usize) -> Memory {
-    let medium = Memory::keeping(checkpoint_after);
-    let (mut driver, journal) = Driver::new(open(&medium, None));
+    let storage = Memory::keeping(checkpoint_after);
+    let (mut driver, journal) = Driver::new(open(&storage, None));
     for _ in 0..charges {
         driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
     }
     drop((driver, journal));
-    medium
+    storage
 }
 
-/// Why the checkpoint was of no use.
-fn ignored(medium: &Memory) -> Option<String> {
-    let opened = open(medium, None);
+/// The reason why the checkpoint was ignored.
+fn ignored(storage: &Memory) -> Option<String> {
+    let opened = open(storage, None);
     opened.journal.writer().and_then(|writer| writer.notices().first()).cloned()
 }
 
 #[test]
 fn one_is_written_when_opening_took_long_and_not_before() {
-    let medium = world(None, 3);
+    let storage = world(None, 3);
     let check = |after: Option<u64>, is_written: bool| {
-        medium.state().checkpoint = None;
-        medium.state().checkpoint_after = after;
-        drop(open(&medium, None));
-        assert_eq!(medium.state().checkpoint.is_some(), is_written, "{after:?}");
+        storage.state().checkpoint = None;
+        storage.state().checkpoint_after = after;
+        drop(open(&storage, None));
+        assert_eq!(storage.state().checkpoint.is_some(), is_written, "{after:?}");
     };
     // Each charge is a record.
     check(None, false);
@@ -47,11 +47,11 @@ fn one_is_written_when_opening_took_long_and_not_before() {
 
 #[test]
 fn one_is_written_while_the_world_goes_on() {
-    let medium = Memory::keeping(Some(4));
-    let (mut driver, journal) = Driver::new(open(&medium, None));
+    let storage = Memory::keeping(Some(4));
+    let (mut driver, journal) = Driver::new(open(&storage, None));
     let mut rounds = 0;
     // Somebody else's may be under way.
-    while medium.state().checkpoint.is_none() {
+    while storage.state().checkpoint.is_none() {
         driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
         flush(&journal);
         rounds += 1;
@@ -61,25 +61,25 @@ fn one_is_written_while_the_world_goes_on() {
     let now = driver.now;
     let expected = driver.reads();
     drop((driver, journal));
-    assert_eq!(ignored(&medium), None);
-    let (mut again, _) = Driver::new(open(&medium, None));
+    assert_eq!(ignored(&storage), None);
+    let (mut again, _) = Driver::new(open(&storage, None));
     again.now = now;
     same(&again.reads(), &expected);
-    leads_to_the_same(&medium, None);
+    leads_to_the_same(&storage, None);
 }
 
 #[test]
 fn a_damaged_one_is_ignored_wherever_the_damage_is() {
-    let medium = world(Some(1), 2);
-    drop(open(&medium, None));
-    let sound = medium.state().checkpoint.clone().expect("one was written");
-    let opened: Arc<dyn crate::journal::medium::Medium> = Arc::new(medium.clone());
+    let storage = world(Some(1), 2);
+    drop(open(&storage, None));
+    let sound = storage.state().checkpoint.clone().expect("one was written");
+    let opened: Arc<dyn crate::journal::storage::Storage> = Arc::new(storage.clone());
     let disk =
-        disk::Disk::open(&opened, crate::journal::medium::DatabaseAccess::Write).expect("a sound disk");
+        disk::Disk::open(&opened, crate::journal::storage::DatabaseAccess::Write).expect("a sound disk");
     let way = 0..disk.records().expect("a sound disk");
     let read = |bytes: &[u8]| {
-        medium.state().checkpoint = Some(bytes.to_vec());
-        super::super::checkpoint::read((&medium, &disk), &setup(None), std::slice::from_ref(&way))
+        storage.state().checkpoint = Some(bytes.to_vec());
+        super::super::checkpoint::read((&storage, &disk), &setup(None), std::slice::from_ref(&way))
     };
     assert!(read(&sound).expect("it is sound").is_some());
     let tail = sound.len() - 600;
@@ -90,12 +90,12 @@ fn a_damaged_one_is_ignored_wherever_the_damage_is() {
         assert!(read(&sound[..at]).is_err(), "cut off at {at}");
     }
     drop(disk);
-    medium.state().checkpoint = Some(sound[1..].to_vec());
+    storage.state().checkpoint = Some(sound[1..].to_vec());
     // A greater tail than there is, so that it is not written anew.
-    medium.state().checkpoint_after = Some(100);
+    storage.state().checkpoint_after = Some(100);
     assert_eq!(
-        ignored(&medium).as_deref(),
-        Some("the checkpoint in `memory` is of no use: it is damaged; all its calls were made again")
+        ignored(&storage).as_deref(),
+        Some("the checkpoint in `memory` was ignored: it is damaged; all records were replayed")
     );
 }
 
@@ -114,16 +114,15 @@ fn with_head(sound: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
 
 #[test]
 fn one_of_another_program_or_another_way_is_ignored() {
-    let medium = world(Some(1), 2);
-    drop(open(&medium, None));
-    let sound = medium.state().checkpoint.clone().expect("one was written");
-    medium.state().checkpoint_after = Some(100);
+    let storage = world(Some(1), 2);
+    drop(open(&storage, None));
+    let sound = storage.state().checkpoint.clone().expect("one was written");
+    storage.state().checkpoint_after = Some(100);
     let check = |change: &dyn Fn(&mut Value), why: Option<&str>| {
-        medium.state().checkpoint = Some(with_head(&sound, change));
-        let expected = why.map(|why| {
-            format!("the checkpoint in `memory` is of no use: {why}; all its calls were made again")
-        });
-        assert_eq!(ignored(&medium), expected);
+        storage.state().checkpoint = Some(with_head(&sound, change));
+        let expected = why
+            .map(|why| format!("the checkpoint in `memory` was ignored: {why}; all records were replayed"));
+        assert_eq!(ignored(&storage), expected);
     };
     check(&|_| {}, None);
     let (other, left) =
@@ -141,7 +140,7 @@ fn one_that_does_not_lead_on_is_ignored() {
     let (short, long) = (world(Some(1), 1), world(Some(1), 2));
     drop((open(&short, None), open(&long, None)));
     // Its records are those of the other world, and its state is not.
-    let state = |medium: &Memory| medium.state().checkpoint.clone().expect("one was written");
+    let state = |storage: &Memory| storage.state().checkpoint.clone().expect("one was written");
     let (shorter, longer) = (state(&short), state(&long));
     let head = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte == b'\n').expect("a head");
     let mixed =

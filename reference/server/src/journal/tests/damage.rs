@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::*;
 use crate::journal::{
     disk::Batch,
-    medium::{DatabaseAccess, Medium},
+    storage::{DatabaseAccess, Storage},
 };
 
 /// Flips of one bit that are tried.
@@ -25,15 +25,15 @@ impl Numbers {
 
 /// A closed world with so many charges, and what it shows.
 struct ClosedWorld {
-    medium: Memory,
+    storage: Memory,
     shown: Vec<String>,
     now: Timestamp,
 }
 
 impl ClosedWorld {
     fn of(charges: usize, checkpoint_after: Option<u64>) -> ClosedWorld {
-        let medium = Memory::keeping(checkpoint_after);
-        let (mut driver, journal) = Driver::new(open(&medium, None));
+        let storage = Memory::keeping(checkpoint_after);
+        let (mut driver, journal) = Driver::new(open(&storage, None));
         for n in 0..charges {
             let body = format!(r#"{{"asset":"BTC","amount":"{}.90","currency":"EUR"}}"#, 30 + n);
             let key = driver.world.first_keys().live;
@@ -43,32 +43,32 @@ impl ClosedWorld {
         }
         let (now, shown) = (driver.now, driver.reads());
         drop((driver, journal));
-        ClosedWorld { medium, shown, now }
+        ClosedWorld { storage, shown, now }
     }
 
     fn bytes(&self) -> Vec<u8> {
-        self.medium.state().bytes.clone()
+        self.storage.state().bytes.clone()
     }
 
     /// The same with other bytes in its database.
     fn with(&self, bytes: Vec<u8>) -> Memory {
-        let medium = Memory::of(bytes);
-        let state = self.medium.state();
-        medium.state().acknowledged.clone_from(&state.acknowledged);
-        medium.state().checkpoint.clone_from(&state.checkpoint);
-        medium.state().checkpoint_after = state.checkpoint_after;
-        medium
+        let storage = Memory::of(bytes);
+        let state = self.storage.state();
+        storage.state().acknowledged.clone_from(&state.acknowledged);
+        storage.state().checkpoint.clone_from(&state.checkpoint);
+        storage.state().checkpoint_after = state.checkpoint_after;
+        storage
     }
 }
 
-fn try_open(medium: &Memory) -> io::Result<OpenedJournal> {
-    Writer::open(Arc::new(medium.clone()), &setup(None), None, |_| Ok(()))
+fn try_open(storage: &Memory) -> io::Result<OpenedJournal> {
+    Writer::open(Arc::new(storage.clone()), &setup(None), None, |_| Ok(()))
 }
 
 /// The reason why a journal is not opened.
 #[track_caller]
-fn refusal(medium: &Memory) -> String {
-    try_open(medium).map(|_| ()).expect_err("it is damaged").to_string()
+fn refusal(storage: &Memory) -> String {
+    try_open(storage).map(|_| ()).expect_err("it is damaged").to_string()
 }
 
 fn charges(opened: OpenedJournal) -> usize {
@@ -87,9 +87,9 @@ struct Taken {
 }
 
 impl Taken {
-    fn add(&mut self, world: &ClosedWorld, medium: &Memory) {
+    fn add(&mut self, world: &ClosedWorld, storage: &Memory) {
         let opened = catch_unwind(AssertUnwindSafe(|| {
-            let (mut driver, _) = Driver::new(try_open(medium).ok()?);
+            let (mut driver, _) = Driver::new(try_open(storage).ok()?);
             driver.now = world.now;
             Some(driver.reads() == world.shown)
         }));
@@ -134,16 +134,16 @@ fn another_amount_is_refused_by_its_record() {
     // With a checkpoint too, which holds the state behind the records.
     for checkpoint_after in [None, Some(1)] {
         let world = ClosedWorld::of(8, checkpoint_after);
-        drop(open(&world.medium, None));
-        assert_eq!(world.medium.state().checkpoint.is_some(), checkpoint_after.is_some());
+        drop(open(&world.storage, None));
+        assert_eq!(world.storage.state().checkpoint.is_some(), checkpoint_after.is_some());
         let sound = world.bytes();
         let (mut taken, mut reasons) = (Taken::default(), Vec::new());
         for at in places(&sound, r#"\"33.90\"#) {
             let mut bytes = sound.clone();
             bytes[at + 2] = b'9';
-            let medium = world.with(bytes);
-            reasons.extend(try_open(&medium).err().map(|error| error.to_string()));
-            taken.add(&world, &medium);
+            let storage = world.with(bytes);
+            reasons.extend(try_open(&storage).err().map(|error| error.to_string()));
+            taken.add(&world, &storage);
         }
         assert!(taken.other == 0 && taken.panicked == 0 && taken.refused > 0, "{taken:?}");
         let named = |why: &String| {
@@ -165,31 +165,31 @@ fn a_damaged_world_is_recovered_up_to_its_last_sound_commit_if_asked() {
         try_open(&world.with(bytes.clone())).is_err().then_some(bytes)
     });
     let damaged = damaged.expect("one of the places is read");
-    let medium = world.with(damaged.clone());
-    refusal(&medium);
-    assert_eq!(medium.state().bytes, damaged, "a journal that is refused stays as it is");
+    let storage = world.with(damaged.clone());
+    refusal(&storage);
+    assert_eq!(storage.state().bytes, damaged, "a journal that is refused stays as it is");
 
-    medium.state().recovers = true;
-    let opened = try_open(&medium).expect("its beginning is sound");
+    storage.state().recovers = true;
+    let opened = try_open(&storage).expect("its beginning is sound");
     let notices = opened.journal.writer().expect("it is on a disk").notices().to_vec();
     assert!(notices.len() == 1 && notices[0].contains("stands where it stood after record 3"), "{notices:?}");
     assert_eq!(charges(opened), 3);
-    assert_eq!(medium.state().aside, [damaged]);
+    assert_eq!(storage.state().aside, [damaged]);
     // It is sound now, and goes on.
-    medium.state().recovers = false;
-    let (mut driver, journal) = Driver::new(open(&medium, None));
+    storage.state().recovers = false;
+    let (mut driver, journal) = Driver::new(open(&storage, None));
     driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
     drop((driver, journal));
-    assert_eq!(charges(open(&medium, None)), 4);
+    assert_eq!(charges(open(&storage, None)), 4);
 }
 
 #[test]
 fn a_newest_commit_that_is_missing_is_refused_and_one_that_was_not_acknowledged_is_not_missed() {
     let world = ClosedWorld::of(4, None);
-    let acknowledged = world.medium.state().acknowledged.clone();
-    let writes = world.medium.state().writes.clone();
+    let acknowledged = world.storage.state().acknowledged.clone();
+    let writes = world.storage.state().writes.clone();
     // The database as it was before the last record, beside the file of what was acknowledged.
-    let mut state = medium::State::default();
+    let mut state = storage::State::default();
     let mut databases = Vec::new();
     for write in &writes {
         state.apply(write);
@@ -198,26 +198,26 @@ fn a_newest_commit_that_is_missing_is_refused_and_one_that_was_not_acknowledged_
         }
     }
     let (older, _) = databases[databases.len() - 3].clone();
-    let medium = world.with(older.clone());
-    let why = refusal(&medium);
+    let storage = world.with(older.clone());
+    let why = refusal(&storage);
     assert!(why.contains("the newest commit in `world.redb` is damaged or missing"), "{why}");
-    medium.state().recovers = true;
-    assert!(charges(try_open(&medium).expect("the rest is sound")) < 4);
+    storage.state().recovers = true;
+    assert!(charges(try_open(&storage).expect("the rest is sound")) < 4);
     // A power cut may lose the newest state of that file: it claims less than there is.
     for (_, older) in &databases[databases.len() - 3..] {
-        let medium = world.with(world.bytes());
-        medium.state().acknowledged.clone_from(older);
-        assert_eq!(charges(open(&medium, None)), 4);
+        let storage = world.with(world.bytes());
+        storage.state().acknowledged.clone_from(older);
+        assert_eq!(charges(open(&storage, None)), 4);
     }
-    assert_eq!(world.medium.state().acknowledged, acknowledged);
+    assert_eq!(world.storage.state().acknowledged, acknowledged);
 }
 
 #[test]
 fn a_program_that_answers_differently_is_noticed_at_the_first_such_record() {
     let world = ClosedWorld::of(3, None);
-    let medium: Arc<dyn Medium> = Arc::new(world.medium.clone());
+    let storage: Arc<dyn Storage> = Arc::new(world.storage.clone());
     {
-        let disk = disk::Disk::open(&medium, DatabaseAccess::Write).expect("a sound disk");
+        let disk = disk::Disk::open(&storage, DatabaseAccess::Write).expect("a sound disk");
         let mut lines = Vec::new();
         disk.read(1..2, |line| {
             lines.extend_from_slice(line);
@@ -230,10 +230,10 @@ fn a_program_that_answers_differently_is_noticed_at_the_first_such_record() {
         let first = disk.records().expect("a sound disk");
         disk.append(&Batch { first, lines, end, ..Batch::default() }).expect("a sound disk");
     }
-    let why = refusal(&world.medium);
+    let why = refusal(&world.storage);
     assert!(why.contains("record 4 (POST /v1/charges, ") && why.contains("comes to something else"), "{why}");
-    world.medium.state().recovers = true;
-    assert_eq!(charges(try_open(&world.medium).expect("the records before it are sound")), 3);
+    world.storage.state().recovers = true;
+    assert_eq!(charges(try_open(&world.storage).expect("the records before it are sound")), 3);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_journal_of_the_format_before_is_read_and_sealed() {
     let world = ClosedWorld::of(3, None);
     let old = Memory::default();
     {
-        let disk: Arc<dyn Medium> = Arc::new(world.medium.clone());
+        let disk: Arc<dyn Storage> = Arc::new(world.storage.clone());
         let disk = disk::Disk::open(&disk, DatabaseAccess::Write).expect("a sound disk");
         let end = disk.end().expect("a sound disk").expect("an end");
         let setup = disk.setup().expect("a sound disk").expect("a setup");
@@ -280,16 +280,16 @@ fn a_journal_of_the_format_before_is_read_and_sealed() {
 
 #[tokio::test]
 async fn while_its_directory_is_gone_the_world_can_be_read_and_refuses_changes() {
-    let medium = Memory::default();
-    let host = super::host(&medium);
+    let storage = Memory::default();
+    let host = super::host(&storage);
     let keeper = tokio::spawn({
         let host = Arc::clone(&host);
-        async move { host.keep_records().await }
+        async move { host.recover_storage().await }
     });
     let overview = async || ask(&host, "GET", "/sandbox", &Value::Null).await;
     let advance = json!({ "by": "10m" });
     let (_, before) = overview().await;
-    medium.state().is_removed = true;
+    storage.state().is_removed = true;
     let (status, why) = ask(&host, "POST", "/sandbox/advance", &advance).await;
     assert_eq!(status, 503);
     assert!(why["message"].as_str().is_some_and(|why| why.contains("the test removed it")), "{why}");
@@ -297,7 +297,7 @@ async fn while_its_directory_is_gone_the_world_can_be_read_and_refuses_changes()
     assert_eq!(ask(&host, "POST", "/sandbox/advance", &advance).await.0, 503);
 
     // Somebody put it back.
-    medium.state().is_removed = false;
+    storage.state().is_removed = false;
     let mut status = 503;
     while status == 503 {
         tokio::task::yield_now().await;
@@ -307,6 +307,6 @@ async fn while_its_directory_is_gone_the_world_can_be_read_and_refuses_changes()
     keeper.abort();
     let _ = keeper.await;
     drop(host);
-    let again = super::host(&medium);
+    let again = super::host(&storage);
     assert_eq!(ask(&again, "GET", "/sandbox", &Value::Null).await.1, after);
 }

@@ -2,8 +2,8 @@
 
 mod checkpoint;
 mod damage;
-mod medium;
 mod power;
+mod storage;
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ use reference_wire::{Request, Response};
 use serde_json::{Value, json};
 use simulator::sandbox::{AttemptId, Progress, Reach, Sandbox, Setup};
 
-use self::medium::{Memory, Write};
+use self::storage::{Memory, Write};
 use super::*;
 use crate::{
     clock::{Clock, ClockKind},
-    host::{Host, Keep},
+    host::{Durability, Host},
     memory::MemoryBudget,
     snapshots::WorldMoment,
-    world::{RequestHead, Succession, World},
+    world::{RequestHead, RestoreKind, World},
 };
 
 const START: Timestamp = Timestamp(1_789_898_741_000_000);
@@ -48,8 +48,8 @@ fn setup(rate_limit: Option<u32>) -> Setup {
     }
 }
 
-fn open(medium: &Memory, rate_limit: Option<u32>) -> OpenedJournal {
-    Writer::open(Arc::new(medium.clone()), &setup(rate_limit), None, |_| Ok(())).expect("a sound disk")
+fn open(storage: &Memory, rate_limit: Option<u32>) -> OpenedJournal {
+    Writer::open(Arc::new(storage.clone()), &setup(rate_limit), None, |_| Ok(())).expect("a sound disk")
 }
 
 /// Something that a host lets happen, at a time that goes on meanwhile.
@@ -246,24 +246,24 @@ proptest! {
         limit in prop_oneof![Just(None), Just(Some(3))],
         checkpoint_after in prop_oneof![Just(None), (1_u64..9).prop_map(Some)],
     ) {
-        let medium = Memory::keeping(checkpoint_after);
-        let (mut driver, journal) = Driver::new(open(&medium, limit));
+        let storage = Memory::keeping(checkpoint_after);
+        let (mut driver, journal) = Driver::new(open(&storage, limit));
         before.iter().for_each(|op| driver.run(op));
         let (now, expected) = (driver.now, driver.reads());
         drop((driver, journal));
 
-        let (mut again, journal) = Driver::new(open(&medium, limit));
+        let (mut again, journal) = Driver::new(open(&storage, limit));
         again.now = now;
         same(&again.reads(), &expected);
         // And it goes on as it would have.
         after.iter().for_each(|op| again.run(op));
         let (now, expected) = (again.now, again.reads());
         drop((again, journal));
-        let (mut last, journal) = Driver::new(open(&medium, limit));
+        let (mut last, journal) = Driver::new(open(&storage, limit));
         last.now = now;
         same(&last.reads(), &expected);
         drop((last, journal));
-        checkpoint::leads_to_the_same(&medium, limit);
+        checkpoint::leads_to_the_same(&storage, limit);
     }
 
     #[test]
@@ -274,17 +274,17 @@ proptest! {
         in_memory in any::<bool>(),
         checkpoint_after in prop_oneof![Just(None), (1_u64..9).prop_map(Some)],
     ) {
-        let medium = Memory::keeping(checkpoint_after);
+        let storage = Memory::keeping(checkpoint_after);
         let opened = if in_memory {
             let journal = Arc::new(Journal::in_memory(Vec::new(), MEMORY_MAX));
             let world = Replayed { sandbox: begin(&setup(None)), in_flight: Vec::new() };
-            OpenedJournal { journal, setup: setup(None), world, stood: None }
+            OpenedJournal { journal, setup: setup(None), world, last_end: None }
         } else {
-            open(&medium, None)
+            open(&storage, None)
         };
         let (mut driver, journal) = Driver::new(opened);
         before.iter().for_each(|op| driver.run(op));
-        let snapshot = journal.take_snapshot("here".to_owned(), driver.world.peek(|it| Tip::of(it)));
+        let snapshot = journal.take_snapshot("here".to_owned(), driver.world.peek(|it| WorldPosition::of(it)));
         let snapshot = snapshot.expect("room for one");
         let mut expected = driver.reads();
         let now = driver.now;
@@ -293,8 +293,8 @@ proptest! {
 
         let mut replay = Replay::new(&setup(None));
         journal.read(snapshot.position, |lines| replay.lines(lines)).expect("a sound disk");
-        let replayed = replay.finish(Some(snapshot.tip)).expect("the same world");
-        driver.world.replace(replayed.sandbox, Succession::WentBack { to: snapshot.position });
+        let replayed = replay.finish(Some(snapshot.end)).expect("the same world");
+        driver.world.replace(replayed.sandbox, RestoreKind::Rewind { to: snapshot.position });
         driver.now = now;
         // New attempts are counted on from those of the branch that was left.
         let mut here = driver.reads();
@@ -306,12 +306,12 @@ proptest! {
         let (now, expected) = (driver.now, driver.reads());
         drop((driver, journal));
         if !in_memory {
-            let (mut last, journal) = Driver::new(open(&medium, None));
+            let (mut last, journal) = Driver::new(open(&storage, None));
             last.now = now;
             same(&last.reads(), &expected);
             assert_eq!(journal.snapshots(), [snapshot]);
             drop((last, journal));
-            checkpoint::leads_to_the_same(&medium, None);
+            checkpoint::leads_to_the_same(&storage, None);
         }
     }
 
@@ -329,7 +329,7 @@ proptest! {
         // A new world has no such moment.
         let stays = |op: &&Op| !matches!(op, Op::Request { path: "/sandbox/world", .. });
         after.iter().filter(stays).for_each(|op| driver.run(op));
-        settle(&journal, journal.hurry());
+        settle(&journal, journal.request_commit());
 
         let written = journal.position().expect("it is all kept");
         let mut finder = Finder::new(&setup, at);
@@ -350,7 +350,7 @@ proptest! {
         let key = world.sandbox.first_keys().live;
         assert!(key.starts_with("svc_live_0a1b2c3d4e5f"));
         // Its records lead to the same world.
-        let tip = Tip::of(&world.sandbox);
+        let tip = WorldPosition::of(&world.sandbox);
         let mut again = Replay::new(&named);
         again.lines(&lines).expect("records of this world");
         let mut world = again.finish(Some(tip)).expect("the same world");
@@ -378,8 +378,8 @@ fn settle(journal: &Journal, ticket: Option<Ticket>) {
 
 #[test]
 fn a_torn_write_loses_nothing_that_was_acknowledged() {
-    let medium = Memory::default();
-    let (mut driver, journal) = Driver::new(open(&medium, None));
+    let storage = Memory::default();
+    let (mut driver, journal) = Driver::new(open(&storage, None));
     let key = driver.world.first_keys().live;
     // What the world showed after each call, and how much was written when its answer left.
     let mut acknowledged = Vec::new();
@@ -387,25 +387,25 @@ fn a_torn_write_loses_nothing_that_was_acknowledged() {
         let answer = driver.ask("POST", "/v1/charges", CHARGE, Some(&key)).expect("an answer");
         assert_eq!(answer.status, 201);
         flush(&journal);
-        acknowledged.push((medium.state().writes.len(), n + 1));
+        acknowledged.push((storage.state().writes.len(), n + 1));
     }
-    let writes = medium.state().writes.clone();
+    let writes = storage.state().writes.clone();
     drop((driver, journal));
 
     let begun = acknowledged[0].0;
-    let charges = |medium: &Memory| {
-        let (mut driver, _) = Driver::new(open(medium, None));
+    let charges = |storage: &Memory| {
+        let (mut driver, _) = Driver::new(open(storage, None));
         let counts: Value = serde_json::from_str(&driver.reads()[8][4..]).expect("JSON");
         counts["data"].as_array().or(counts["charges"].as_array()).map(Vec::len).unwrap_or_default()
     };
-    let mut state = medium::State::default();
+    let mut state = storage::State::default();
     writes[..begun].iter().for_each(|write| state.apply(write));
     for (n, write) in writes.iter().enumerate().skip(begun) {
         let mut torn = vec![state.bytes.clone()];
         if let Write::Bytes(offset, data) = write {
             // The tail of a write is lost at some places of it.
             for kept in [1, data.len() / 3, data.len() / 2, data.len() - 1] {
-                let mut half = medium::State { bytes: state.bytes.clone(), ..medium::State::default() };
+                let mut half = storage::State { bytes: state.bytes.clone(), ..storage::State::default() };
                 half.apply(&Write::Bytes(*offset, data[..kept].to_vec()));
                 torn.push(half.bytes);
             }
@@ -441,13 +441,13 @@ fn what_changes_nothing_leaves_no_record() {
 }
 
 /// A host of a world on this disk, whose clock stands.
-fn host(medium: &Memory) -> Arc<Host> {
-    host_of(open(medium, None))
+fn host(storage: &Memory) -> Arc<Host> {
+    host_of(open(storage, None))
 }
 
 fn host_of(opened: OpenedJournal) -> Arc<Host> {
     let world = JournaledWorld::new(opened.world.sandbox, Arc::clone(&opened.journal));
-    let keep = Keep { journal: opened.journal, setup: opened.setup, clock: ClockKind::Frozen };
+    let keep = Durability { journal: opened.journal, setup: opened.setup, clock: ClockKind::Frozen };
     let clock = Clock::new(ClockKind::Frozen, Some(world.now()));
     Arc::new(Host::new(Box::new(world), clock, None, None, Some(keep), MemoryBudget::new(usize::MAX).share()))
 }
@@ -462,18 +462,18 @@ async fn ask(host: &Host, method: &str, path: &str, body: &Value) -> (u16, Value
 
 #[tokio::test]
 async fn while_a_disk_fails_the_world_can_be_read_and_nothing_half_is_kept() {
-    let medium = Memory::default();
-    let host = host(&medium);
+    let storage = Memory::default();
+    let host = host(&storage);
     let keeper = tokio::spawn({
         let host = Arc::clone(&host);
-        async move { host.keep_records().await }
+        async move { host.recover_storage().await }
     });
     let overview = async || ask(&host, "GET", "/sandbox", &Value::Null).await;
     let advance = json!({ "by": "10m" });
     assert_eq!(ask(&host, "POST", "/sandbox/advance", &advance).await.0, 200);
     let (_, before) = overview().await;
 
-    medium.state().fails = true;
+    storage.state().fails = true;
     let (status, why) = ask(&host, "POST", "/sandbox/advance", &advance).await;
     assert_eq!(status, 503);
     assert!(why["message"].as_str().is_some_and(|why| why.contains("no space left")), "{why}");
@@ -487,7 +487,7 @@ async fn while_a_disk_fails_the_world_can_be_read_and_nothing_half_is_kept() {
     let (status, _) = ask(&host, "POST", "/sandbox/snapshots", &json!({ "name": "no" })).await;
     assert_eq!(status, 503);
 
-    medium.state().fails = false;
+    storage.state().fails = false;
     let mut status = 503;
     while status == 503 {
         tokio::task::yield_now().await;
@@ -498,17 +498,17 @@ async fn while_a_disk_fails_the_world_can_be_read_and_nothing_half_is_kept() {
     keeper.abort();
     let _ = keeper.await;
     drop(host);
-    let again = self::host(&medium);
+    let again = self::host(&storage);
     assert_eq!(ask(&again, "GET", "/sandbox", &Value::Null).await.1, after);
 }
 
 #[test]
 fn another_format_and_another_world_are_refused_by_name() {
-    let medium = Memory::default();
-    drop(open(&medium, None));
+    let storage = Memory::default();
+    drop(open(&storage, None));
     let refused = |asked: &Setup, seed: Option<Seed>, start: Option<Timestamp>| {
         let judge = |kept: &SetupRecord| kept.judge(asked, seed, start);
-        let opened = Writer::open(Arc::new(medium.clone()), asked, None, judge);
+        let opened = Writer::open(Arc::new(storage.clone()), asked, None, judge);
         opened.map(|_| ()).map_err(|error| error.to_string())
     };
     let same = setup(None);
@@ -533,17 +533,30 @@ fn another_format_and_another_world_are_refused_by_name() {
 #[test]
 fn a_world_without_a_directory_forgets_how_it_came_about_behind_a_bound() {
     let journal = Journal::in_memory(Vec::new(), MEMORY_MAX);
-    let tip = Tip { now: 0, happened: 0 };
+    let tip = WorldPosition { now: 0, happened: 0 };
     let world = begin(&setup(None));
     let outcome = outcome::BeforeCall::of(&world).outcome(&world, outcome::CallResult::Nothing);
     assert!(journal.take_snapshot("early".to_owned(), tip).is_ok());
     let host = "x".repeat(MEMORY_MAX / 4);
     for _ in 0..3 {
-        journal.note(&HostCall::OwnWay { host: host.as_str().into() }, outcome, Need::Commit, tip);
+        journal.record(
+            &HostCall::OwnWay { host: host.as_str().into() },
+            outcome,
+            FsyncPolicy::BeforeResponse,
+            tip,
+        );
         assert!(journal.take_snapshot("more".to_owned(), tip).is_ok());
     }
-    journal.note(&HostCall::OwnWay { host: host.as_str().into() }, outcome, Need::Commit, tip);
-    assert_eq!(journal.take_snapshot("late".to_owned(), tip), Err(NoSnapshot::TooLong { most: MEMORY_MAX }));
+    journal.record(
+        &HostCall::OwnWay { host: host.as_str().into() },
+        outcome,
+        FsyncPolicy::BeforeResponse,
+        tip,
+    );
+    assert_eq!(
+        journal.take_snapshot("late".to_owned(), tip),
+        Err(NoSnapshot::TooLong { bytes_max: MEMORY_MAX })
+    );
     assert!(journal.snapshots().is_empty());
 }
 
@@ -552,7 +565,7 @@ async fn a_world_tells_what_was_done_as_long_as_its_records_are_kept() {
     let setup = setup(None);
     let world = Replayed { sandbox: begin(&setup), in_flight: Vec::new() };
     let journal = Arc::new(Journal::in_memory(Vec::new(), 800));
-    let host = host_of(OpenedJournal { journal, setup, world, stood: None });
+    let host = host_of(OpenedJournal { journal, setup, world, last_end: None });
     let drop_rate = json!({ "asset": "BTC", "currency": "EUR", "rate": null });
     assert_eq!(ask(&host, "POST", "/sandbox/rates", &drop_rate).await.0, 200);
     assert_eq!(ask(&host, "POST", "/sandbox/advance", &json!({ "by": "10m" })).await.0, 200);
@@ -570,15 +583,15 @@ async fn a_world_tells_what_was_done_as_long_as_its_records_are_kept() {
 
 #[test]
 fn there_are_only_so_many_snapshots_and_no_number_comes_twice() {
-    let medium = Memory::default();
-    let tip = Tip { now: START.0, happened: 0 };
-    let opened = open(&medium, None);
+    let storage = Memory::default();
+    let tip = WorldPosition { now: START.0, happened: 0 };
+    let opened = open(&storage, None);
     for n in 1..=SNAPSHOTS_MAX as u64 {
         assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip).map(|it| it.n), Ok(n));
     }
     assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip), Err(NoSnapshot::TooMany));
     assert!(opened.journal.drop_snapshot(100) && !opened.journal.drop_snapshot(100));
     drop(opened);
-    let opened = open(&medium, None);
+    let opened = open(&storage, None);
     assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip).map(|it| it.n), Ok(101));
 }

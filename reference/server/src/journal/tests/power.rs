@@ -25,10 +25,10 @@ fn shown(driver: &mut Driver, journal: &Journal) -> Vec<String> {
 }
 
 fn used_world(checkpoint_after: Option<u64>) -> UsedWorld {
-    let medium = Memory::keeping(checkpoint_after);
-    let (mut driver, journal) = Driver::new(open(&medium, None));
+    let storage = Memory::keeping(checkpoint_after);
+    let (mut driver, journal) = Driver::new(open(&storage, None));
     let key = driver.world.first_keys().live;
-    let begun = medium.state().writes.len();
+    let begun = storage.state().writes.len();
     let mut acknowledged = vec![(begun, shown(&mut driver, &journal))];
     let calls = [
         ("/v1/charges", CHARGE),
@@ -41,10 +41,10 @@ fn used_world(checkpoint_after: Option<u64>) -> UsedWorld {
     ];
     for (n, (path, body)) in calls.iter().enumerate() {
         if n == 3 {
-            let tip = driver.world.peek(|sandbox| Tip::of(sandbox));
+            let tip = driver.world.peek(|sandbox| WorldPosition::of(sandbox));
             journal.take_snapshot("before".to_owned(), tip).expect("room for one");
             flush(&journal);
-            let written = medium.state().writes.len();
+            let written = storage.state().writes.len();
             acknowledged.push((written, shown(&mut driver, &journal)));
         }
         let order = format!("order-{n}");
@@ -60,18 +60,18 @@ fn used_world(checkpoint_after: Option<u64>) -> UsedWorld {
             "{path}: {progress:?}"
         );
         flush(&journal);
-        let written = medium.state().writes.len();
+        let written = storage.state().writes.len();
         acknowledged.push((written, shown(&mut driver, &journal)));
     }
     drop((driver, journal));
-    let writes = medium.state().writes.clone();
+    let writes = storage.state().writes.clone();
     UsedWorld { writes, acknowledged }
 }
 
 /// Returns the content of the disk after a power cut before the write `at`.
-fn survives(writes: &[Write], at: usize, numbers: &mut Numbers) -> medium::State {
+fn survives(writes: &[Write], at: usize, numbers: &mut Numbers) -> storage::State {
     let synced = writes[..at].iter().rposition(|write| matches!(write, Write::Sync)).unwrap_or(0);
-    let mut state = medium::State::default();
+    let mut state = storage::State::default();
     let keeps = numbers.below(4);
     for (n, write) in writes[..at].iter().enumerate() {
         let survives = |numbers: &mut Numbers| match keeps {
@@ -115,9 +115,9 @@ fn what_was_acknowledged_survives_every_power_cut_field_by_field() {
         let begun = acknowledged[0].0;
         let at = begun + numbers.below(writes.len() - begun + 1);
         let state = survives(writes, at, &mut numbers);
-        let medium = Memory::of(state.bytes);
-        medium.state().acknowledged = state.acknowledged;
-        let opened = Writer::open(Arc::new(medium), &setup(None), None, |_| Ok(()));
+        let storage = Memory::of(state.bytes);
+        storage.state().acknowledged = state.acknowledged;
+        let opened = Writer::open(Arc::new(storage), &setup(None), None, |_| Ok(()));
         let opened = opened.unwrap_or_else(|error| panic!("cut {cut} before write {at}: {error}"));
         let (mut driver, journal) = Driver::new(opened);
         let found = shown(&mut driver, &journal);

@@ -6,7 +6,7 @@ use simulator::api::{WorldEvent, WorldEventKind};
 
 use super::{Filter, List, PageView, Pager, Tab, Tabs, live, still};
 use crate::{
-    host::SandboxAct,
+    host::RecentMutation,
     log::RequestRecord,
     pages::dashboard::{context::PageContext, facts::WorldEventWords as _, pieces, place},
     refusal::Refusal,
@@ -41,7 +41,7 @@ impl HistoryRow {
         }
     }
 
-    fn of_act(it: &SandboxAct) -> HistoryRow {
+    fn of_act(it: &RecentMutation) -> HistoryRow {
         let word = it.path.split('/').nth(2).unwrap_or_default();
         let part = match word {
             "advance" | "restart" | "world" | "restore" | "snapshots" => "clock",
@@ -166,7 +166,7 @@ async fn rows(context: &PageContext) -> Result<Vec<HistoryRow>, Refusal> {
     let requests = backend.requests.newest();
     let mut rows: Vec<HistoryRow> =
         happened.iter().rev().map(|it| HistoryRow::of_event(context, it)).collect();
-    rows.extend(backend.host.acts().iter().map(|it| HistoryRow::of_act(it)));
+    rows.extend(backend.host.recent_mutations().iter().map(|it| HistoryRow::of_act(it)));
     rows.extend(requests.iter().filter(|it| own(it)).map(|it| HistoryRow::of_request(context, it)));
     // Stable: at one moment, what came of a request stands above it.
     rows.sort_by_key(|row| std::cmp::Reverse(row.at));

@@ -8,8 +8,8 @@ use std::{
 use redb::{Database, DatabaseError, StorageBackend};
 
 use crate::journal::{
-    medium::{CACHE_BYTES, DatabaseAccess, Medium, WriteTo, database},
     overlay::Overlay,
+    storage::{CACHE_BYTES, DatabaseAccess, Storage, WriteTo, database},
 };
 
 /// Something that was done to the disk.
@@ -87,7 +87,7 @@ impl Memory {
     }
 }
 
-impl Medium for Memory {
+impl Storage for Memory {
     fn open(&self, access: DatabaseAccess) -> Result<Database, DatabaseError> {
         if self.state().is_removed {
             return Err(io::Error::from(io::ErrorKind::NotFound).into());

@@ -18,57 +18,57 @@ use crate::{
 
 /// The fields of a request for a world.
 const FIELDS: [&str; 8] = ["name", "seed", "start", "clock", "speed", "rate_limit", "ttl", "from"];
-/// Those of them that decide what a world's calls come to: one that goes on from another has them from there.
+/// The fields that a branch takes from its parent, because they determine the outcomes of calls.
 const GIVEN: [&str; 3] = ["seed", "start", "rate_limit"];
 /// The default speed of a fast clock.
 const SPEED: NonZeroU32 = NonZeroU32::new(60).expect("a constant above zero");
-/// The shortest and the longest idle time after which a world may end.
+/// The shortest and the longest time to live of an idle world.
 const TTL: (Span, Span) = (Span::secs(1), Span::days(7));
 
-/// The world that a new one goes on from, and where.
-pub(crate) struct Origin {
+/// The world and the moment from which a new world branches.
+pub(crate) struct BranchPoint {
     pub(crate) backend: Arc<Backend>,
     pub(crate) moment: WorldMoment,
 }
 
 /// The options of a new world.
 #[derive(Clone, Debug)]
-pub(crate) struct Opening {
-    /// For people; worlds of one name have one seed, if none is given.
+pub(crate) struct WorldOptions {
+    /// A name for people; also determines the seed if none is given.
     pub(crate) name: Option<String>,
     pub(crate) seed: Option<Seed>,
-    /// `None` for the time of day.
+    /// The start of the clock; `None` for the present time.
     pub(crate) start: Option<Timestamp>,
     pub(crate) clock: ClockKind,
     pub(crate) rate_limit: Option<u32>,
-    /// It ends when nobody has asked it anything for so long; `None` for never.
+    /// The idle time after which the world ends; `None` for never.
     pub(crate) ttl: Option<Duration>,
 }
 
-impl Opening {
-    /// A world as the server's own began.
-    pub(crate) fn usual(usual: &Terms) -> Opening {
+impl WorldOptions {
+    /// Returns the options of the server's first world.
+    pub(crate) fn usual(usual: &Terms) -> WorldOptions {
         let Terms { start, clock, rate_limit, .. } = *usual;
-        Opening { name: None, seed: None, start, clock, rate_limit, ttl: None }
+        WorldOptions { name: None, seed: None, start, clock, rate_limit, ttl: None }
     }
 
-    /// Reads a request for a world. What it does not say is as in the server's own, or as in the one that it goes on from.
-    /// `find` finds an open world; `None` is the server's own.
+    /// Reads the request for a world. Missing fields default to those of the first world, or of the parent of a branch.
+    /// `find` returns an open world; for `None`, the first.
     ///
     /// # Errors
     ///
-    /// The refusal as it goes back, with everything that is wrong.
+    /// The refusal, with all errors of the request.
     pub(crate) fn read(
         body: &[u8],
         usual: &Terms,
         find: impl Fn(Option<Code>) -> Option<Arc<Backend>>,
-    ) -> Result<(Opening, Option<Origin>), ApiError> {
+    ) -> Result<(WorldOptions, Option<BranchPoint>), ApiError> {
         let mut f = Fields::read(body)?;
         f.only(&FIELDS);
-        let origin = f.object("from", |f| read_origin(f, &find));
-        let given = origin.as_ref().and_then(|origin| origin.backend.terms());
+        let branch_point = f.object("from", |f| read_origin(f, &find));
+        let given = branch_point.as_ref().and_then(|branch_point| branch_point.backend.terms());
         for name in GIVEN {
-            if origin.is_some() && f.has(name) {
+            if branch_point.is_some() && f.has(name) {
                 f.wrong(name, "The {} field is that of the world under from; leave it out.");
             }
         }
@@ -81,10 +81,10 @@ impl Opening {
         let ttl = f.word_like("ttl", "30s or 10m, from 1s to 7d", |text| {
             Span::parse(text).filter(|span| (TTL.0..=TTL.1).contains(span))
         });
-        // Null is no limit, and saying nothing is the server's.
+        // Null means no limit; a missing field means the server's limit.
         let says_limit = f.has("rate_limit");
         f.finish()?;
-        let opening = Opening {
+        let options = WorldOptions {
             name,
             seed: seed.map(Seed).or(given.as_ref().map(|terms| terms.seed)),
             start: start.or(usual.start),
@@ -92,11 +92,14 @@ impl Opening {
             rate_limit: if says_limit { rate_limit } else { usual.rate_limit },
             ttl: ttl.map(|span| Duration::from_micros(span.0)),
         };
-        Ok((opening, origin))
+        Ok((options, branch_point))
     }
 }
 
-fn read_origin(f: &mut Fields<'_>, find: impl Fn(Option<Code>) -> Option<Arc<Backend>>) -> Option<Origin> {
+fn read_origin(
+    f: &mut Fields<'_>,
+    find: impl Fn(Option<Code>) -> Option<Arc<Backend>>,
+) -> Option<BranchPoint> {
     f.only(&["world", "snapshot", "at"]);
     let backend = match f.text("world", TEXT_MAX) {
         None => find(None),
@@ -107,7 +110,7 @@ fn read_origin(f: &mut Fields<'_>, find: impl Fn(Option<Code>) -> Option<Arc<Bac
     }
     let backend = backend?;
     let moment = WorldMoment::read(f, &backend.host.snapshots());
-    Some(Origin { backend, moment })
+    Some(BranchPoint { backend, moment })
 }
 
 fn read_clock(f: &mut Fields<'_>, usual: &Terms) -> ClockKind {
@@ -139,11 +142,11 @@ mod tests {
         rate_limit: Some(120),
     };
 
-    /// Without what is as in the server's own.
+    /// Checks the options that a body yields.
     #[track_caller]
     fn check(body: &str, expected: &str) {
-        let found = match Opening::read(body.as_bytes(), &USUAL, |_| None) {
-            Ok((Opening { name, seed, start, clock, rate_limit, ttl }, _)) => {
+        let found = match WorldOptions::read(body.as_bytes(), &USUAL, |_| None) {
+            Ok((WorldOptions { name, seed, start, clock, rate_limit, ttl }, _)) => {
                 let seed = seed.map(|seed| seed.0);
                 let start = start.map_or(0, |start| start.unix_secs());
                 format!("{name:?} {seed:?} {start} {clock:?} {rate_limit:?} {ttl:?}")

@@ -18,85 +18,85 @@ const NEXT_FILE: &str = "world.redb.next";
 const ACKNOWLEDGED: &str = "world.acknowledged";
 const CHECKPOINT: &str = "world.state";
 const NEXT_CHECKPOINT: &str = "world.state.next";
-/// Bytes that redb keeps in memory of the first world. A journal is written at its end and read once.
+/// The bytes that redb caches for the first world. Small, because a journal is appended to and read once.
 pub(crate) const CACHE_BYTES: usize = 4 * 1_024 * 1_024;
 
-/// Writes all of something.
+/// Writes a whole checkpoint.
 pub(crate) type WriteTo<'a> = dyn FnMut(&mut dyn io::Write) -> io::Result<()> + 'a;
 
-/// The databases of a medium.
+/// The way in which a database is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DatabaseAccess {
-    /// For reading and writing, by nobody else at the same time. Creates an empty database if there is none.
+    /// For reading and writing, exclusively. Creates an empty database if there is none.
     Create,
-    /// The same, and an error if there is no database.
+    /// For reading and writing, exclusively. An error if there is no database.
     Write,
-    /// For reading, after every page was verified. Nothing is written, and nobody else writes meanwhile.
+    /// For reading, after every page was verified. Excludes writers.
     Verify,
-    /// For reading as far as it goes, although nothing can be written now, or some pages are damaged.
+    /// For reading the undamaged pages of a database that may be damaged or on a read-only disk.
     Read,
-    /// The database that takes the place of a damaged one, empty at first.
+    /// A new, empty database that will replace a damaged one.
     Replacement,
 }
 
 /// A journal's storage.
-pub(crate) trait Medium: Send + Sync {
+pub(crate) trait Storage: Send + Sync {
     /// Opens a database.
     fn open(&self, access: DatabaseAccess) -> Result<Database, DatabaseError>;
 
-    /// Returns `true` if a journal was begun.
+    /// Returns `true` if there is a journal.
     fn exists(&self) -> bool;
 
-    /// Returns `true` if the next start will find what is written now.
+    /// Checks that the open database is still the file that the next start will open.
     ///
     /// # Errors
     ///
-    /// The database was removed or replaced while it is open.
+    /// The file was removed or replaced while it is open.
     fn check_in_place(&self) -> io::Result<()>;
 
-    /// The file of the newest acknowledged commit; empty if there is none.
+    /// Reads the file of the newest acknowledged commit; empty if there is none.
     fn read_acknowledged(&self) -> io::Result<Vec<u8>>;
 
-    /// Writes a part of that file. It survives the end of the process; a power cut may lose it.
+    /// Writes a part of that file. Survives the end of the process, but not always a power cut.
     fn write_acknowledged(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Puts the [replacement](DatabaseAccess::Replacement) in place of the damaged database, which is kept. Returns its new name.
+    /// Replaces the damaged database by the [replacement](DatabaseAccess::Replacement). Returns the new name of the damaged one.
     fn replace_damaged(&self) -> io::Result<String>;
 
-    /// The checkpoint, if there is one.
+    /// Reads the checkpoint, if there is one.
     fn read_checkpoint(&self) -> io::Result<Option<Vec<u8>>>;
 
-    /// Puts one in place of the last one: all that is written, or nothing.
+    /// Replaces the checkpoint atomically.
     fn write_checkpoint(&self, write: &mut WriteTo<'_>) -> io::Result<()>;
 
-    /// How many records may follow the last one before the next one is written; `None` to read and write none.
+    /// Returns the number of records between two checkpoints; `None` to neither read nor write any.
     fn checkpoint_after(&self) -> Option<u64>;
 
-    /// Returns `true` if a damaged journal is opened as far as it is sound.
+    /// Returns `true` if the undamaged part of a damaged journal is to be opened.
     fn recovers(&self) -> bool;
 
-    /// Takes away what is there.
+    /// Deletes everything.
     fn remove(&self) -> io::Result<()>;
 
-    /// The name in messages.
+    /// Returns the name for messages.
     fn name(&self) -> String;
 }
 
-/// The settings with which a directory is opened.
+/// The settings of a directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectoryOptions {
-    /// Bytes that redb keeps in memory.
+    /// The bytes that redb caches.
     pub(crate) cache_bytes: usize,
     pub(crate) checkpoint_after: Option<u64>,
-    /// Opens a damaged journal as far as it is sound.
+    /// Opens the undamaged part of a damaged journal.
     pub(crate) recover: bool,
 }
 
-/// A directory of its own.
+/// A directory as storage.
 pub(crate) struct Directory {
     path: PathBuf,
     options: DirectoryOptions,
-    /// The file of the newest acknowledged commit, once it is open.
+    /// The open file of the newest acknowledged commit.
     acknowledged: Mutex<Option<File>>,
     /// The identity of the open database in the file system.
     #[cfg(unix)]
@@ -104,7 +104,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// A directory that is created when it is opened.
+    /// Returns the storage in a directory, which [`Directory::create`] creates.
     pub(crate) fn at(path: PathBuf, options: DirectoryOptions) -> Directory {
         Directory {
             path,
@@ -122,19 +122,19 @@ impl Directory {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
-        // The keys of the world are in it.
+        // Readable by the owner only: the directory contains the API keys of the world.
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&self.path)
     }
 
-    /// Returns `true` if it holds a world.
+    /// Returns `true` if the directory contains a world.
     pub(crate) fn has_world(path: &Path) -> bool {
         path.join(FILE).exists()
     }
 
-    /// Takes away one that was not written to its end: records may need its room.
+    /// Deletes an incomplete checkpoint, because records may need its space.
     fn drop_next_checkpoint(&self) {
-        // Where it can't be taken away, or is not there, nothing is lost.
+        // A failure loses nothing.
         let _ = fs::remove_file(self.path.join(NEXT_CHECKPOINT));
     }
 
@@ -146,7 +146,7 @@ impl Directory {
         options.open(self.path.join(name))
     }
 
-    /// The backend of the database, which is written to from now on.
+    /// Opens the file of the database for writing.
     fn backend(&self, access: FileAccess) -> Result<FileBackend, DatabaseError> {
         let file = self.file(FILE, access)?;
         #[cfg(unix)]
@@ -164,16 +164,16 @@ enum FileAccess {
     Create,
 }
 
-/// The device and the number of a file.
+/// Returns the device and inode of a file.
 #[cfg(unix)]
 fn identity(file: &fs::Metadata) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt as _;
     (file.dev(), file.ino())
 }
 
-/// So that what stands in a directory is as it was after a power cut.
+/// Makes the entries of a directory durable.
 fn sync_directory(path: &Path) -> io::Result<()> {
-    // Elsewhere a directory can't be opened.
+    // Other systems cannot open a directory.
     if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
 
@@ -181,7 +181,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Medium for Directory {
+impl Storage for Directory {
     fn open(&self, access: DatabaseAccess) -> Result<Database, DatabaseError> {
         let cache = self.options.cache_bytes;
         match access {
@@ -196,7 +196,7 @@ impl Medium for Directory {
                 if access == DatabaseAccess::Create {
                     sync_directory(&self.path)?;
                 }
-                // Nobody else writes one now.
+                // The lock excludes a second writer.
                 self.drop_next_checkpoint();
                 Ok(database)
             }
@@ -229,7 +229,7 @@ impl Medium for Directory {
                 "`{FILE}` was replaced while the server runs; put the first one back, or start the server again"
             ))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let why = "was removed while the server runs; put it back, or start the server again";
+                let why = "was removed while the server runs; put it back, or restart the server";
                 Err(io::Error::other(format!("`{FILE}` {why}")))
             }
             Err(error) => Err(error),
@@ -238,7 +238,7 @@ impl Medium for Directory {
 
     #[cfg(not(unix))]
     fn check_in_place(&self) -> io::Result<()> {
-        // An open file can't be removed there.
+        // Those systems do not remove an open file.
         Ok(())
     }
 
@@ -264,7 +264,7 @@ impl Medium for Directory {
         let free = |n: &u32| !self.path.join(format!("{FILE}.damaged-{n}")).exists();
         let n = (1..).find(free).expect("a directory has fewer than 2^32 files");
         let aside = format!("{FILE}.damaged-{n}");
-        // A copy, so that there is a database at every moment.
+        // A copy, so that the database exists at every moment.
         fs::copy(self.path.join(FILE), self.path.join(&aside))?;
         File::open(self.path.join(&aside))?.sync_all()?;
         fs::rename(self.path.join(NEXT_FILE), self.path.join(FILE))?;
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(full.unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(files(), [CHECKPOINT]);
         assert_eq!(directory.read_checkpoint().unwrap().unwrap(), b"first");
-        // A process that was killed leaves one.
+        // A killed process leaves one behind.
         fs::write(place.path().join(NEXT_CHECKPOINT), "half").unwrap();
         drop(directory.open(DatabaseAccess::Create).unwrap());
         assert_eq!(files(), [FILE, CHECKPOINT]);

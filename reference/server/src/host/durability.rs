@@ -1,0 +1,334 @@
+//! The durability of a world: waiting for commits, and recovery after the disk failed.
+//!
+//! A replay takes long, so it runs beside the world, which is then replaced under its lock.
+
+use std::{io, pin::pin, sync::Arc, time::Duration};
+
+use reference_core::{rng::Seed, time::Timestamp};
+use reference_wire::{Request, Response};
+use serde_json::{Value, json};
+use simulator::sandbox::Setup;
+
+use super::{Broken, Host};
+use crate::{
+    clock::{self, Clock, ClockKind},
+    journal::{DurabilityState, Journal, Snapshot, Ticket, Writer},
+    snapshots::{self, SnapshotRequest},
+    world::RestoreKind,
+};
+
+/// The delay between two attempts to recover a failing disk.
+const RETRY: Duration = Duration::from_secs(1);
+/// The longest time that a read waits for the world to be restored after a failure of the disk.
+const READABLE_WITHIN: Duration = Duration::from_secs(30);
+/// The name of the snapshot that is taken before the clock is reset.
+const BEFORE_RESET: &str = "before --clock-reset";
+/// The value of `Retry-After`, in seconds.
+const RETRY_AFTER: &str = "2";
+
+/// The journal of a world, with the setup and kind of clock that it began with.
+pub(crate) struct Durability {
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) setup: Setup,
+    pub(crate) clock: ClockKind,
+}
+
+impl Host {
+    /// Returns the seed of the world; `None` for a world without a journal.
+    pub(crate) fn seed(&self) -> Option<Seed> {
+        self.durability.as_ref().map(|durability| durability.setup.seed)
+    }
+
+    /// Returns the snapshots of the world, oldest first.
+    pub(crate) fn snapshots(&self) -> Vec<Snapshot> {
+        self.durability.as_ref().map(|durability| durability.journal.snapshots()).unwrap_or_default()
+    }
+
+    /// Returns `true` if the journal is on a disk.
+    pub(crate) fn is_on_disk(&self) -> bool {
+        self.writer().is_some()
+    }
+
+    /// Returns notices for the operator about opening the world, one sentence each.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        let Some((durability, writer)) = self.durability.as_ref().zip(self.writer()) else {
+            return Vec::new();
+        };
+        let last_end = writer.last_end();
+        let clock = last_end.and_then(|(position, wall)| {
+            let now = Clock::set_back(durability.clock, wall)?;
+            Some(format!(
+                "this machine's clock was set back: it showed {} when the world was last written, and shows {now}. The \
+                 clock of the world is at {} and continues from there; `--clock-reset` restores the world to its last moment that is \
+                 not in the future",
+                Timestamp(wall),
+                Timestamp(position.now)
+            ))
+        });
+        writer.notices().iter().cloned().chain(clock).collect()
+    }
+
+    /// Restores a world whose clock is ahead of real time to its last moment that is not in the future, as
+    /// `POST /sandbox/restore` does. The later moment is kept as a snapshot. Returns a notice; `None` if the clock is not
+    /// ahead.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput`: the clock does not follow real time, or the world began in the future.
+    pub(crate) async fn reset_clock(&self) -> io::Result<Option<String>> {
+        let refused =
+            |why: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("`--clock-reset`: {why}"));
+        if self.durability.as_ref().is_none_or(|durability| durability.clock != ClockKind::Wall) {
+            return Err(refused(
+                "it needs a world in `--data` whose clock follows real time (`--clock wall`)",
+            ));
+        }
+        let broken = |_: Broken| refused("the world failed with an internal error");
+        // Read in this order, so that a correct service clock is never ahead.
+        let (service_time, _) = self.times().map_err(broken)?;
+        let now = clock::time_of_day();
+        if service_time <= now {
+            return Ok(None);
+        }
+        for (path, body) in [
+            ("/sandbox/snapshots", json!({ "name": BEFORE_RESET })),
+            ("/sandbox/restore", json!({ "at": now.to_string() })),
+        ] {
+            let body = body.to_string();
+            let response = self.respond(&Request::json("", "POST", path, &body)).await.map_err(broken)?;
+            if response.status != 200 {
+                let answer: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+                return Err(refused(answer["message"].as_str().unwrap_or_default()));
+            }
+        }
+        Ok(Some(format!(
+            "the clock of the world was at {service_time}, and the world was restored to {now}; the snapshot \"{BEFORE_RESET}\" has the later \
+             state"
+        )))
+    }
+
+    /// Commits the remaining records. Later ones are lost.
+    pub(crate) fn close_journal(&self) {
+        if let Some(writer) = self.writer() {
+            writer.close();
+        }
+    }
+
+    /// Commits the remaining records and waits until the file is closed.
+    pub(crate) fn finish_journal(&self) {
+        if let Some(writer) = self.writer() {
+            writer.finish();
+        }
+    }
+
+    /// Deletes the stored world, which takes no further request.
+    pub(crate) fn discard_journal(&self) -> Option<Ticket> {
+        self.writer()?.discard()
+    }
+
+    /// Records the number of worlds opened on request.
+    pub(crate) fn count_worlds(&self, worlds: u64) {
+        if let Some(durability) = &self.durability {
+            durability.journal.count_worlds(worlds);
+        }
+    }
+
+    /// Returns the number of worlds opened on request, ended ones and those of earlier servers included.
+    pub(crate) fn worlds_counted(&self) -> u64 {
+        self.durability.as_ref().map_or(0, |durability| durability.journal.worlds())
+    }
+
+    /// Waits until everything required is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// The response for a failing disk.
+    pub(crate) async fn all_settled(&self) -> Result<(), Response> {
+        if self.is_settled(self.ticket()).await { Ok(()) } else { Err(self.storage_failure()) }
+    }
+
+    fn writer(&self) -> Option<&Writer> {
+        self.durability.as_ref()?.journal.writer()
+    }
+
+    /// Returns the present state of durability.
+    pub(super) fn durability_state(&self) -> DurabilityState {
+        self.writer().map_or(DurabilityState::Durable, |writer| writer.durability())
+    }
+
+    pub(super) fn is_durable(&self) -> bool {
+        self.durability_state() == DurabilityState::Durable
+    }
+
+    pub(super) fn ticket(&self) -> Option<Ticket> {
+        self.durability.as_ref()?.journal.ticket()
+    }
+
+    /// Returns the response once the commit that it depends on is stored, or the response for a failing disk.
+    pub(super) async fn settled(&self, response: Response, ticket: Option<Ticket>) -> Response {
+        if self.is_settled(ticket).await { response } else { self.storage_failure() }
+    }
+
+    pub(crate) async fn is_settled(&self, ticket: Option<Ticket>) -> bool {
+        match (self.writer(), ticket) {
+            (Some(writer), Some(ticket)) => writer.wait(ticket).await,
+            _ => true,
+        }
+    }
+
+    /// Returns the response to a change while the disk fails.
+    pub(crate) fn storage_failure(&self) -> Response {
+        let why = self.writer().map(Writer::why);
+        let message = format!(
+            "The directory of this world cannot be written now ({}), so nothing was changed. Reads still work. Free some \
+             space or repair the disk, and try again.",
+            why.unwrap_or_default()
+        );
+        unavailable(&message)
+    }
+
+    /// Returns the refusal of a change while the worlds that were opened on request use all the memory they may.
+    pub(super) fn no_room(&self) -> Option<Response> {
+        let exceeded = self.memory.exceeded()?;
+        Some(unavailable(&format!(
+            "{exceeded}, so nothing was changed. Reads still work. End worlds that are no longer needed (DELETE /sandbox/worlds/{{world}}), \
+             or restart the server with more memory for worlds, and try again."
+        )))
+    }
+
+    /// Restores the world to its last commit after each failure of the disk, and makes it writable once the disk works again.
+    /// Never returns.
+    pub(crate) async fn recover_storage(self: &Arc<Self>) {
+        let mut failures = 0;
+        while let Some(writer) = self.writer() {
+            failures = writer.fails(failures).await;
+            loop {
+                let host = Arc::clone(self);
+                // An error is that of the disk, or a bug in the replay; both are tried again.
+                let recovered =
+                    tokio::task::spawn_blocking(move || host.restore_last_commit()).await.unwrap_or(false);
+                if recovered {
+                    break;
+                }
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+
+    /// Waits until the world has been restored after a failure of the disk: until then it has changes that will not be stored.
+    /// Gives up after [`READABLE_WITHIN`].
+    pub(crate) async fn until_readable(&self) {
+        let readable = async {
+            loop {
+                let mut recovered = pin!(self.recovered.notified());
+                recovered.as_mut().enable();
+                if self.durability_state() != DurabilityState::Lost {
+                    return;
+                }
+                recovered.await;
+            }
+        };
+        // A read that gives up gets 503.
+        let _ = tokio::time::timeout(READABLE_WITHIN, readable).await;
+    }
+
+    /// Restores the world to its last commit; returns `true` if changes are stored again.
+    fn restore_last_commit(&self) -> bool {
+        let (Some(durability), Some(writer)) = (&self.durability, self.writer()) else { return true };
+        let Ok((replayed, disk)) = writer.reopen(&durability.setup) else { return false };
+        let is_writable = disk.is_some();
+        let recovered = self.locked(|state| {
+            state.world.replace(replayed.sandbox, RestoreKind::LastCommit);
+            // Posts of committed records were sent before the failure.
+            state.world.take_outgoing();
+            let now = writer.last_end().map_or(state.world.now(), |(_, wall)| {
+                Clock::resumed(durability.clock, state.world.now(), wall)
+            });
+            let reading = state.clock.read();
+            state.clock.set(reading, now);
+            state.armed = None;
+            self.memory.set(state.world.held_bytes());
+            writer.recover(disk);
+            if is_writable {
+                let late = std::mem::take(&mut state.late);
+                for (id, report) in late {
+                    state.world.on_attempt_result(now, id, report);
+                }
+                self.send_out(state);
+            }
+        });
+        self.notify_observers(super::WorldChange::Everything);
+        self.rearm.notify_one();
+        self.attempt_ended.notify_waiters();
+        self.recovered.notify_waiters();
+        is_writable && recovered.is_ok()
+    }
+
+    /// Answers requests about snapshots, restoring and the scenario, which need the journal.
+    pub(super) async fn respond_with_journal(
+        self: &Host,
+        durability: &Durability,
+        request: &Request<'_>,
+    ) -> Result<Response, Broken> {
+        let ask = match snapshots::read(request, &durability.journal.snapshots()) {
+            Ok(ask) => ask,
+            Err(error) => return Ok(Response::refusal(&error)),
+        };
+        if ask.changes() && !self.is_durable() {
+            return Ok(self.storage_failure());
+        }
+        self.until_readable().await;
+        // The records of a snapshot are on the disk before it can be used.
+        if self.is_durable() && !self.is_settled(self.ticket()).await {
+            return Ok(self.storage_failure());
+        }
+        match ask {
+            SnapshotRequest::List => {
+                self.locked(|state| snapshots::list(&durability.journal, state.world.now()))
+            }
+            SnapshotRequest::Take { name } => {
+                if let Some(refusal) = self.no_room() {
+                    return Ok(refusal);
+                }
+                // Everything due happens first, so that the moment is complete.
+                let stepped = self.step(super::Effect::Changes, |world, now| {
+                    world.advance_to(now);
+                    snapshots::take(&durability.journal, name, world)
+                })?;
+                match stepped {
+                    Err(failure) => Ok(failure),
+                    Ok((response, ticket)) => Ok(self.settled(response, ticket).await),
+                }
+            }
+            SnapshotRequest::Drop { n } => {
+                let answer =
+                    self.locked(|state| snapshots::drop(&durability.journal, n, state.world.now()))?;
+                Ok(self.settled(answer, self.ticket()).await)
+            }
+            SnapshotRequest::File { n } => {
+                Ok(snapshots::file(Arc::clone(&durability.journal), durability.setup.clone(), n).await)
+            }
+            SnapshotRequest::Restore(moment) => self.restore(durability, moment).await,
+            SnapshotRequest::Scenario => Ok(match self.written(durability).await? {
+                Ok((now, position)) => {
+                    snapshots::scenario(
+                        Arc::clone(&durability.journal),
+                        durability.setup.clone(),
+                        position,
+                        now,
+                    )
+                    .await
+                }
+                Err(refusal) => refusal,
+            }),
+        }
+    }
+}
+
+fn unavailable(message: &str) -> Response {
+    Response {
+        status: 503,
+        headers: vec![("retry-after", RETRY_AFTER.to_owned())],
+        body: json!({ "message": message }).to_string().into(),
+    }
+}

@@ -1,0 +1,20 @@
+//! The position of a world: what a replay must reach.
+
+use serde::{Deserialize, Serialize};
+use simulator::sandbox::Sandbox;
+
+/// The position of a world in its own history. A replay that ends elsewhere has diverged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WorldPosition {
+    /// The time of the service clock, in microseconds since 1970.
+    pub(crate) now: u64,
+    /// The number of events.
+    pub(crate) happened: u64,
+}
+
+impl WorldPosition {
+    pub(crate) fn of(sandbox: &Sandbox) -> WorldPosition {
+        WorldPosition { now: sandbox.now().0, happened: sandbox.log().count() }
+    }
+}
