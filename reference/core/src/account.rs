@@ -9,17 +9,17 @@ use crate::{
     time::Timestamp,
 };
 
-/// The kind of an account: a person's or an organization's.
+/// The type of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AccountKind {
-    /// One person's.
+    /// An account of one person.
     Personal,
-    /// An organization's.
+    /// An account of an organization.
     Organization,
 }
 
 impl AccountKind {
-    /// The word in answers.
+    /// Returns the value of `type` in answers.
     pub const fn as_str(self) -> &'static str {
         match self {
             AccountKind::Personal => "personal",
@@ -35,19 +35,19 @@ pub struct Settings {
     pub name: String,
     /// The name that customers see.
     pub display_name: String,
-    /// A picture.
+    /// The URL of the logo.
     pub logo_url: Option<String>,
-    /// The merchant's site.
+    /// The URL of the merchant's web site.
     pub website_url: Option<String>,
-    /// The address to which customers write for help.
+    /// The e-mail address of the support.
     pub support_email: Option<String>,
-    /// The telephone number for customers.
+    /// The telephone number of the support.
     pub support_phone: Option<String>,
     /// `#rrggbb`.
     pub brand_color: String,
     /// The business behind the account, if the owner described one.
     pub business: Option<Business>,
-    /// The currency where none is given.
+    /// The currency of charges and invoices that name none.
     pub default_currency: Currency,
     /// The percentage that may be missing from a payment.
     pub underpayment_tolerance: Percent,
@@ -76,7 +76,7 @@ impl Settings {
         }
     }
 
-    /// Changes what the draft names.
+    /// Applies the settings that the draft contains.
     pub fn change(&mut self, draft: SettingsDraft) {
         fn set<T>(field: &mut T, value: Option<T>) {
             if let Some(value) = value {
@@ -98,7 +98,7 @@ impl Settings {
     }
 }
 
-/// One account.
+/// An account.
 #[derive(Serialize, Deserialize)]
 pub struct Account {
     /// Its public name, a slug.
@@ -126,7 +126,7 @@ impl Account {
         Account { id: id.into(), kind, settings, created_at: now, changes: 0, books }
     }
 
-    /// Everything of one mode. The only way to either: no look-up sees both.
+    /// Returns the book of a mode: the only access to its objects, so no look-up sees both modes.
     pub fn book(&self, mode: Mode) -> &Book {
         &self.books[mode as usize]
     }
@@ -136,7 +136,7 @@ impl Account {
         self.books.iter_mut().for_each(Book::index);
     }
 
-    /// The version of what the account shows in one mode: it changes with its settings and wallets.
+    /// Returns the version of the account's answer in one mode. It changes with the settings and the wallets.
     pub fn version(&self, mode: Mode) -> u64 {
         // Both only rise, so their sum changes with each of them.
         self.changes + self.book(mode).payouts().changes()
@@ -148,7 +148,7 @@ impl Account {
         self.changes += 1;
     }
 
-    /// One mode's book to change, beside the settings that its changes depend on.
+    /// Returns a book for a change, with the settings that the change depends on.
     pub(crate) fn open_book(&mut self, mode: Mode) -> (&mut Book, &Settings) {
         (&mut self.books[mode as usize], &self.settings)
     }

@@ -1,4 +1,4 @@
-//! The one table of coins, and the fiat currencies they are priced in.
+//! The table of coins, and the fiat currencies in which they are priced.
 
 use std::fmt;
 
@@ -17,11 +17,11 @@ pub enum AddressForm {
     Dogecoin,
     /// Bitcoin Cash, CashAddr pay to public key hash: `bitcoincash:q…`, `bchtest:q…`.
     BitcoinCash,
-    /// Ethereum and its kin, EIP-55: `0x…`. The coins of this form share one wallet.
+    /// Ethereum and compatible networks, EIP-55: `0x…`. The coins of this form share one wallet.
     Evm,
     /// Tron, base58check: `T…`.
     Tron,
-    /// Solana, base58 of 32 bytes. Taken from a list: its keys know no public derivation.
+    /// Solana, base58 of 32 bytes. Taken from a list, because Ed25519 keys have no public derivation.
     Solana,
     /// Monero, taken from a list of subaddresses.
     Monero,
@@ -55,7 +55,7 @@ macro_rules! assets {
             /// Every coin, in the order in which they are listed.
             pub const ALL: [Asset; [$($live),*].len()] = [$(Asset::$variant),*];
 
-            /// The facts about this coin.
+            /// Returns the constants of this coin.
             pub const fn facts(self) -> &'static AssetFacts {
                 match self {
                     $(Asset::$variant => const { &AssetFacts {
@@ -78,19 +78,19 @@ macro_rules! assets {
 pub struct AssetFacts {
     /// The code in requests and answers: `USDT_TRON`.
     pub code: &'static str,
-    /// The network it moves on, as used in explorer links: `tron`.
+    /// The network, as used in explorer links: `tron`.
     pub network: &'static str,
     /// The form of its deposit addresses.
     pub form: AddressForm,
     /// Decimal places of its smallest unit, at most 18.
     pub decimals: u32,
-    /// The usual time from block to block.
+    /// The typical time between two blocks.
     pub block_time: Span,
-    /// Confirmations that make a live transfer count.
+    /// The required confirmations in live mode.
     pub confirmations_live: u32,
-    /// Confirmations that make a transfer on the test network count.
+    /// The required confirmations in test mode.
     pub confirmations_test: u32,
-    /// The price around which a simulated market moves, in US cents a coin.
+    /// The price around which the simulated market moves, in US cents per coin.
     pub typical_usd_cents: u64,
 }
 
@@ -116,12 +116,12 @@ impl Asset {
         self.facts().code
     }
 
-    /// Reads a code, exactly as written.
+    /// Parses a code; case-sensitive.
     pub fn parse(code: &str) -> Option<Asset> {
         Asset::ALL.into_iter().find(|asset| asset.code() == code)
     }
 
-    /// The number of confirmations that make a transfer count (`open.charge.confirmations`).
+    /// Returns the required confirmations (`open.charge.confirmations`).
     pub const fn required_confirmations(self, mode: crate::mode::Mode) -> u32 {
         match mode {
             crate::mode::Mode::Live => self.facts().confirmations_live,

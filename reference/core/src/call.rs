@@ -26,7 +26,7 @@ pub enum Call {
         list: List,
         /// The page.
         page: PageRequest,
-        /// The newest record of this reading, as the links carry it.
+        /// The anchor: the public id of the newest record when page 1 was read.
         anchor: Option<String>,
     },
     /// `POST /v1/charges`
@@ -59,8 +59,8 @@ pub enum Call {
     Event(Uuid),
 }
 
-/// A list with its filters. Filters name objects as the client wrote them: what the key can't see
-/// selects nothing, whether it is absent or of the other mode.
+/// A list with its filters. A filter by an object that the key cannot see selects nothing, whether the object is absent or
+/// of the other mode.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum List {
     /// Charges.
@@ -88,10 +88,10 @@ pub enum List {
     },
 }
 
-/// A list, its filters and its page size: what a reader's place is remembered for.
+/// A list with its filters and page size: the key of a remembered anchor.
 pub type ListKey = (List, u32);
 
-/// The service's answer to a call. Names objects; the wire reads them from the caller's book.
+/// The result of a call. Contains the numbers of objects, which are read from the caller's book.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// The account.
@@ -194,9 +194,9 @@ pub struct InvoiceDraft {
     pub items: Vec<Item>,
     /// A note.
     pub memo: Option<String>,
-    /// The last day to pay in time.
+    /// The due day.
     pub due_at: Option<Day>,
-    /// E-mail it at once.
+    /// `true` to e-mail it at once.
     pub send_email: bool,
 }
 

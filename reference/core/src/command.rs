@@ -48,7 +48,7 @@ impl From<BookCommand> for Command {
 /// A command about objects of one account in one mode.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum BookCommand {
-    /// Adds a webhook endpoint. The host has already judged what its name resolves to.
+    /// Adds a webhook endpoint. The host has already checked the addresses that its name resolves to.
     AddEndpoint {
         /// The address as typed.
         url: String,
@@ -76,7 +76,7 @@ pub enum BookCommand {
     Resend(Uuid),
     /// Removes a coin's wallet.
     RemoveWallet(Asset),
-    /// Takes a late payment.
+    /// Accepts a late payment.
     AcceptLate {
         /// The charge.
         charge: Code,
@@ -87,7 +87,7 @@ pub enum BookCommand {
     CancelCharge(Code),
     /// E-mails an invoice.
     SendInvoice(Code),
-    /// Withdraws an invoice.
+    /// Voids an invoice.
     VoidInvoice(Code),
 }
 

@@ -18,7 +18,7 @@ pub enum ApiError {
     },
     /// The object's state does not allow it.
     Conflict(Cow<'static, str>),
-    /// The body is larger than the service reads.
+    /// The body is too large.
     BodyTooLarge,
     /// The body is not JSON by its type.
     NotJson,
@@ -52,14 +52,14 @@ impl ApiError {
         }
     }
 
-    /// One field, one sentence.
+    /// Returns an error about one field.
     pub fn field(name: impl Into<String>, message: impl Into<String>) -> ApiError {
         let mut errors = FieldErrors::default();
         errors.add(name, message);
         ApiError::Invalid(errors)
     }
 
-    /// A state that does not allow the request.
+    /// Returns an error about the state of an object.
     pub fn conflict(message: impl Into<Cow<'static, str>>) -> ApiError {
         ApiError::Conflict(message.into())
     }
@@ -91,7 +91,7 @@ impl std::error::Error for ApiError {}
 pub struct FieldErrors(Vec<(String, Vec<String>)>);
 
 impl FieldErrors {
-    /// Notes that the field is wrong; nested names as `items.0.quantity`.
+    /// Adds an error about a field; nested names as `items.0.quantity`.
     pub fn add(&mut self, name: impl Into<String>, message: impl Into<String>) {
         let (name, message) = (name.into(), message.into());
         match self.0.iter_mut().find(|(known, _)| *known == name) {
@@ -105,12 +105,12 @@ impl FieldErrors {
         self.0.is_empty()
     }
 
-    /// Every wrong field with its sentences.
+    /// Returns the invalid fields with their messages.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[String])> {
         self.0.iter().map(|(name, messages)| (name.as_str(), messages.as_slice()))
     }
 
-    /// All well, or the errors as a refusal.
+    /// Returns `Ok` if there are no errors.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl FieldErrors {
     }
 }
 
-/// The first sentence, and how many more there are.
+/// The first message, and the number of further ones.
 impl fmt::Display for FieldErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut all = self.0.iter().flat_map(|(_, messages)| messages);

@@ -20,10 +20,10 @@ macro_rules! event_types {
         pub enum EventType { $($variant),* }
 
         impl EventType {
-            /// Every type.
+            /// All types, in the order of the specification.
             pub const ALL: [EventType; [$($name),*].len()] = [$(EventType::$variant),*];
 
-            /// The name: `charge.paid`.
+            /// Returns the name: `charge.paid`.
             pub const fn as_str(self) -> &'static str {
                 match self { $(EventType::$variant => $name),* }
             }
@@ -48,7 +48,7 @@ event_types! {
 }
 
 impl EventType {
-    /// Reads a name.
+    /// Parses a name.
     pub fn parse(name: &str) -> Option<EventType> {
         EventType::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
@@ -119,14 +119,14 @@ impl Details {
     }
 }
 
-/// One thing that happened.
+/// A recorded event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
-    /// Its name through the API, and `event_id` in webhooks.
+    /// The id in the API, and `event_id` in webhooks.
     pub id: Uuid,
     /// The type.
     pub kind: EventType,
-    /// To what.
+    /// The charge or invoice that it is about.
     pub subject: Subject,
     /// The details of the change.
     pub details: Details,
@@ -178,7 +178,7 @@ impl EventLog {
         timelines[index].index_if_long(&self.events);
     }
 
-    /// An event by its number.
+    /// Returns an event by its number.
     pub fn get(&self, no: EventNo) -> &Event {
         &self.events[no.index()]
     }
@@ -195,12 +195,12 @@ impl EventLog {
         Some(EventNo::from_index(place))
     }
 
-    /// The events of a charge or an invoice, oldest first.
+    /// Returns the events of a charge or an invoice, oldest first.
     pub fn timeline(&self, subject: Subject) -> impl Iterator<Item = &Event> {
         self.timeline_of(subject).all.iter().map(|&no| &self.events[no as usize])
     }
 
-    /// Those of a type, of a subject, or both.
+    /// Returns the events of a type, of a subject, or of both.
     pub fn list(&self, kind: Option<EventType>, subject: Option<Subject>) -> Listing<'_> {
         match (subject, kind) {
             (None, None) => Listing::all(self.events.len()),

@@ -16,19 +16,19 @@ const CODE_ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 pub struct Code([u8; CODE_LEN]);
 
 impl Code {
-    /// The code of the `n`th object of its kind.
+    /// Draws the code of the `n`th object of its kind.
     pub fn draw(rng_key: &RngKey, n: u64) -> Code {
         let mut stream = rng_key.stream(n);
         Code(std::array::from_fn(|_| CODE_ALPHABET[stream.below(CODE_ALPHABET.len() as u64) as usize]))
     }
 
-    /// Reads a code; nothing if no object can have it.
+    /// Parses a code; returns `None` if no object can have it.
     pub fn parse(text: &str) -> Option<Code> {
         let bytes: [u8; CODE_LEN] = text.as_bytes().try_into().ok()?;
         bytes.iter().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9')).then_some(Code(bytes))
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("a code is ASCII")
     }
@@ -46,9 +46,9 @@ impl fmt::Debug for Code {
     }
 }
 
-/// Reads the id of an event or a delivery: with hyphens, in either case. Every other spelling names nothing.
+/// Parses the id of an event or a delivery: with hyphens, in either case. Returns `None` for every other form.
 pub fn parse_uuid(text: &str) -> Option<Uuid> {
-    // Of its length only the form with hyphens can be read.
+    // Of the forms that the parser reads, only the one with hyphens has this length.
     (text.len() == Hyphenated::LENGTH).then(|| Uuid::try_parse(text).ok()).flatten()
 }
 
@@ -59,13 +59,13 @@ macro_rules! numbers {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The place in the list of its kind.
+            /// Returns the index in the list of its kind, from 0.
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
 
-            /// The number of the object at this place in the list of its kind, counted from 0: with the length of the list,
-            /// the number of the object that is created next.
+            /// Returns the number of the object at an index of the list of its kind. With the length of the list as index, it is the
+            /// number of the next object.
             ///
             /// # Panics
             ///
@@ -118,12 +118,12 @@ pub struct IdGenerator {
 impl IdGenerator {
     const COUNT_END: u32 = 1 << 20;
 
-    /// A generator with its own randomness.
+    /// Creates a generator.
     pub fn new(rng_key: RngKey) -> IdGenerator {
         IdGenerator { rng_key, generated: 0, at: Timestamp(0), count: 0 }
     }
 
-    /// The next id.
+    /// Returns the next id.
     pub fn next(&mut self, now: Timestamp) -> Uuid {
         if now > self.at {
             self.at = now;

@@ -18,19 +18,19 @@ pub const MAIL_PAUSE: Span = Span::mins(10);
 /// The status of an invoice (`open.invoice.status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum InvoiceStatus {
-    /// Waits to be paid.
+    /// Not paid yet.
     Open,
-    /// Settled, for good.
+    /// Settled. Final.
     Paid,
-    /// Withdrawn, for good.
+    /// Withdrawn. Final.
     Void,
 }
 
 impl InvoiceStatus {
-    /// Every status; the place in this list is the class on the shelf.
+    /// Every status, in the order of the classes of the status index.
     pub const ALL: [InvoiceStatus; 3] = [InvoiceStatus::Open, InvoiceStatus::Paid, InvoiceStatus::Void];
 
-    /// The word in answers and filters.
+    /// Returns the status as in answers and filters.
     pub const fn as_str(self) -> &'static str {
         match self {
             InvoiceStatus::Open => "open",
@@ -47,7 +47,7 @@ pub struct Item {
     pub description: String,
     /// The number of units.
     pub quantity: Quantity,
-    /// The price of one.
+    /// The price of one unit.
     pub unit_amount: Fiat,
     /// Quantity times price, rounded half up.
     pub total: Fiat,
@@ -68,11 +68,11 @@ pub struct InvoiceTerms {
     pub items: Vec<Item>,
     /// A note to the customer.
     pub memo: Option<String>,
-    /// The last day to pay in time.
+    /// The due day.
     pub due_at: Option<Day>,
 }
 
-/// One invoice. A copy shares the terms: deliveries keep the invoice as it was when something happened.
+/// An invoice. Copies share the terms: each delivery contains the invoice as it was at the event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Invoice {
     /// Its public name.
@@ -98,7 +98,7 @@ pub struct Invoice {
 }
 
 impl Invoice {
-    /// An invoice that was just issued.
+    /// Issues an invoice.
     pub fn issue(now: Timestamp, code: Code, number: String, terms: InvoiceTerms) -> Invoice {
         Invoice {
             code,
@@ -119,12 +119,12 @@ impl Invoice {
         self.status
     }
 
-    /// Open, and past the due day.
+    /// Returns `true` if it is open and past the due day.
     pub fn is_overdue(&self, now: Timestamp) -> bool {
         self.status == InvoiceStatus::Open && self.terms.due_at.is_some_and(|day| now >= day.end())
     }
 
-    /// Checks that it can still be paid, sent or voided.
+    /// Checks that it is open.
     pub(crate) fn must_be_open(&self) -> Result<(), ApiError> {
         match self.status {
             InvoiceStatus::Open => Ok(()),
@@ -132,7 +132,7 @@ impl Invoice {
         }
     }
 
-    /// One of its charges was paid at that time. Says whether that settles it: an invoice settles once.
+    /// Settles the invoice when one of its charges is paid. Returns `false` if it is not open: an invoice settles once.
     pub fn settle(&mut self, paid_at: Timestamp) -> bool {
         let settles = self.status == InvoiceStatus::Open;
         if settles {
@@ -142,7 +142,7 @@ impl Invoice {
         settles
     }
 
-    /// Withdraws it.
+    /// Voids the invoice.
     ///
     /// # Errors
     ///
@@ -154,7 +154,7 @@ impl Invoice {
         Ok(())
     }
 
-    /// The customer opens its page. Says whether it is the first time.
+    /// Records a view of its page. Returns `true` for the first one.
     pub fn view(&mut self, now: Timestamp) -> bool {
         let first = self.viewed_at.is_none();
         self.viewed_at.get_or_insert(now);

@@ -31,7 +31,7 @@ pub struct Principal {
     pub key: KeyNo,
 }
 
-/// One key, without its text.
+/// An API key, without its text.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ApiKey {
     /// Its id in the dashboard.
@@ -48,12 +48,12 @@ pub struct ApiKey {
     pub(crate) memory: PageMemory<ListKey>,
 }
 
-/// A key's text. Shown once, and never printed by accident.
+/// The text of a key. Shown once; redacted in debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyText(String);
 
 impl KeyText {
-    /// The text, to be shown to its owner.
+    /// Returns the text, to show it to its owner.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -69,7 +69,7 @@ impl std::fmt::Debug for KeyText {
 #[derive(Default, Serialize, Deserialize)]
 pub struct KeyRing {
     keys: Vec<ApiKey>,
-    // Digests are compared, not texts: timing can only reveal a digest, from which no key can be computed.
+    // Digests are compared, not texts: timing can reveal a digest at most, and no key follows from a digest.
     by_digest: BTreeMap<[u8; 32], KeyNo>,
 }
 
@@ -113,7 +113,7 @@ impl KeyRing {
         self.by_digest.contains_key(&digest(text))
     }
 
-    /// A key by its number.
+    /// Returns a key by its number.
     pub fn get(&self, no: KeyNo) -> &ApiKey {
         &self.keys[no.index()]
     }
@@ -122,12 +122,12 @@ impl KeyRing {
         &mut self.keys[no.index()]
     }
 
-    /// Every key, oldest first.
+    /// Returns all keys, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &ApiKey> {
         self.keys.iter()
     }
 
-    /// Forgets what is volatile: the limit's windows and where readers were in lists.
+    /// Discards the volatile state: limiter windows and remembered anchors.
     pub(crate) fn forget_volatile(&mut self) {
         for key in &mut self.keys {
             key.window = RateWindow::default();

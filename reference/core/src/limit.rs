@@ -12,9 +12,9 @@ const WINDOW: Span = Span::secs(60);
 
 /// The accepted requests of one key in the last minute.
 ///
-/// A request is refused when as many were accepted in the 60 seconds before it. Refused ones do not
-/// count, so a client that only waits gets through (`open.limits.window`). A clock that has come to its end
-/// ends every window: no client can wait there.
+/// A sliding window: a request is refused if the limit was reached in the 60 seconds before it. Refused requests do not
+/// count, so a client that waits is served (`open.limits.window`). At the end of the clock's range every window is empty,
+/// because no client can wait there.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RateWindow {
     accepted: VecDeque<Timestamp>,

@@ -1,4 +1,4 @@
-//! Payment links: a price, fixed or open, that any number of customers may pay.
+//! Payment links: a fixed or open price that any number of customers may pay.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,9 +39,9 @@ pub struct Question {
 /// The settings of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkTerms {
-    /// The title of the goods.
+    /// The title of the offer.
     pub title: String,
-    /// A description of the goods.
+    /// The description of the offer.
     pub description: Option<String>,
     /// Fixed or open.
     pub pricing: Pricing,
@@ -67,7 +67,7 @@ pub struct LinkTerms {
     pub max_payments: Option<u32>,
 }
 
-/// One payment link.
+/// A payment link.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Link {
     /// Its public name.

@@ -1,4 +1,4 @@
-//! The outbox of e-mails. None is sent: the dashboard shows them.
+//! The e-mail log. No e-mail leaves the server: the dashboard shows them.
 
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ pub enum MailKind {
 }
 
 impl MailKind {
-    /// The word in answers.
+    /// Returns the kind as in answers.
     pub const fn as_str(self) -> &'static str {
         match self {
             MailKind::Invoice => "invoice",
@@ -33,7 +33,7 @@ impl MailKind {
     }
 }
 
-/// One e-mail.
+/// An e-mail.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Mail {
     /// The recipient.
@@ -70,7 +70,7 @@ impl Mails {
         })
     }
 
-    /// Notes that one went out.
+    /// Adds a sent e-mail.
     pub fn push(&mut self, mail: Mail) {
         if self.sent.len() == KEPT_MAX {
             self.sent.pop_front();

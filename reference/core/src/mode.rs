@@ -17,7 +17,7 @@ impl Mode {
     /// Both modes, in the order in which they are listed everywhere.
     pub const ALL: [Mode; 2] = [Mode::Live, Mode::Test];
 
-    /// The word used in keys, payloads and files.
+    /// Returns the mode as in keys, payloads and files.
     pub const fn as_str(self) -> &'static str {
         match self {
             Mode::Live => "live",
@@ -25,7 +25,7 @@ impl Mode {
         }
     }
 
-    /// Reads `live` or `test`.
+    /// Parses `live` or `test`.
     pub fn parse(text: &str) -> Option<Mode> {
         Mode::ALL.into_iter().find(|mode| mode.as_str() == text)
     }

@@ -25,7 +25,7 @@ pub enum AmountError {
     Decimals(u32),
     /// Above the largest amount that is handled.
     TooLarge,
-    /// Zero, where something must be left.
+    /// Zero, which is not allowed here.
     Zero,
     /// Below zero.
     Negative,
@@ -49,7 +49,7 @@ impl fmt::Display for AmountError {
 /// Splits `12.50` into its digits, refusing signs, exponents, separators, leading zeros and bare points.
 fn digits(text: &str, decimals_max: u32) -> Result<(&str, &str), AmountError> {
     if let Some(positive) = text.strip_prefix('-') {
-        // A fault is named only where the rest is right.
+        // The sign is reported only if the rest is valid.
         return Err(digits(positive, decimals_max).map_or(AmountError::Form, |_| AmountError::Negative));
     }
     if let Some((number, exponent)) = text.split_once(['e', 'E']) {
@@ -78,14 +78,14 @@ fn digits(text: &str, decimals_max: u32) -> Result<(&str, &str), AmountError> {
     Ok((whole, part))
 }
 
-/// An integer of 10^-`scale`.
+/// Parses a decimal as an integer of units of 10^-`scale`.
 fn scaled(text: &str, scale: u32) -> Result<u128, AmountError> {
     let (whole, part) = digits(text, scale)?;
     let padded = format!("{whole}{part:0<width$}", width = scale as usize);
     padded.parse().map_err(|_| AmountError::TooLarge)
 }
 
-/// Reads a decimal exactly, at most `decimals_max` places.
+/// Parses a decimal exactly, with at most `decimals_max` places.
 fn read_decimal(text: &str, decimals_max: u32) -> Result<Decimal, AmountError> {
     digits(text, decimals_max)?;
     Decimal::from_str_exact(text).map_err(|_| AmountError::TooLarge)
@@ -101,7 +101,7 @@ impl Fiat {
     /// The largest amount: 999,999,999,999.99.
     pub const MAX: Fiat = Fiat(Decimal::from_parts(276_447_231, 23_283, 0, false, 2));
 
-    /// Reads `49.90`, `49.9` or `49`.
+    /// Parses `49.90`, `49.9` or `49`.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl Fiat {
         Fiat::rounded(read_decimal(text, 2)?).ok_or(AmountError::TooLarge)
     }
 
-    /// An amount in hundredths.
+    /// Returns an amount of `minor` hundredths; `None` above [`Fiat::MAX`].
     pub fn from_minor(minor: u64) -> Option<Fiat> {
         Fiat::rounded(Decimal::from_i128_with_scale(i128::from(minor), 2))
     }
@@ -129,12 +129,12 @@ impl Fiat {
         u64::try_from(self.0.mantissa()).expect("a fiat amount is at most Fiat::MAX")
     }
 
-    /// The sum, unless it is above [`Fiat::MAX`].
+    /// Returns the sum; `None` above [`Fiat::MAX`].
     pub fn plus(self, other: Fiat) -> Option<Fiat> {
         Fiat::rounded(self.0.checked_add(other.0)?)
     }
 
-    /// `quantity` times this, rounded half up to two places; nothing above [`Fiat::MAX`].
+    /// Returns `quantity` times this amount, rounded half up to two places; `None` above [`Fiat::MAX`].
     pub fn times(self, quantity: Quantity) -> Option<Fiat> {
         // At most 14 and 12 digits: the product fits 96 bits and is exact before it is rounded.
         Fiat::rounded(self.0.checked_mul(quantity.0)?)
@@ -175,7 +175,7 @@ mod exact {
 pub struct Quantity(#[serde(with = "exact")] Decimal);
 
 impl Quantity {
-    /// Reads `2` or `1.125`, up to 999,999,999.
+    /// Parses `2` or `1.125`, up to 999,999,999.
     ///
     /// # Errors
     ///
@@ -199,7 +199,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// An exchange rate: how much fiat one coin costs. Above zero, at most eight decimals.
+/// An exchange rate: the price of one coin in fiat. Above zero, at most eight decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Rate(#[serde(with = "exact")] Decimal);
 
@@ -207,7 +207,7 @@ impl Rate {
     /// Decimal places of a rate.
     pub(crate) const DECIMALS: u32 = 8;
 
-    /// Reads `60000` or `0.00012345`.
+    /// Parses `60000` or `0.00012345`.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ impl Rate {
         Ok(Rate(value.normalize()))
     }
 
-    /// A rate of `units` × 10⁻⁸.
+    /// Returns a rate of `units` × 10⁻⁸; `None` for zero or above the largest rate.
     pub fn from_units(units: u64) -> Option<Rate> {
         (units > 0)
             .then(|| Rate(Decimal::from_i128_with_scale(i128::from(units), Rate::DECIMALS).normalize()))
@@ -241,7 +241,7 @@ impl Rate {
         Coin::new(units.checked_mul(unit)?)
     }
 
-    /// The text with exactly 18 decimals, as webhook payloads carry it.
+    /// Returns the text with exactly 18 decimals, as in webhook payloads.
     pub fn padded(self) -> String {
         // At most 10¹² with at most eight decimals: in units of 10⁻¹⁸ far below 128 bits.
         decimal(self.mantissa() * 10_u128.pow(ATTO_DIGITS - self.0.scale()), ATTO_DIGITS)
@@ -269,18 +269,18 @@ impl Coin {
     /// The largest single amount: 10¹² coins. A hundred million of them still add up without overflow.
     pub const MAX: Coin = Coin(1_000_000_000_000 * 10_u128.pow(ATTO_DIGITS));
 
-    /// An amount in units of 10⁻¹⁸; nothing above [`Coin::MAX`].
+    /// Returns an amount of `atto` units of 10⁻¹⁸; `None` above [`Coin::MAX`].
     pub fn new(atto: u128) -> Option<Coin> {
         let amount = Coin(atto);
         (amount <= Coin::MAX).then_some(amount)
     }
 
-    /// The amount in units of 10⁻¹⁸.
+    /// Returns the amount in units of 10⁻¹⁸.
     pub const fn atto(self) -> u128 {
         self.0
     }
 
-    /// Reads an amount of `asset`, with no more decimals than the coin has.
+    /// Parses an amount of `asset`, with at most the coin's decimals.
     ///
     /// # Errors
     ///
@@ -290,7 +290,7 @@ impl Coin {
         Coin::new(scaled(text, ATTO_DIGITS)?).ok_or(AmountError::TooLarge)
     }
 
-    /// The smallest amount of `asset` that can be sent.
+    /// Returns the smallest amount of `asset` that can be sent.
     pub fn unit(asset: Asset) -> Coin {
         Coin(10_u128.pow(ATTO_DIGITS - asset.facts().decimals))
     }
@@ -299,7 +299,7 @@ impl Coin {
     ///
     /// # Panics
     ///
-    /// If 128 bits do not hold it. Single amounts are bounded by [`Coin::MAX`], so it would take a great many.
+    /// If the sum overflows 128 bits. Single amounts are at most [`Coin::MAX`], so that takes over a hundred million of them.
     pub fn plus(self, other: Coin) -> Coin {
         Coin(self.0.checked_add(other.0).expect("single amounts are bounded by Coin::MAX"))
     }
@@ -321,14 +321,14 @@ impl Coin {
         Wide::product(self.0, u128::from(Percent::WHOLE)) > most
     }
 
-    /// `parts` of `whole` of this, rounded down to the smallest unit of `asset`.
+    /// Returns the fraction `parts` / `whole` of this amount, rounded down to the smallest unit of `asset`.
     pub fn share(self, parts: u64, whole: u64, asset: Asset) -> Option<Coin> {
         let unit = Coin::unit(asset).0;
         let units = Wide::product(self.0 / unit, u128::from(parts)).floor_div(u128::from(whole))?;
         Coin::new(units.checked_mul(unit)?)
     }
 
-    /// The text with exactly 18 decimals, as webhook payloads carry it (`charge.asset_amount`).
+    /// Returns the text with exactly 18 decimals, as in webhook payloads (`charge.asset_amount`).
     pub fn padded(self) -> String {
         decimal(self.0, ATTO_DIGITS)
     }
@@ -359,7 +359,7 @@ impl Percent {
         Percent(n)
     }
 
-    /// Reads `1`, `0.5` or `12.25`, at most 100.
+    /// Parses `1`, `0.5` or `12.25`, at most 100.
     ///
     /// # Errors
     ///
@@ -382,7 +382,7 @@ impl fmt::Display for Percent {
 
 /// `n` × 10^-`scale` with all its decimals, at least one.
 fn decimal(n: u128, scale: u32) -> String {
-    // A formatter writes leading zeros one by one, and most amounts have many.
+    // The standard formatter writes leading zeros one by one, and most amounts have many.
     const ZEROS: &str = "0000000000000000000";
     let scale = scale as usize;
     let mut text = n.to_string();
@@ -391,7 +391,7 @@ fn decimal(n: u128, scale: u32) -> String {
     text
 }
 
-/// Without trailing zeros, and without the point if nothing is left behind it.
+/// Returns the decimal without trailing zeros, and without the point if no decimals are left.
 fn trimmed(decimal: &str) -> &str {
     decimal.trim_end_matches('0').trim_end_matches('.')
 }

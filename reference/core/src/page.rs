@@ -7,8 +7,8 @@
 //! links are those of the moment of page 1.
 //!
 //! Records of a kind are numbered from 0 in order of creation, so an anchor is one number and needs no copy of the
-//! list. A [`Listing`] answers two questions about the numbers that match a filter: `rank` is the count of members
-//! up to an anchor, and `select` is the member in a given place. Both are index operations, so that page 1,000 of a
+//! list. A [`Listing`] has two operations on the numbers that match a filter: `rank` returns the number of members
+//! up to an anchor, and `select` the member at a position. Both are index operations, so that page 1,000 of a
 //! million records costs as much as page 1. [`Page::cut`] needs nothing else.
 //!
 //! A client states the anchor in two ways. The links of a page (`next`, `prev`, …) contain it as the public id of
@@ -60,22 +60,22 @@ pub enum Listing<'a> {
 }
 
 impl<'a> Listing<'a> {
-    /// A list of everything.
+    /// Returns a listing of all numbers below `len`.
     pub fn all(len: usize) -> Listing<'a> {
         Listing::All(len)
     }
 
-    /// A borrowed list.
+    /// Returns a listing of borrowed numbers.
     pub fn sorted(members: &'a [u32]) -> Listing<'a> {
         Listing::Sorted(Cow::Borrowed(members))
     }
 
-    /// An owned list.
+    /// Returns a listing of owned numbers.
     pub fn picked(members: Vec<u32>) -> Listing<'a> {
         Listing::Sorted(Cow::Owned(members))
     }
 
-    /// An empty list.
+    /// Returns an empty listing.
     pub fn empty() -> Listing<'a> {
         Listing::picked(Vec::new())
     }
@@ -90,7 +90,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// The member that `nth` others precede.
+    /// Returns the member with `nth` members before it.
     pub fn select(&self, nth: usize) -> Option<u32> {
         match self {
             Listing::All(len) => (nth < *len).then(|| u32::try_from(nth).expect("numbers fit 32 bits")),
@@ -100,7 +100,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// The newest member.
+    /// Returns the newest member.
     pub fn newest(&self) -> Option<u32> {
         match self {
             Listing::All(len) => len.checked_sub(1).and_then(|nth| self.select(nth)),
@@ -158,22 +158,22 @@ impl Page {
         }
     }
 
-    /// The page before this one, if it has records.
+    /// Returns the number of the previous page, if it has records.
     pub fn prev(&self) -> Option<u64> {
         (self.current > 1).then(|| (self.current - 1).min(self.last))
     }
 
-    /// The page after this one, if it has records.
+    /// Returns the number of the next page, if it has records.
     pub fn next(&self) -> Option<u64> {
         (self.current < self.last).then(|| self.current + 1)
     }
 
-    /// The place of the first record of this page, counted from 1; nothing if it has none.
+    /// Returns the position of the first record of this page, from 1; `None` for an empty page.
     pub fn from(&self) -> Option<u64> {
         (!self.members.is_empty()).then(|| (self.current - 1) * u64::from(self.per_page) + 1)
     }
 
-    /// The place of the last record of this page.
+    /// Returns the position of the last record of this page; `None` for an empty page.
     pub fn to(&self) -> Option<u64> {
         self.from().map(|from| from + self.members.len() as u64 - 1)
     }
@@ -233,7 +233,7 @@ impl<List: Ord + Clone> PageMemory<List> {
         }
     }
 
-    /// The newest record when page 1 was last read, if the list was read within the last 10 minutes.
+    /// Returns the newest record when page 1 was last read, if the list was read within the last 10 minutes.
     pub(crate) fn recall(&self, now: Timestamp, list: &List) -> Option<Option<u32>> {
         let known = self.lists.get(list)?;
         (now.since(known.read_at) < PageMemory::<List>::KEPT).then_some(known.anchor)

@@ -1,7 +1,7 @@
-//! Keyed randomness: every stream of random numbers is a function of the seed and of what it is for.
+//! Keyed randomness: every stream of random numbers is a function of the seed, an entity and a purpose.
 //!
-//! There is no shared generator, so adding a feature or removing an actor changes no other stream. Nothing here asks
-//! the operating system for entropy: the seed is an argument.
+//! There is no shared generator, so adding a feature or removing an actor changes no other stream. The operating system's
+//! entropy is never used: the seed is an argument.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -13,14 +13,14 @@ use sha2::{Digest, Sha256};
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// The key of one `entity` (an alias, or its parent and ordinal) in one `realm` (a mode, or
-    /// the name of what both modes share) for one `purpose`.
+    /// Returns the key of one `entity` (an alias, or its parent and ordinal) in one `realm` (a mode, or a name for objects
+    /// that both modes share) for one `purpose`.
     pub fn rng_key(self, realm: &str, entity: &str, purpose: &str) -> RngKey {
         let mut hash = Sha256::new();
         hash.update(b"chargeproof draw 1\0");
         hash.update(self.0.to_be_bytes());
         for part in [realm, entity, purpose] {
-            // The length first, so that no two triples spell the same bytes.
+            // Each part is preceded by its length, so that no two triples give the same bytes.
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part.as_bytes());
         }
@@ -35,14 +35,14 @@ pub struct RngKey {
 }
 
 impl std::fmt::Debug for RngKey {
-    /// Hides the key: API keys and webhook secrets derive from it.
+    /// Redacted: API keys and webhook secrets derive from the key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("RngKey(…)")
     }
 }
 
 impl RngKey {
-    /// Stream number `n`, independent of all others.
+    /// Returns stream number `n`, independent of all others.
     pub fn stream(&self, n: u64) -> RngStream {
         let mut rng = ChaCha8Rng::from_seed(self.key);
         rng.set_stream(n);
@@ -56,12 +56,12 @@ pub struct RngStream {
 }
 
 impl RngStream {
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.rng.next_u64()
     }
 
-    /// A uniform choice from `0..end`. `end` must not be 0.
+    /// Returns a uniform number of `0..end`. `end` must not be 0.
     pub fn below(&mut self, end: u64) -> u64 {
         // Lemire's method: the high half of a 128-bit product, redrawn in the rare biased corner.
         let mut product = u128::from(self.bits()) * u128::from(end);
@@ -74,7 +74,7 @@ impl RngStream {
         (product >> 64) as u64
     }
 
-    /// A uniform choice from `first..=last`.
+    /// Returns a uniform number of `first..=last`.
     ///
     /// # Panics
     ///
@@ -87,7 +87,7 @@ impl RngStream {
         }
     }
 
-    /// True with probability `parts` / `whole`.
+    /// Returns `true` with probability `parts` / `whole`.
     pub fn chance(&mut self, parts: u64, whole: u64) -> bool {
         self.below(whole) < parts
     }
@@ -97,14 +97,14 @@ impl RngStream {
         self.rng.fill_bytes(bytes);
     }
 
-    /// The next `N` random bytes.
+    /// Returns the next `N` random bytes.
     pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
         let mut bytes = [0; N];
         self.fill(&mut bytes);
         bytes
     }
 
-    /// `len` characters, each a uniform choice from `alphabet`.
+    /// Returns `len` characters, each drawn uniformly from `alphabet`.
     pub fn text(&mut self, len: usize, alphabet: &[u8]) -> String {
         (0..len).map(|_| char::from(alphabet[self.below(alphabet.len() as u64) as usize])).collect()
     }

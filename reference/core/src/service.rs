@@ -36,11 +36,11 @@ pub struct ServiceConfig {
     pub public_url: String,
     /// Requests per minute and key; `None` for no limit.
     pub rate_limit: Option<u32>,
-    /// Wallets of new accounts that many services share; from the seed if there is none.
+    /// The built-in wallets of new accounts, shared by several services; `None` to derive them from the seed.
     #[serde(skip)]
     pub wallet_cache: Option<WalletCache>,
-    /// The start of the 40 characters after a key's mode, by which a host of several services finds the service of
-    /// a key: at most `KEY_TAG_MAX` letters and digits; empty for none.
+    /// The tag after the mode in every key, by which a host of several services finds the service of a key: at most
+    /// `KEY_TAG_MAX` letters and digits; empty for none.
     pub key_tag: String,
 }
 
@@ -60,7 +60,7 @@ pub struct Service {
 pub struct Admission {
     /// The caller.
     pub principal: Principal,
-    /// The limit and how many more requests it lets through now; nothing without a limit.
+    /// The rate limit and the remaining requests; `None` without a limit.
     pub quota: Option<Quota>,
 }
 
@@ -74,7 +74,7 @@ pub struct Quota {
 }
 
 impl Service {
-    /// A service without accounts.
+    /// Creates a service without accounts.
     pub fn new(config: ServiceConfig) -> Service {
         Service {
             config,
@@ -129,12 +129,12 @@ impl Service {
         Ok(Admission { principal: key.principal, quota })
     }
 
-    /// An API request of a key that was admitted.
+    /// Executes an API call of an admitted key.
     ///
     /// # Errors
     ///
-    /// What the API answers instead: [`ApiError::NotFound`], [`ApiError::Conflict`], [`ApiError::Invalid`],
-    /// [`ApiError::TooMany`] or [`ApiError::NoRate`].
+    /// The refusal: [`ApiError::NotFound`], [`ApiError::Conflict`], [`ApiError::Invalid`], [`ApiError::TooMany`] or
+    /// [`ApiError::NoRate`].
     pub fn on_call(&mut self, now: Timestamp, who: &Principal, call: Call) -> Result<Answer, ApiError> {
         self.begin(now);
         self.settle(now, who.account, who.mode);
@@ -144,7 +144,7 @@ impl Service {
         }
     }
 
-    /// A call that needs no place in a list.
+    /// Executes a call other than a list.
     fn write(
         &mut self,
         now: Timestamp,
@@ -195,8 +195,8 @@ impl Service {
         })
     }
 
-    /// A page of a list. Page 1 without an anchor is fresh; later pages belong to the reading that
-    /// their anchor, or the key's last page 1, began (`paging.stable`).
+    /// Returns a page of a list. Page 1 without an anchor shows the list as it is now; later pages show it as it was at their
+    /// anchor, or at the key's last read of page 1 (`paging.stable`).
     fn list(
         &mut self,
         now: Timestamp,
@@ -211,7 +211,7 @@ impl Service {
         let (is_first, is_steady) = (page.page == 1, anchor.is_some());
         let remembered = if is_first { None } else { memory.recall(now, &key) };
         let answer = cut(book, list, page, anchor, remembered)?;
-        // Page 1 begins a reading, and every read renews it.
+        // Page 1 sets the remembered anchor, and every read renews it.
         if let Answer::Page { page, .. } = &answer
             && !is_steady
             && (is_first || remembered.is_some())
@@ -221,8 +221,7 @@ impl Service {
         Ok(answer)
     }
 
-    /// Returns the answer that `on_call` would give to a reading call, without moving the key's place in a list:
-    /// `HEAD`.
+    /// Answers a call that only reads, without changing the key's remembered anchors: for `HEAD`.
     ///
     /// # Errors
     ///
@@ -240,8 +239,8 @@ impl Service {
         }
     }
 
-    /// Answers a reading call of the account owner in the dashboard, without a key. No anchor is remembered, so later
-    /// pages are stable by their explicit anchor only.
+    /// Answers a call of the dashboard that only reads, without a key. No anchor is remembered, so later pages are stable only
+    /// with an explicit anchor.
     ///
     /// # Errors
     ///
@@ -254,16 +253,16 @@ impl Service {
         }
     }
 
-    /// The account owner gives a command in the dashboard of one account and mode.
+    /// Executes a command of the account owner in the dashboard of one account and mode.
     ///
     /// # Errors
     ///
-    /// [`ApiError::NotFound`] for an object that this book does not hold, [`ApiError::Invalid`] for wrong fields,
-    /// [`ApiError::Conflict`] where the object's state does not allow it.
+    /// [`ApiError::NotFound`] for an object that is not in this book, [`ApiError::Invalid`] for invalid fields,
+    /// [`ApiError::Conflict`] if the object's state does not allow it.
     ///
     /// # Panics
     ///
-    /// If `now` is earlier than at an input before.
+    /// If `now` is earlier than at a previous input.
     pub fn on_command(
         &mut self,
         now: Timestamp,
@@ -288,11 +287,11 @@ impl Service {
         }
     }
 
-    /// A customer opens or uses a hosted page. Its code selects the book.
+    /// Handles a customer's visit to a hosted page. The code of the page selects the book.
     ///
     /// # Errors
     ///
-    /// [`ApiError::NotFound`] if no book has the code; otherwise why the invoice or link takes no charge.
+    /// [`ApiError::NotFound`] if no book has the code; otherwise the reason why the invoice or link opens no charge.
     pub fn on_visit(&mut self, now: Timestamp, visit: Visit) -> Result<VisitResult, ApiError> {
         self.begin(now);
         let (Visit::ViewInvoice(code)
@@ -333,8 +332,8 @@ impl Service {
         Ok(VisitResult::Charge(account, mode, charge))
     }
 
-    /// Applies the chain watcher's sightings of one moment. They are given together, because one block may hold
-    /// several payments to one charge.
+    /// Applies the chain watcher's sightings of one moment. They are passed together, because one block may contain several
+    /// payments to one charge.
     pub fn on_sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
         self.on_tick(now);
         sightings
@@ -348,12 +347,12 @@ impl Service {
         }
     }
 
-    /// The height of a chain, to which confirmations are counted on. A host reports it before it reads or writes them.
+    /// Sets the height of a chain, from which confirmations are computed. A host reports it before it reads or writes them.
     pub fn on_height(&mut self, mode: Mode, asset: Asset, height: u64) {
         self.heights.raise(mode, asset, height);
     }
 
-    /// The heights of the chains.
+    /// Returns the heights of the chains.
     pub fn heights(&self) -> &ChainHeights {
         &self.heights
     }
@@ -373,19 +372,19 @@ impl Service {
 
     /// Sets the rate of a pair; `None` if there is none.
     pub fn on_rate(&mut self, now: Timestamp, asset: Asset, currency: Currency, rate: Option<Rate>) {
-        // What was due by then does not depend on rates.
+        // Everything due by now happens first; it does not depend on rates.
         self.begin(now);
         self.exchange.set(asset, currency, rate);
     }
 
-    /// Lets everything happen that is due by `now`.
+    /// Processes everything due by `now`.
     pub fn on_tick(&mut self, now: Timestamp) {
         self.on_tick_in_part(now, u32::MAX);
     }
 
-    /// As [`on_tick`](Service::on_tick), in parts, so that a host can serve requests in between: stops after `work_max`
-    /// units, one for every lock that ends and every endpoint that is notified. Returns the work done. While
-    /// [`next_tick`](Service::next_tick) is not later than `now` there is more to do.
+    /// Processes a part of what is due by `now`, so that a host can serve requests in between: at most `work_max` units, one
+    /// for each lock that ends and each endpoint that is notified. Returns the number of units. There is more to do while
+    /// [`next_tick`](Service::next_tick) is not later than `now`.
     pub fn on_tick_in_part(&mut self, now: Timestamp, work_max: u32) -> u32 {
         self.begin(now);
         let mut work = 0_u32;
@@ -399,22 +398,22 @@ impl Service {
     }
 
     fn begin(&mut self, now: Timestamp) {
-        assert!(now >= self.now, "a host never hands over a time that falls: {now} after {}", self.now);
+        assert!(now >= self.now, "the time that a host passes never falls: {now} after {}", self.now);
         self.now = now;
     }
 
-    /// Lets everything happen in a book that was due by `now`.
+    /// Processes everything due by `now` in one book.
     fn settle(&mut self, now: Timestamp, account: AccountNo, mode: Mode) {
         let (book, context) = self.open_book(now, account, mode);
         book.end_locks(&context, u32::MAX);
     }
 
-    /// Returns the time at which to wake the service: a lock ends, or a delivery is due.
+    /// Returns the time of the next tick: a lock ends, or a delivery is due.
     pub fn next_tick(&self) -> Option<Timestamp> {
         self.books().filter_map(|(_, _, book)| book.next_tick()).min()
     }
 
-    /// The next delivery that is due. Until the result of its attempt comes back it is in flight.
+    /// Takes the next due delivery, which is in flight until the result of its attempt is reported.
     pub fn poll_delivery(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, DeliveryNo)> {
         for account in AccountNo::first(self.accounts.len()) {
             for mode in Mode::ALL {
@@ -426,7 +425,7 @@ impl Service {
         None
     }
 
-    /// Drops the state that a stop of the service loses: limiter windows, places in lists, and the results of
+    /// Discards the volatile state, as a restart of the process does: limiter windows, remembered anchors, and the results of
     /// posts in flight.
     pub fn restart(&mut self, now: Timestamp) {
         self.on_tick(now);
@@ -467,29 +466,29 @@ impl Service {
         Ok(no)
     }
 
-    /// An account by its number.
+    /// Returns an account by its number.
     pub fn account(&self, no: AccountNo) -> &Account {
         &self.accounts[no.index()]
     }
 
-    /// The account with this slug.
+    /// Returns the account with this slug.
     pub fn find_account(&self, id: &str) -> Option<AccountNo> {
         self.accounts.iter().position(|account| *account.id == *id).map(AccountNo::from_index)
     }
 
-    /// Every book, in order of accounts, live before test.
+    /// Returns all books, by account, live before test.
     pub fn books(&self) -> impl Iterator<Item = (AccountNo, Mode, &Book)> {
         self.accounts.iter().enumerate().flat_map(|(place, account)| {
             Mode::ALL.into_iter().map(move |mode| (AccountNo::from_index(place), mode, account.book(mode)))
         })
     }
 
-    /// Every key.
+    /// Returns all keys.
     pub fn keys(&self) -> &KeyRing {
         &self.keys
     }
 
-    /// The current rates.
+    /// Returns the current rates.
     pub fn exchange(&self) -> &Exchange {
         &self.exchange
     }
@@ -506,7 +505,7 @@ impl Service {
         notices
     }
 
-    /// A book, and what its changes depend on.
+    /// Returns a book for a change, with the context of the change.
     fn open_book(&mut self, now: Timestamp, account: AccountNo, mode: Mode) -> (&mut Book, BookContext<'_>) {
         let (book, settings) = self.accounts[account.index()].open_book(mode);
         let (exchange, heights) = (&self.exchange, &self.heights);
@@ -557,13 +556,13 @@ impl Service {
         Ok(CommandResult::Nothing)
     }
 
-    /// Returns `true` if another book uses, or used, this wallet: its addresses would be shared, or reveal the other mode.
+    /// Returns `true` if another book uses, or used, this wallet: two books would share its addresses.
     fn is_wallet_elsewhere(&self, account: AccountNo, mode: Mode, wallet: &Wallet) -> bool {
         self.books().any(|(a, m, book)| (a, m) != (account, mode) && book.knows_wallet(wallet))
     }
 }
 
-/// A call that only reads, other than a list.
+/// Executes a call that only reads, other than a list.
 fn read(book: &Book, call: Call) -> Result<Answer, ApiError> {
     match call {
         Call::Account => Ok(Answer::Account),
@@ -575,8 +574,8 @@ fn read(book: &Book, call: Call) -> Result<Answer, ApiError> {
     }
 }
 
-/// A page of a list as it was when the anchor that a reader gave, or else `remembered`, was its newest record;
-/// without either, as it is now.
+/// Cuts a page from a list as it was when the client's anchor, or else `remembered`, was its newest record; without
+/// either, as it is now.
 fn cut(
     book: &Book,
     list: List,
@@ -594,7 +593,7 @@ fn cut(
     Ok(Answer::Page { list, page, anchor })
 }
 
-/// The record that a reader's anchor names.
+/// Returns the record that a client's anchor names.
 fn must_hold(book: &Book, list: &List, anchor: &str) -> Result<u32, ApiError> {
     book.anchored(list, anchor).ok_or_else(|| ApiError::field("anchor", "The selected anchor is invalid."))
 }

@@ -1,8 +1,7 @@
-//! Values that several hold through an `Arc`, in a state that is written and read again: each is written once, and is one
-//! value again for all who held it.
+//! Serialization of shared values (`Arc`): each is written once, and is shared again after reading.
 //!
-//! serde hands a value on without what was written before it, so that stands beside it, for the thread that writes or
-//! reads.
+//! serde passes no context from one value to the next, so the values written or read so far are in thread-local tables
+//! while a state is written or read.
 
 use std::{any::Any, cell::RefCell, collections::HashMap, sync::Arc};
 
@@ -11,22 +10,22 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 /// The representation of a value in a stored state.
 #[derive(Serialize, Deserialize)]
 enum SharedSlot<T> {
-    /// The value has one owner.
+    /// A value with one owner.
     Alone(T),
-    /// It is held again later, under the next number.
+    /// The first use of a value that is used again; it gets the next number.
     First(T),
-    /// It is the one with this number.
+    /// Another use of the value with this number.
     Again(u32),
 }
 
 thread_local! {
-    /// The numbers of what was written, by address; `None` while every holder is given a copy.
+    /// The numbers of the written values, by address; `None` outside of [`writing`], where every owner writes a copy.
     static WRITTEN: RefCell<Option<HashMap<usize, u32>>> = const { RefCell::new(None) };
-    /// The values that were read, by number.
+    /// The values read so far, by number.
     static READ: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whatever is written meanwhile is written once. Otherwise each holder writes a copy.
+/// Runs `write`; values that it serializes through this module are written once.
 pub fn writing<T>(write: impl FnOnce() -> T) -> T {
     WRITTEN.set(Some(HashMap::new()));
     let written = write();
@@ -34,7 +33,7 @@ pub fn writing<T>(write: impl FnOnce() -> T) -> T {
     written
 }
 
-/// Reads what was written [so](writing).
+/// Runs `read` on the output of [`writing`].
 pub fn reading<T>(read: impl FnOnce() -> T) -> T {
     READ.take();
     let value = read();
@@ -42,7 +41,7 @@ pub fn reading<T>(read: impl FnOnce() -> T) -> T {
     value
 }
 
-/// For `#[serde(with = "shared")]`.
+/// Serializer or deserializer for `#[serde(with = "shared")]`.
 ///
 /// # Errors
 ///
@@ -64,7 +63,7 @@ where
     read(deserializer, Arc::new)
 }
 
-/// The same for texts.
+/// Serialization of shared texts (`Arc<str>`).
 pub mod text {
     use super::{Arc, Deserializer, Serializer};
 

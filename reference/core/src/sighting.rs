@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{asset::Asset, mode::Mode, money::Coin};
 
-/// A transfer as the watcher sees it now. The same transfer is reported again whenever that changes.
+/// The present state of a transfer, as the watcher reports it. Reported again whenever it changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sighting {
     /// Main network or test network.
@@ -28,8 +28,7 @@ pub struct Sighting {
 /// The position of a transfer on the active branch of its chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Depth {
-    /// Waiting in the mempool, or in a block with this many confirmations (1 is the tip).
-    /// 0 is the mempool.
+    /// In a block with this many confirmations (1 at the tip), or in the mempool with 0.
     Confirmations(u32),
     /// No longer in the mempool and not on the active branch.
     Gone(Gone),
@@ -42,12 +41,12 @@ pub enum Gone {
     DoubleSpent,
     /// Its sender replaced it by a transaction with a higher fee.
     Replaced,
-    /// It was forgotten: evicted, or never mined.
+    /// It was evicted from the mempool.
     Dropped,
 }
 
 impl Gone {
-    /// The word used in transcripts and answers.
+    /// Returns the reason as in transcripts and answers.
     pub const fn as_str(self) -> &'static str {
         match self {
             Gone::DoubleSpent => "double_spent",

@@ -47,7 +47,7 @@ pub enum SignatureError {
         /// The difference in seconds.
         off_by_secs: u64,
     },
-    /// No `v1` of the header fits this body and secret.
+    /// No `v1` of the header matches this body and secret.
     Mismatch,
 }
 
@@ -78,8 +78,8 @@ impl std::error::Error for SignatureError {}
 ///
 /// # Errors
 ///
-/// [`SignatureError::Form`] if the header has another form, [`SignatureError::Mismatch`] if no signature fits, and
-/// [`SignatureError::Stale`] if one fits but its time is more than [`TOLERANCE_SECS`] away.
+/// [`SignatureError::Form`] if the header has another form, [`SignatureError::Mismatch`] if no signature matches, and
+/// [`SignatureError::Stale`] if one matches but its time is more than [`TOLERANCE_SECS`] away.
 pub fn verify(secret: &str, header: &str, body: &[u8], now_unix_secs: u64) -> Result<(), SignatureError> {
     let mut time = None;
     let mut signatures = Vec::new();

@@ -1,4 +1,4 @@
-//! Order statistics over objects that are only ever added, each in one of a few classes that may change.
+//! An order-statistics index of objects by status. Objects are only added; their class may change.
 //!
 //! Lists and filters need two operations: the number of members up to an anchor (rank), and the
 //! member at a position (select). Both cost the same at a thousand and at ten million members:
@@ -27,7 +27,7 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
     ///
     /// # Panics
     ///
-    /// If a member as new is there.
+    /// If there is a member with the same or a higher number.
     pub fn push(&mut self, member: u32, class: usize) {
         assert!(self.members.last().is_none_or(|&last| last < member), "members are added in rising order");
         self.members.push(member);
@@ -59,7 +59,7 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
         }
     }
 
-    /// The member that `nth` others of its class precede.
+    /// Returns the member with `nth` members of `class` before it.
     pub fn select(&self, class: Option<usize>, nth: usize) -> Option<u32> {
         let place = match class {
             None => nth,
@@ -68,7 +68,7 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
         self.members.get(place).copied()
     }
 
-    /// The newest member of `class`.
+    /// Returns the newest member of `class`.
     pub fn newest(&self, class: Option<usize>) -> Option<u32> {
         let count = self.count(class);
         self.select(class, count.checked_sub(1)?)
@@ -85,7 +85,7 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
 
 const WORD: usize = 64;
 
-/// A growing row of bits with rank and select in logarithmic time.
+/// A growing bit vector with rank and select in logarithmic time.
 #[derive(Clone, Debug, Default)]
 struct Bits {
     words: Vec<u64>,
@@ -143,7 +143,7 @@ impl Bits {
         sum
     }
 
-    /// The place of the one that `nth` ones precede.
+    /// Returns the position of the set bit with `nth` set bits before it.
     fn nth_one(&self, nth: usize) -> Option<usize> {
         let mut left = nth;
         let mut word = 0;

@@ -1,4 +1,4 @@
-//! Time as an integer count of microseconds. Nothing here reads a clock.
+//! Time as an integer number of microseconds. Reads no clock.
 
 use std::fmt;
 
@@ -48,12 +48,12 @@ impl Span {
         Span::hours(n * 24)
     }
 
-    /// Whole seconds, rounded up: a client that waits this long has waited enough.
+    /// Returns whole seconds, rounded up: the value of a `Retry-After` header.
     pub const fn secs_rounded_up(self) -> u64 {
         self.0.div_ceil(1_000_000)
     }
 
-    /// Reads `250us`, `40ms`, `30s`, `5m`, `2h`, `10d`, and sums such as `1h30m`.
+    /// Parses `250us`, `40ms`, `30s`, `5m`, `2h`, `10d`, and sums such as `1h30m`.
     pub fn parse(text: &str) -> Option<Span> {
         let mut rest = text;
         let mut total: u64 = 0;
@@ -112,7 +112,7 @@ impl fmt::Display for Span {
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// The last moment a service clock may show: the end of the year 9999 still has four digits.
+    /// The largest time of a service clock: the end of the year 9999, which has four digits.
     pub const LAST: Timestamp = Timestamp(253_402_300_799_999_999);
 
     /// The moment `span` later. Stops at [`Timestamp::LAST`].
@@ -131,13 +131,13 @@ impl Timestamp {
         Span(self.0.saturating_sub(earlier.0))
     }
 
-    /// Whole seconds since 1970, rounded down: the `t=` of a signature.
+    /// Returns whole seconds since 1970, rounded down: the `t` of a signature.
     pub const fn unix_secs(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// Reads any time of RFC 3339 from 1970 on, with any offset and 0 to 9 decimals: `2026-09-20T10:05:41Z`,
-    /// `2026-09-20T12:05:41.5+02:00`. What is below a microsecond is dropped.
+    /// Parses an RFC 3339 time from 1970 on, with any offset and 0 to 9 decimals: `2026-09-20T10:05:41Z`,
+    /// `2026-09-20T12:05:41.5+02:00`. Truncated to microseconds.
     pub fn parse(text: &str) -> Option<Timestamp> {
         let decimals = text.bytes().skip_while(|b| *b != b'.').skip(1).take_while(u8::is_ascii_digit).count();
         let moment = OffsetDateTime::parse(text, &Rfc3339).ok().filter(|_| decimals <= 9)?;
@@ -147,7 +147,7 @@ impl Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    // The formatters of both libraries take ten times as long, which was a tenth of a sweep.
+    // Written by hand: the formatters of the libraries take ten times as long, a tenth of the time of a sweep.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, secs) = (self.unix_secs() / 86_400, self.unix_secs() % 86_400);
         let days = i32::try_from(days).expect("a timestamp up to LAST has few days");
@@ -160,7 +160,7 @@ impl fmt::Display for Timestamp {
             (11..13, secs / 3_600),
             (14..16, secs / 60 % 60),
             (17..19, secs % 60),
-            // The last six digits, as many as there is room for.
+            // The decimals of the second.
             (20..26, self.0),
         ];
         let mut text = *b"0000-00-00T00:00:00.000000Z";
@@ -179,13 +179,13 @@ impl fmt::Display for Timestamp {
 pub struct Day(Date);
 
 impl Day {
-    /// Reads `2026-10-15`; days before 1970 do not count as due dates.
+    /// Parses `2026-10-15`, from 1970 on.
     pub fn parse(text: &str) -> Option<Day> {
         let date = Date::parse(text, DAY).ok()?;
         (1970..=9999).contains(&date.year()).then_some(Day(date))
     }
 
-    /// The first moment after the day, in UTC.
+    /// Returns the first moment after the day, in UTC.
     pub fn end(self) -> Timestamp {
         let midnight = self.0.midnight().assume_utc().unix_timestamp();
         let midnight = u64::try_from(midnight).expect("due days start in 1970");

@@ -292,7 +292,7 @@ mod tests {
         check("POST", "/sandbox/restore", r#"{"snapshot":"s4"}"#, "Err(404)");
         check("POST", "/sandbox/restore", r#"{"snapshot":"unpaid"}"#, "Err(404)");
         check("GET", "/sandbox/restore", "", "Err(405)");
-        check("GET", "/sandbox/scenario", "", "Ok(Tell)");
+        check("GET", "/sandbox/scenario", "", "Ok(Scenario)");
         check("POST", "/sandbox/scenario", "", "Err(405)");
     }
 

@@ -1,5 +1,4 @@
-//! The service behind its API, with what belongs to the API alone: answers kept for repeated writes, and objects as
-//! they were last written.
+//! [`Api`]: the service behind its HTTP API, with the idempotency cache and the cache of serialized objects.
 
 use bytes::Bytes;
 use reference_core::{
@@ -24,14 +23,14 @@ use crate::{
 
 /// The payment service and its HTTP API.
 ///
-/// Everything that is not a request goes to [`service`](Api::service) directly: sightings, rates, the dashboard,
-/// hosted pages, time.
+/// Every input other than a request goes to [`service`](Api::service) directly: sightings, rates, the dashboard, hosted
+/// pages, time.
 #[derive(Serialize, Deserialize)]
 pub struct Api {
     /// The service.
     pub service: Service,
     books: Vec<[BookState; 2]>,
-    /// `true` if nobody reads the answers.
+    /// `true` if responses are not read, and successful ones have no body.
     #[serde(skip)]
     is_unread: bool,
 }
@@ -45,26 +44,26 @@ struct BookState {
 }
 
 impl Api {
-    /// A service without accounts.
+    /// Creates a service without accounts.
     pub fn new(config: ServiceConfig) -> Api {
         Api { service: Service::new(config), books: Vec::new(), is_unread: false }
     }
 
-    /// Sets whether the answers are read from now on: unread answers of granted requests have no body.
+    /// Sets that responses are not read from now on, or are again. Unread successful responses have no body.
     pub fn set_unread(&mut self, is_unread: bool) {
         self.is_unread = is_unread;
     }
 
-    /// Returns `true` if nobody reads the answers.
+    /// Returns `true` if responses are not read.
     pub fn is_unread(&self) -> bool {
         self.is_unread
     }
 
-    /// Answers a request to a path under `/v1`: finds the key, counts the request, answers the call.
+    /// Answers a request to a path under `/v1`: authenticates it, counts it, executes the call.
     ///
     /// # Panics
     ///
-    /// If `now` is earlier than at an input before.
+    /// If `now` is earlier than at a previous input.
     pub fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Response {
         match self.admit(now, request.authorization) {
             Ok(admission) => self.respond_to(now, &admission, request),
@@ -72,27 +71,26 @@ impl Api {
         }
     }
 
-    /// Finds the key of an `Authorization` header and counts one request of it.
+    /// Authenticates a request by its `Authorization` header and counts it.
     ///
     /// # Errors
     ///
-    /// The refusal as it goes back: 401 for a key that is missing, revoked or unknown, 429 above the limit.
+    /// The response: 401 for a missing, revoked or unknown key, 429 above the limit.
     ///
     /// # Panics
     ///
-    /// If `now` is earlier than at an input before.
+    /// If `now` is earlier than at a previous input.
     pub fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Admission, Response> {
         self.service
             .admit(now, bearer(authorization))
             .map_err(|(error, quota)| with_quota(Response::refusal(&error), quota))
     }
 
-    /// Refuses a request of an admitted key by its head, if no body could change that, for hosts that have not
-    /// read the body yet.
+    /// Checks the head of an admitted request, for hosts that have not read the body yet.
     ///
     /// # Errors
     ///
-    /// The refusal as it goes back: 404 for a path or an object that is not there, 405 for another method.
+    /// The response that no body could change: 404 for an unknown path or object, 405 for another method.
     pub fn judge_head(&self, admission: &Admission, method: &str, path: &str) -> Result<(), Response> {
         match self.route(&admission.principal, method, path) {
             Ok(_) => Ok(()),
@@ -100,8 +98,7 @@ impl Api {
         }
     }
 
-    /// Answers a request of a key that was admitted. The request is not counted again, and its `authorization` is
-    /// ignored.
+    /// Answers an admitted request. It is not counted again, and its `authorization` is ignored.
     ///
     /// # Panics
     ///
@@ -111,32 +108,32 @@ impl Api {
         with_quota(answer.unwrap_or_else(|error| Response::refusal(&error)), admission.quota)
     }
 
-    /// The next attempt to deliver a webhook that is due. Until its result comes back the delivery is in flight.
+    /// Takes the next due delivery attempt. The delivery is in flight until the result is reported.
     pub fn poll_delivery(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
         let (account, mode, mut post) = self.poll_delivery_label(now)?;
         post.body = self.delivery_body((account, mode), post.delivery);
         Some((account, mode, post))
     }
 
-    /// The same without its body, for a host that seldom needs it: [`Api::delivery_body`] writes it then.
+    /// Takes the next due delivery attempt without its body, for hosts that rarely need it: [`Api::delivery_body`] writes it.
     pub fn poll_delivery_label(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
         let (account, mode, delivery) = self.service.poll_delivery(now)?;
         Some((account, mode, webhook::label(self.service.account(account).book(mode), delivery)))
     }
 
-    /// The body of every attempt of a delivery.
+    /// Returns the body of a delivery, the same for all attempts.
     pub fn delivery_body(&self, (account, mode): (AccountNo, Mode), no: DeliveryNo) -> Bytes {
         let book = self.service.account(account).book(mode);
         webhook::delivery_body(book, book.outbox().get(no), &self.service.config().public_url)
     }
 
-    /// Refusals come in one order: path and object, method, size and form of the body, fields, state.
+    /// Executes a call. Errors are checked in this order: path and object, method, size and type of the body, fields, state.
     fn call(&mut self, now: Timestamp, who: &Principal, request: &Request<'_>) -> Result<Response, ApiError> {
         let route = self.route(who, request.method, request.path)?;
         let status = route.success();
         if matches!(request.method, "GET" | "HEAD") {
             let call = route.call(request.query, &[])?;
-            // `HEAD` moves no place in a list.
+            // `HEAD` changes no remembered anchor.
             let answer = match request.method {
                 "HEAD" => self.service.peek(now, who, call)?,
                 _ => self.service.on_call(now, who, call)?,
@@ -162,7 +159,7 @@ impl Api {
             }
         }
         let answer = self.service.on_call(now, who, call)?;
-        // A repeated request may have a reader.
+        // The stored response needs its body: a repeated request may be read.
         let response = self.reply(now, who, request.base, status, (&answer, true));
         self.book_state(who).answers.keep(now, scope, print, response.clone());
         Ok(response)

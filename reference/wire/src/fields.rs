@@ -1,6 +1,6 @@
-//! Reading a JSON object field by field, collecting everything that is wrong with it.
+//! [`Fields`]: reads a JSON object field by field and collects all errors.
 //!
-//! Values are kept as raw text until a field is asked for, so numbers stay exact and nesting costs nothing.
+//! Values stay raw text until a field is read, so numbers stay exact and nesting costs nothing.
 
 use std::{borrow::Cow, fmt};
 
@@ -23,10 +23,10 @@ use reference_core::{
 pub const TEXT_MAX: usize = 255;
 /// The longest free text, in characters.
 pub const PROSE_MAX: usize = 2_000;
-/// The most questions a payment link may ask.
+/// The largest number of questions of a payment link.
 pub const QUESTIONS_MAX: usize = 20;
 
-/// So many unknown keys of an object are named: who sends more has made one mistake, not thousands.
+/// The number of unknown keys that an error response lists.
 const STRANGERS_NAMED_MAX: usize = 20;
 
 /// An object's entries, in order.
@@ -80,7 +80,7 @@ fn sort(value: &RawValue) -> Sort {
     }
 }
 
-/// Clients in PHP write an empty map as `[]`.
+/// Returns `true` for `[]`, which PHP clients send for an empty map.
 pub(crate) fn is_empty_list(text: &str) -> bool {
     let inside = text.trim_ascii().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     inside.is_some_and(|inside| inside.trim_ascii().is_empty())
@@ -91,7 +91,7 @@ pub(crate) fn not_among(name: &str, allowed: &[&str]) -> String {
     format!("The selected {name} is invalid; it takes {}.", allowed.join(", "))
 }
 
-/// An object being read, and what was wrong so far.
+/// An object being read, with the errors so far.
 pub struct Fields<'a> {
     prefix: String,
     entries: Vec<(Cow<'a, str>, &'a RawValue)>,
@@ -103,14 +103,14 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Fields::read`], and if there is a field all the same.
+    /// Those of [`Fields::read`], and [`ApiError::Invalid`] if there is a field.
     pub fn none(body: &'a [u8]) -> Result<(), ApiError> {
         let mut fields = Fields::read(body)?;
         fields.only(&[]);
         fields.finish()
     }
 
-    /// A query as the object that it stands for, in JSON: so its parameters are read as fields are.
+    /// Converts a query string to a JSON object, so that parameters are read like fields.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl<'a> Fields<'a> {
         Ok(if asked.is_empty() { Vec::new() } else { serde_json::Value::from(asked).to_string().into() })
     }
 
-    /// Reads a request body. No body at all is an object without fields.
+    /// Reads a request body. An empty body is an object without fields.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl<'a> Fields<'a> {
         let malformed = |error: &dyn fmt::Display| {
             ApiError::Malformed(format!("The request body is not a JSON object: {error}.").into())
         };
-        // Looked through once; otherwise the reader does it for every key and value.
+        // Validated once; otherwise the parser validates every key and value.
         let text = std::str::from_utf8(body).map_err(|error| malformed(&error))?;
         if is_empty_list(text) {
             return Ok(Fields { prefix: String::new(), entries: Vec::new(), errors: FieldErrors::default() });
@@ -159,36 +159,36 @@ impl<'a> Fields<'a> {
         self.errors.into_result()
     }
 
-    /// Notes that a field is wrong: `{}` in the sentence is its name.
+    /// Adds an error about a field. `{}` in the message is replaced by its name.
     pub fn wrong(&mut self, name: &str, sentence: &str) {
         let full = format!("{}{name}", self.prefix);
         let text = sentence.replace("{}", &full);
         self.errors.add(full, text);
     }
 
-    /// Notes that the object that is being read is wrong as a whole.
+    /// Adds an error about the whole object.
     pub(crate) fn wrong_itself(&mut self, sentence: &str) {
         let name = self.prefix.trim_end_matches('.').to_owned();
         self.errors.add(name, sentence);
     }
 
-    /// The field is there, null or not.
+    /// Returns `true` if the field is present, null or not.
     pub fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|(key, _)| key == name)
     }
 
-    /// The field has a value: neither null nor the empty text, which both mean that it is not given.
+    /// Returns `true` if the field has a value. Null and the empty text count as missing.
     pub fn gives(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| value.get() != r#""""#)
     }
 
-    /// The value of a field, unless it is missing or null.
+    /// Returns the value of a field, unless it is missing or null.
     fn get(&self, name: &str) -> Option<&'a RawValue> {
         let (_, value) = self.entries.iter().find(|(key, _)| key == name)?;
         (sort(value) != Sort::Null).then_some(*value)
     }
 
-    /// Every key that is not among these is refused. The answer names the first few.
+    /// Adds an error for every key that is not in `known`, up to a bound.
     pub fn only(&mut self, known: &[&str]) {
         let strange: Vec<String> = self
             .entries
@@ -221,18 +221,18 @@ impl<'a> Fields<'a> {
         Some(text)
     }
 
-    /// A text of at most so many characters. Empty counts as missing.
+    /// Reads a text of at most `chars_max` characters. The empty text counts as missing.
     pub fn text(&mut self, name: &str, chars_max: usize) -> Option<String> {
         self.words_of(name, chars_max).map(Cow::into_owned)
     }
 
-    /// The same, copied only if it was written with escapes.
+    /// Reads a text like [`Fields::text`]; copies it only if it has escapes.
     fn words_of(&mut self, name: &str, chars_max: usize) -> Option<Cow<'a, str>> {
         let value = self.get(name)?;
         self.text_of(name, value, chars_max).filter(|text| !text.is_empty())
     }
 
-    /// A text that must be there.
+    /// Reads a required text.
     pub fn required_text(&mut self, name: &str, chars_max: usize) -> Option<String> {
         let wrong_before = self.errors.iter().count();
         let text = self.text(name, chars_max);
@@ -242,7 +242,7 @@ impl<'a> Fields<'a> {
         text
     }
 
-    /// An e-mail address, by its looks.
+    /// Reads an e-mail address; checks its form only.
     pub fn email(&mut self, name: &str) -> Option<String> {
         let text = self.text(name, TEXT_MAX)?;
         let looks_right = text.split_once('@').is_some_and(|(local, domain)| {
@@ -259,7 +259,7 @@ impl<'a> Fields<'a> {
         Some(text)
     }
 
-    /// A country by its code of two capitals.
+    /// Reads a country code of two capitals.
     pub fn country(&mut self, name: &str) -> Option<String> {
         let code = self.text(name, 2)?;
         if code.len() != 2 || !code.bytes().all(|b| b.is_ascii_uppercase()) {
@@ -269,7 +269,7 @@ impl<'a> Fields<'a> {
         Some(code)
     }
 
-    /// An absolute web address.
+    /// Reads an absolute http or https URL.
     pub fn web_address(&mut self, name: &str) -> Option<String> {
         let text = self.text(name, PROSE_MAX)?;
         if !is_web_address(&text) {
@@ -279,7 +279,7 @@ impl<'a> Fields<'a> {
         Some(text)
     }
 
-    /// Yes or no.
+    /// Reads `true` or `false`.
     pub fn truth(&mut self, name: &str) -> Option<bool> {
         let value = self.get(name)?;
         if sort(value) != Sort::Truth {
@@ -289,7 +289,7 @@ impl<'a> Fields<'a> {
         Some(value.get() == "true")
     }
 
-    /// A whole number from 1 up.
+    /// Reads a whole number of at least 1.
     pub fn count(&mut self, name: &str) -> Option<u32> {
         let count =
             parse_whole(self.get(name)?.get()).and_then(|n| u32::try_from(n).ok()).filter(|n| *n >= 1);
@@ -299,7 +299,7 @@ impl<'a> Fields<'a> {
         count
     }
 
-    /// A whole number, as a number or as text.
+    /// Reads a whole number, written as a number or a text.
     pub fn whole(&mut self, name: &str) -> Option<u64> {
         let whole = parse_whole(&self.decimal(name)?);
         if whole.is_none() {
@@ -308,7 +308,7 @@ impl<'a> Fields<'a> {
         whole
     }
 
-    /// One of a few words that the refusal names.
+    /// Reads an enum value; the error lists `allowed`.
     pub fn word<T>(&mut self, name: &str, allowed: &[&str], parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         let text = self.words_of(name, TEXT_MAX)?;
         let word = parse(&text);
@@ -318,17 +318,17 @@ impl<'a> Fields<'a> {
         word
     }
 
-    /// A coin.
+    /// Reads a coin.
     pub fn asset(&mut self, name: &str) -> Option<Asset> {
         self.word(name, &Asset::ALL.map(|asset| asset.code()), Asset::parse)
     }
 
-    /// A currency.
+    /// Reads a currency.
     pub fn currency(&mut self, name: &str) -> Option<Currency> {
         self.word(name, &Currency::ALL.map(|currency| currency.code()), Currency::parse)
     }
 
-    /// A word of a form that is best said by an example.
+    /// Reads a text that `parse` accepts; the error shows `example`.
     pub fn word_like<T>(
         &mut self,
         name: &str,
@@ -343,7 +343,7 @@ impl<'a> Fields<'a> {
         word
     }
 
-    /// An exact decimal, as a string or a number, as it was written.
+    /// Reads a decimal verbatim, written as a string or a number.
     pub fn decimal(&mut self, name: &str) -> Option<Cow<'a, str>> {
         let value = self.get(name)?;
         match sort(value) {
@@ -356,7 +356,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A decimal that `parse` understands.
+    /// Reads a decimal that `parse` accepts.
     pub fn parsed<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, AmountError>) -> Option<T> {
         let text = self.decimal(name)?;
         match parse(&text) {
@@ -368,12 +368,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An amount of fiat.
+    /// Reads a fiat amount.
     pub fn fiat(&mut self, name: &str) -> Option<Fiat> {
         self.parsed(name, Fiat::parse)
     }
 
-    /// Decimals in a list.
+    /// Reads a list of fiat amounts.
     pub(crate) fn fiats(&mut self, name: &str, most: usize) -> Vec<Fiat> {
         self.list(name, most, |fields, item, value| {
             let text = match sort(value) {
@@ -391,17 +391,17 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Coins in a list.
+    /// Reads a list of coins.
     pub fn assets(&mut self, name: &str) -> Vec<Asset> {
         self.words(name, Asset::ALL.len(), &Asset::ALL.map(|asset| asset.code()), Asset::parse)
     }
 
-    /// The field is a list.
+    /// Returns `true` if the field is a list.
     pub fn is_list(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| sort(value) == Sort::List)
     }
 
-    /// Answers to a payment link's questions.
+    /// Reads the answers to a payment link's questions.
     pub fn custom_fields(&mut self, name: &str) -> Vec<CustomField> {
         self.objects(name, QUESTIONS_MAX, |f| {
             let label = f.required_text("label", TEXT_MAX);
@@ -410,14 +410,14 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Texts in a list.
+    /// Reads a list of texts.
     pub fn texts(&mut self, name: &str, most: usize) -> Vec<String> {
         self.list(name, most, |fields, item, value| {
             fields.text_of(item, value, PROSE_MAX).map(Cow::into_owned)
         })
     }
 
-    /// Words in a list, each one of a few that the refusal names.
+    /// Reads a list of enum values; an error lists the allowed ones.
     pub fn words<T>(
         &mut self,
         name: &str,
@@ -434,7 +434,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Objects in a list, each read by `read`.
+    /// Reads a list of objects, each with `read`.
     pub fn objects<T>(
         &mut self,
         name: &str,
@@ -444,25 +444,25 @@ impl<'a> Fields<'a> {
         self.list(name, most, |fields, item, value| fields.inside(item, value, &read))
     }
 
-    /// The object under a name, read by `read`.
+    /// Reads an object with `read`.
     pub fn object<T>(&mut self, name: &str, read: impl Fn(&mut Fields<'a>) -> Option<T>) -> Option<T> {
         let value = self.get(name)?;
         self.inside(name, value, &read)
     }
 
-    /// Every entry of the object, by name.
+    /// Returns the names of all fields.
     pub fn names(&self) -> Vec<Cow<'a, str>> {
         self.entries.iter().map(|(key, _)| key.clone()).collect()
     }
 
-    /// A value that is kept as it is: a text, a number, a truth or nothing.
+    /// Reads a string, number, boolean or null verbatim.
     pub fn scalar(&mut self, name: &str, chars_max: usize) -> Option<Scalar> {
         let (_, value) = self.entries.iter().find(|(key, _)| key == name)?;
         let value = *value;
         match sort(value) {
             Sort::Null => Some(Scalar::Null),
             Sort::Truth => Some(Scalar::Truth(value.get() == "true")),
-            // Answers and webhooks repeat it: a number that common readers refuse would spoil them.
+            // Responses and webhooks contain the number, so it must be one that common parsers accept.
             Sort::Number if serde_json::from_str::<serde_json::Number>(value.get()).is_err() => {
                 self.wrong(name, "The {} field is a number too large to be read back.");
                 None
@@ -528,11 +528,11 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A value without parts.
+/// A JSON value that is no object and no list.
 pub enum Scalar {
     /// A string.
     Text(String),
-    /// A number, as it was written.
+    /// A number, verbatim.
     Number(String),
     /// `true` or `false`.
     Truth(bool),
@@ -540,7 +540,7 @@ pub enum Scalar {
     Null,
 }
 
-/// `5.0` is as whole as `5`: some writers of JSON know only one kind of number.
+/// Parses a whole number. `5.0` counts as `5`, because some JSON writers have floating-point numbers only.
 fn parse_whole(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     if part.bytes().all(|b| b == b'0') { whole } else { text }.parse().ok()

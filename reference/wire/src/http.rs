@@ -1,4 +1,4 @@
-//! A request as the service needs to see it, and its answer, both free of any HTTP library.
+//! [`Request`] and [`Response`], independent of any HTTP library.
 
 use bytes::Bytes;
 use reference_core::{error::ApiError, service::Quota};
@@ -27,7 +27,7 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// One of nobody in particular, without parameters and body.
+    /// Creates a request without credentials, query and body.
     pub const fn new(base: &'a str, method: &'a str, path: &'a str) -> Request<'a> {
         Request {
             method,
@@ -41,7 +41,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The same with a JSON text as its body.
+    /// Creates a request with a JSON body.
     pub const fn json(base: &'a str, method: &'a str, path: &'a str, body: &'a str) -> Request<'a> {
         let plain = Request::new(base, method, path);
         Request { content_type: Some(b"application/json"), body: body.as_bytes(), ..plain }
@@ -62,11 +62,11 @@ pub struct Response {
 /// The largest body that is read.
 pub const BODY_MAX: usize = 256 * 1024;
 const IDEMPOTENCY_KEY_MAX: usize = 255;
-/// Rates come from outside, and nobody knows when; asking once a minute is soon enough.
+/// The `Retry-After` of a missing exchange rate. The time of the next rate is unknown; a retry per minute is enough.
 const NO_RATE_RETRY_SECS: u32 = 60;
 
 impl Response {
-    /// The answer to a refused call, on any path of the service.
+    /// Returns the response to a refused call.
     pub fn refusal(error: &ApiError) -> Response {
         let mut headers = Vec::new();
         match error {
@@ -97,14 +97,14 @@ pub fn quota_headers(quota: Option<Quota>) -> Vec<(&'static str, String)> {
     })
 }
 
-/// The token of `Authorization: Bearer <token>`.
+/// Returns the token of `Authorization: Bearer <token>`.
 pub fn bearer(authorization: Option<&[u8]>) -> Option<&[u8]> {
     let (scheme, token) = authorization?.split_at_checked("Bearer ".len())?;
     let token = token.trim_ascii();
     (scheme.eq_ignore_ascii_case(b"Bearer ") && !token.is_empty()).then_some(token)
 }
 
-/// A body, if there is one, must be small enough and JSON by its type.
+/// Checks the size and the content type of a body, if there is one.
 pub(crate) fn must_be_json(request: &Request<'_>) -> Result<(), ApiError> {
     if request.body.len() > BODY_MAX {
         return Err(ApiError::BodyTooLarge);
@@ -115,19 +115,19 @@ pub(crate) fn must_be_json(request: &Request<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// `application/json`, or another type of JSON, whatever its parameters.
+/// Returns `true` for `application/json` or another JSON type, with any parameters.
 fn is_json(content_type: Option<&[u8]>) -> bool {
     let Some(Ok(text)) = content_type.map(std::str::from_utf8) else { return false };
     let essence = text.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
-/// Under what an answer is kept: method, path and key. Account and mode are the book's.
+/// Returns the key of the idempotency cache: method, path and `Idempotency-Key`. The cache belongs to one book.
 pub(crate) fn idempotency_scope(request: &Request<'_>) -> Result<Option<String>, ApiError> {
     let Some(key) = request.idempotency_key else { return Ok(None) };
     let key = std::str::from_utf8(key)
         .map_err(|_| ApiError::Malformed("The Idempotency-Key header is not UTF-8.".into()))?;
-    // Blanks alone are what an HTTP library makes of no key, and some of them cut blanks off.
+    // A key of blanks is refused: HTTP libraries send it for a missing key, and some trim it.
     if key.trim().is_empty() || key.chars().count() > IDEMPOTENCY_KEY_MAX {
         let message = format!(
             "The Idempotency-Key header must be sent once, with 1 to {IDEMPOTENCY_KEY_MAX} characters."

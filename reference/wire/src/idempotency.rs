@@ -1,4 +1,4 @@
-//! Writes that are sent twice and done once (`open.idempotency`).
+//! The idempotency cache: the responses of writes, for repeated requests (`open.idempotency`).
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -12,11 +12,11 @@ use reference_core::time::{Span, Timestamp};
 use crate::{fields::is_empty_list, http::Response};
 
 const KEPT: Span = Span::hours(24);
-/// A bound on memory: a few answers that are huge weigh as much as many that are small.
+/// The largest number of bytes that the responses of one book use.
 const BYTES_MAX: usize = 64 << 20;
 /// The memory of an entry besides its texts: its rows in both maps.
 const ROW_BYTES: usize = 256;
-/// No field that is read lies deeper, and every level is looked through once more.
+/// The depth to which a body is compared by value. No known field is deeper, and each level costs another pass.
 const DEPTH_MAX: usize = 8;
 
 /// The result of looking up a repeated request.
@@ -29,14 +29,14 @@ pub(crate) enum Lookup {
     OtherRequest,
 }
 
-/// The answers of one book's writes, for a day.
+/// The responses to the writes of one book, kept for 24 hours.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct IdempotencyCache {
     kept: BTreeMap<String, Kept>,
     /// Oldest first.
     order: BTreeMap<(Timestamp, u64), String>,
     stored: u64,
-    /// Of all that is kept.
+    /// The bytes of all entries.
     bytes: usize,
 }
 
@@ -44,22 +44,22 @@ pub(crate) struct IdempotencyCache {
 struct Kept {
     at: Timestamp,
     request: [u8; 32],
-    /// Without headers: no answer to a write has any of its own.
+    /// The status. Headers are not stored: responses to writes have none of their own.
     status: u16,
     body: Bytes,
 }
 
 fn weight(scope: &str, body: &Bytes) -> usize {
-    // The scope is kept twice.
+    // The scope is stored in both maps.
     ROW_BYTES + 2 * scope.len() + body.len()
 }
 
-/// Tells one request from another under the same key, by what the body says and not by how it is written: the order of
-/// keys, spaces, escapes and zeros at the end of a number differ between clients, and between the API and MCP.
+/// Returns a fingerprint of query and body. It depends on the values only, not on the order of keys, white space, escapes
+/// and trailing zeros, which differ between clients, and between the API and MCP.
 pub(crate) fn fingerprint(query: Option<&str>, body: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
     add_text(&mut hash, b'?', query.unwrap_or(""));
-    // The body was read before, so it is JSON, or there is none.
+    // The body was parsed before, so it is JSON or empty.
     match serde_json::from_slice::<&RawValue>(body) {
         Ok(value) if !is_empty_list(value.get()) => add_value(&mut hash, value, DEPTH_MAX),
         _ => add_sign(&mut hash, b'{', 0),
@@ -67,7 +67,7 @@ pub(crate) fn fingerprint(query: Option<&str>, body: &[u8]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// One value; below `depth` further levels it counts as it is written.
+/// Adds a value. Below `depth` further levels it is added as it is written.
 fn add_value(hash: &mut Sha256, value: &RawValue, depth: usize) {
     let text = value.get();
     let parts = match text.as_bytes().first() {
@@ -92,13 +92,13 @@ fn add_value(hash: &mut Sha256, value: &RawValue, depth: usize) {
             Ok(())
         }
     };
-    // Half of a character is JSON, and no text.
+    // An unpaired surrogate is valid JSON, but not text.
     if parts.is_err() {
         add_text(hash, b'=', text);
     }
 }
 
-/// Without zeros that say nothing.
+/// Returns the number without redundant zeros.
 fn plain_number(text: &str) -> &str {
     match text.contains('.') && !text.contains(['e', 'E']) {
         true => text.trim_end_matches('0').trim_end_matches('.'),
@@ -106,7 +106,7 @@ fn plain_number(text: &str) -> &str {
     }
 }
 
-/// Adds the sign and length of the next part, so that no two requests add the same bytes.
+/// Adds the kind and length of the next part, so that no two requests give the same bytes.
 fn add_sign(hash: &mut Sha256, sign: u8, length: usize) {
     hash.update([sign]);
     hash.update((length as u64).to_be_bytes());
@@ -118,7 +118,7 @@ fn add_text(hash: &mut Sha256, sign: u8, text: &str) {
 }
 
 impl IdempotencyCache {
-    /// Returns the entry of this method, path and key.
+    /// Looks up a request by its scope and fingerprint.
     pub(crate) fn look_up(&self, now: Timestamp, scope: &str, request: &[u8; 32]) -> Lookup {
         match self.kept.get(scope) {
             Some(kept) if now.since(kept.at) < KEPT => {
@@ -133,7 +133,7 @@ impl IdempotencyCache {
         }
     }
 
-    /// Keeps an answer, and lets go of the oldest ones where there is no room. Only successful ones are given here.
+    /// Stores a successful response; evicts the oldest ones beyond the bounds.
     pub(crate) fn keep(&mut self, now: Timestamp, scope: String, request: [u8; 32], answer: Response) {
         let Response { status, headers, body } = answer;
         assert!(headers.is_empty(), "an answer has no header before it leaves");
@@ -188,9 +188,9 @@ mod tests {
         for nothing in ["", "{}", "[]", " [ ] ", "{ }"] {
             assert_eq!(print(None, nothing), print(Some(""), "{}"), "{nothing:?}");
         }
-        // Digits beyond what a float holds are digits all the same.
+        // Digits beyond the precision of a float count.
         assert_ne!(print(None, r#"{"a":0.1}"#), print(None, r#"{"a":0.10000000000000000001}"#));
-        // Too deep to be read by anybody, and half a character: as they are written.
+        // Too deep, and an unpaired surrogate: compared as written.
         let deep = |inside: &str| format!("{}{inside}{}", r#"{"a":"#.repeat(30_000), "}".repeat(30_000));
         assert_ne!(print(None, &deep("1")), print(None, &deep("2")));
         assert_ne!(print(None, r#"{"a":"\ud800"}"#), print(None, r#"{"a":"\ud801"}"#));

@@ -1,4 +1,4 @@
-//! Answers as JSON: envelopes, lists, errors.
+//! Responses as JSON: envelopes, lists, errors.
 
 use bytes::Bytes;
 use serde::{Serialize, ser::SerializeMap};
@@ -22,14 +22,14 @@ use reference_core::{
     time::Timestamp,
 };
 
-/// More than most objects take, so that few answers have to grow.
+/// The initial capacity for an object, larger than most objects.
 const OBJECT_ROOM: usize = 1_400;
-/// More than links and meta of most pages take.
+/// The initial capacity for links and meta of a page.
 const LINKS_ROOM: usize = 1_024;
-/// Pages above this are given [`OWN_ROOM`].
+/// The size in bytes above which a page gets a capacity of [`OWN_ROOM`].
 const LARGE_PAGE: usize = 1 << 20;
-/// More than an allocator keeps for later when it is freed: it maps such a room by itself and gives it back at once. Only
-/// what is written of it takes memory.
+/// A capacity that the allocator maps separately and returns to the system when it is freed. Only the written part uses
+/// memory.
 const OWN_ROOM: usize = 33 << 20;
 
 /// The context in which an answer is written.
@@ -43,7 +43,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) heights: &'a ChainHeights,
 }
 
-/// The body of a good answer.
+/// Returns the body of a successful response.
 pub(crate) fn answer(scene: &Scene<'_>, answer: &Answer, json_cache: &mut JsonCache) -> Bytes {
     let book = scene.account.book(scene.mode);
     let (public_url, now, heights) = (scene.public_url, scene.now, Some(scene.heights));
@@ -87,7 +87,7 @@ struct One<'a, T> {
     data: &'a T,
 }
 
-/// An object that is asked for, and may have been written before.
+/// An object to write, which may be in the cache.
 struct Wanted<'k, F> {
     cache: &'k mut ObjectCache,
     no: u32,
@@ -96,18 +96,18 @@ struct Wanted<'k, F> {
 }
 
 impl<T: Serialize, F: Fn() -> T> Wanted<'_, F> {
-    /// In an answer of its own.
+    /// Returns the response with this object alone.
     fn answer(self) -> Bytes {
         let answer = self.cache.answer(self.no, self.version, |body| write(body, &(self.view)()));
         debug_assert_eq!(answer, json(&One { data: &(self.view)() }), "{VERSIONED}");
         answer
     }
 
-    /// Among others.
+    /// Appends the object to a page.
     fn add(self, body: &mut Vec<u8>) {
         let start = body.len();
         self.cache.add(body, self.no, self.version, |body| write(body, &(self.view)()));
-        // Told as text only where they differ: this is done for every record of every page.
+        // Formatted only if they differ, because this runs for every record of every page.
         debug_assert!(
             body[start..] == json(&(self.view)()),
             "{VERSIONED}: {} / {}",
@@ -117,7 +117,7 @@ impl<T: Serialize, F: Fn() -> T> Wanted<'_, F> {
     }
 }
 
-/// `subject`: what it is, or for an event what it shows.
+/// Returns an object with its version. `subject`: the object, or the subject of an event.
 fn wanted<'k, F>(
     frame: Frame<'_>,
     cache: &'k mut ObjectCache,
@@ -125,11 +125,11 @@ fn wanted<'k, F>(
     subject: Subject,
     view: F,
 ) -> Wanted<'k, F> {
-    let heights = frame.heights.expect("what is read through the API counts confirmations on");
+    let heights = frame.heights.expect("a view of the API has the heights of the chains");
     Wanted { cache, no, version: frame.book.version(subject, frame.now, heights), view }
 }
 
-const VERSIONED: &str = "every change of what an object shows changes its version";
+const VERSIONED: &str = "every change of an object's JSON changes its version";
 
 fn charge<'a, 'k>(
     frame: Frame<'a>,
@@ -160,7 +160,7 @@ fn event<'a, 'k>(
     wanted(frame, &mut json_cache.events, no, event.subject, move || EventView::of(frame, event))
 }
 
-/// A list's records are written one by one, so that a page needs no second copy of them. `room`: what they take.
+/// Writes a page record by record, without a second copy. `room`: the size of all records.
 fn many(end: &PageEnd<'_>, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>)) -> Bytes {
     let room = if room > LARGE_PAGE { room.max(OWN_ROOM) } else { room };
     let mut body = Vec::with_capacity(room + LINKS_ROOM);
@@ -190,14 +190,14 @@ struct PageEnd<'a> {
 }
 
 impl PageEnd<'_> {
-    /// Closes the records and adds links and meta. An address is written once and copied: the links differ in the page's
-    /// number only.
+    /// Closes the records and appends links and meta. The URL is written once and copied, because the links differ in the
+    /// page number only.
     fn write(&self, body: &mut Vec<u8>) {
         let page = self.page;
         let (name, filters) = self.asked();
         put(body, "],\"links\":{\"first\":");
         let start = body.len();
-        // Nothing else of an address has anything in it that JSON escapes.
+        // Only the base may contain a character that JSON escapes.
         write(body, &self.base);
         body.pop();
         put(body, "/v1/");
@@ -254,7 +254,7 @@ impl PageEnd<'_> {
         body.push(b'"');
     }
 
-    /// The list's name in its path, and what it is filtered by.
+    /// Returns the path segment of the list and its filters.
     fn asked(&self) -> (&'static str, [(&'static str, Option<&str>); 3]) {
         match self.list {
             List::Charges { status, link } => (
@@ -411,7 +411,7 @@ impl Serialize for Errors<'_> {
     }
 }
 
-/// The body of a refusal.
+/// Returns the body of an error response.
 pub(crate) fn error(error: &ApiError) -> Vec<u8> {
     let errors = match error {
         ApiError::Invalid(errors) => Some(Errors(errors)),
@@ -420,7 +420,7 @@ pub(crate) fn error(error: &ApiError) -> Vec<u8> {
     json(&ErrorBody { message: error.to_string(), errors })
 }
 
-/// An object of its own.
+/// Serializes a value.
 pub(crate) fn json(value: &impl Serialize) -> Vec<u8> {
     let mut body = Vec::with_capacity(OBJECT_ROOM);
     write(&mut body, value);
@@ -429,6 +429,5 @@ pub(crate) fn json(value: &impl Serialize) -> Vec<u8> {
 
 /// Adds a view to a body.
 pub(crate) fn write(body: &mut Vec<u8>, view: &impl Serialize) {
-    serde_json::to_writer(body, view)
-        .expect("a view has texts for keys, and memory takes all that is written");
+    serde_json::to_writer(body, view).expect("a view has text keys, and writing to memory does not fail");
 }

@@ -1,25 +1,25 @@
-//! Objects as they were last written, so that a page is joined by copying, and an object of its own is not even copied.
+//! [`JsonCache`]: the serialized objects of a book, so that a page is built by copying and a single object is not copied.
 //!
-//! A charge and an invoice have a version, which changes with all that they show; an event shows its charge or invoice
-//! as it is now. What was written is valid as long as the version is the same. Bounded: an object has one place, and
-//! whoever is written there next takes it over.
+//! A charge and an invoice have a version that changes with their JSON; an event contains its charge or invoice as it is
+//! now. A cached text is valid as long as the version is the same. Bounded: each object has one slot, which it shares
+//! with others.
 
 use bytes::Bytes;
 
-/// Places of a kind. An object takes about a kibibyte, so a book keeps 8 MiB of each kind at most.
+/// The number of slots of each kind. An object has about one KiB, so a book caches at most 8 MiB of each kind.
 const PLACES: usize = 8_192;
 /// The estimated size of an object whose size is unknown.
 const GUESS: usize = 1_200;
 /// The bytes before and after an object in its own answer.
 const AROUND: (&[u8], &[u8]) = (b"{\"data\":", b"}");
 
-/// The objects of one book as they were last written.
+/// The serialized objects of one book.
 #[derive(Default)]
 pub(crate) struct JsonCache {
     pub(crate) charges: ObjectCache,
     pub(crate) invoices: ObjectCache,
     pub(crate) events: ObjectCache,
-    /// The answer about the account, and the version of what it shows.
+    /// The response about the account, with its version.
     account: Option<(u64, Bytes)>,
 }
 
@@ -28,14 +28,14 @@ pub(crate) struct JsonCache {
 pub(crate) struct ObjectCache {
     places: Vec<Option<CachedObject>>,
     disabled: bool,
-    /// An object is written here first: how long it gets is known only then, and it is kept for long.
+    /// The buffer in which an object is written before it is stored in its exact size.
     buffer: Vec<u8>,
 }
 
 struct CachedObject {
     no: u32,
     version: u64,
-    /// The object's own answer.
+    /// The response with this object alone.
     answer: Bytes,
 }
 
@@ -46,13 +46,13 @@ impl CachedObject {
 }
 
 impl JsonCache {
-    /// For one answer: everything is written anew.
+    /// Creates a cache that stores nothing.
     pub(crate) fn disabled() -> JsonCache {
         let nothing = || ObjectCache { disabled: true, ..ObjectCache::default() };
         JsonCache { charges: nothing(), invoices: nothing(), events: nothing(), account: None }
     }
 
-    /// The answer about the account: written by `write` if it was not written under this version.
+    /// Returns the response about the account, written by `write` unless this version is cached.
     pub(crate) fn account(&mut self, version: u64, write: impl FnOnce() -> Vec<u8>) -> Bytes {
         match &self.account {
             Some((known, answer)) if *known == version => answer.clone(),
@@ -62,7 +62,7 @@ impl JsonCache {
 }
 
 impl ObjectCache {
-    /// Returns the number of bytes of an object, and one for the separator; an estimate if it is not kept.
+    /// Returns the number of bytes of an object and a separator; an estimate if it is not cached.
     pub(crate) fn room(&self, no: u32) -> usize {
         match self.places.get(place(no)) {
             Some(Some(cached)) => cached.object().len() + 1,
@@ -70,7 +70,7 @@ impl ObjectCache {
         }
     }
 
-    /// Adds an object to `body`: copied if it was written under this version, otherwise written by `write`.
+    /// Appends an object to `body`: copied if this version is cached, otherwise written by `write`.
     pub(crate) fn add(
         &mut self,
         body: &mut Vec<u8>,
@@ -85,7 +85,7 @@ impl ObjectCache {
         }
     }
 
-    /// An object's own answer, written with `write` if it was not written under this version.
+    /// Returns the response with one object, written by `write` unless this version is cached.
     pub(crate) fn answer(&mut self, no: u32, version: u64, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
         if self.disabled {
             let mut answer = Vec::with_capacity(GUESS);
@@ -99,7 +99,7 @@ impl ObjectCache {
     fn cached(&mut self, no: u32, version: u64, write: impl FnOnce(&mut Vec<u8>)) -> &CachedObject {
         let place = place(no);
         if place >= self.places.len() {
-            // A book with few events needs few places.
+            // Grown on demand, because most books are small.
             self.places.resize_with((place + 1).next_power_of_two(), || None);
         }
         let slot = &mut self.places[place];

@@ -1,7 +1,7 @@
 //! The API of the payment service as bytes: routes, request bodies, JSON, idempotency, the bodies of deliveries.
 //!
-//! Stands on [`reference_core`], which knows none of this. Opens no socket and reads no clock: a host hands over a
-//! [`Request`] and gets a [`Response`].
+//! [`Api`] wraps the state machine of [`reference_core`]. It opens no socket and reads no clock: a host passes a [`Request`]
+//! and gets a [`Response`].
 //!
 //! ```
 //! use reference_core::{dialect::Dialect, rng::Seed, service::ServiceConfig, time::Timestamp};

@@ -1,4 +1,4 @@
-//! The account owner's view of a book in the dashboard, read and written in the form of the API.
+//! Reads and writes of the dashboard in the form of the API, without a key.
 
 use bytes::Bytes;
 
@@ -22,8 +22,7 @@ use reference_core::{
 ///
 /// # Errors
 ///
-/// As the API answers such a request: 404 for an unknown path or object, 405 for another method, 422 for wrong
-/// fields.
+/// Those of the API: 404 for an unknown path or object, 405 for another method, 422 for invalid fields.
 pub fn read_call(
     book: &Book,
     (method, path, query): (&str, &str, Option<&str>),
@@ -38,9 +37,9 @@ pub fn read_call(
     Ok((route.call(query, body)?, status))
 }
 
-/// An answer as a key of the book would get it.
+/// Returns the body of an answer, as a key of the book would get it.
 ///
-/// `base`: what the links in lists start with.
+/// `base`: the start of the links in lists.
 pub fn write_answer(
     service: &Service,
     now: Timestamp,
@@ -51,19 +50,18 @@ pub fn write_answer(
     let public_url = &service.config().public_url;
     let (account, heights) = (service.account(account), service.heights());
     let scene = json::Scene { account, mode, public_url, base, now, heights };
-    // A look is rare: what it writes is not kept.
+    // Rare, so the cache is not worth its memory.
     json::answer(&scene, answer, &mut JsonCache::disabled())
 }
 
-/// The body that a key of this book would get for `GET {path}?{query}`. No key is asked for and no limit
-/// counts; page 2 and later need an anchor to belong to an earlier page 1, because nobody's place is
-/// remembered.
+/// Returns the body that a key of this book would get for `GET {path}?{query}`. Needs no key and counts against no limit.
+/// Later pages are stable only with an explicit anchor, because none is remembered.
 ///
-/// `base`: what the links in lists start with.
+/// `base`: the start of the links in lists.
 ///
 /// # Errors
 ///
-/// As the API answers such a request, and [`ApiError::WrongMethod`] for a path that only writes.
+/// Those of the API, and [`ApiError::WrongMethod`] for a path that only writes.
 pub fn look(
     service: &Service,
     now: Timestamp,

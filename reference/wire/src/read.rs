@@ -121,7 +121,7 @@ fn metadata(f: &mut Fields<'_>) -> Metadata {
     .unwrap_or_default()
 }
 
-/// A body that says nothing, but must be JSON if it is there.
+/// Checks the body of a request without fields.
 pub(crate) fn nothing(body: &[u8]) -> Result<(), ApiError> {
     Fields::read(body)?.finish()
 }
@@ -141,7 +141,7 @@ pub(crate) fn refund(body: &[u8]) -> Result<RefundDraft, ApiError> {
 
 pub(crate) fn link(body: &[u8]) -> Result<LinkDraft, ApiError> {
     let mut f = Fields::read(body)?;
-    /// A field that may be set to null: missing is not the same as null.
+    /// Reads a field that may be set to null, which differs from a missing field.
     fn nullable<'a, T>(
         f: &mut Fields<'a>,
         name: &str,
@@ -236,7 +236,7 @@ pub(crate) fn invoice(body: &[u8]) -> Result<InvoiceDraft, ApiError> {
     Ok(draft)
 }
 
-/// The list that a path names; its filters come from the query.
+/// The kind of a list; its filters come from the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Charges,
@@ -245,10 +245,10 @@ pub(crate) enum Kind {
     Events,
 }
 
-/// A list, its page, and the anchor of an earlier reading, out of a query string.
+/// Parses a query string: the list with its filters, the page, and the anchor.
 pub(crate) fn list(kind: Kind, query: Option<&str>) -> Result<(List, PageRequest, Option<String>), ApiError> {
     let mut errors = FieldErrors::default();
-    // A handful, because only those that are known are kept.
+    // A vector suffices: only known parameters are stored.
     let mut values: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
     for (name, value) in form_urlencoded::parse(query.unwrap_or("").as_bytes()) {
         if !is_known(kind, &name) {
@@ -314,12 +314,12 @@ fn is_known(kind: Kind, name: &str) -> bool {
 
 fn whole(text: &str, most: u64) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    // More digits than fit are still a number, only a very large one.
+    // A number with too many digits is a very large page.
     let n = digits.then(|| text.parse().unwrap_or(u64::MAX))?;
     (1..=most).contains(&n).then_some(n)
 }
 
-/// A filter that takes one of a few words.
+/// Parses a filter with an enum value.
 fn word<T: Copy, const N: usize>(
     (name, text): (&str, Option<Cow<'_, str>>),
     (all, as_str): ([T; N], fn(T) -> &'static str),

@@ -13,7 +13,7 @@ use reference_core::{
     id::{Code, parse_uuid},
 };
 
-/// A path under `/v1` that takes the method.
+/// An operation of the API: a known path with an allowed method.
 #[derive(Clone, Debug)]
 pub(crate) enum Route {
     Account,
@@ -44,7 +44,7 @@ pub(crate) enum Object {
 }
 
 impl Object {
-    /// The book holds it.
+    /// Checks that the object is in the book.
     ///
     /// # Errors
     ///
@@ -59,17 +59,17 @@ impl Object {
     }
 }
 
-/// A path that is known: the object that it names, and what the method asks for, unless the path does not take it.
+/// A known path: the object that it names, and the operation, if the method is allowed.
 pub(crate) struct Found {
     pub(crate) object: Option<Object>,
     pub(crate) route: Result<Route, ApiError>,
 }
 
-/// No path has more.
+/// The largest number of segments of a path.
 const SEGMENTS_MAX: usize = 4;
 
 impl Route {
-    /// Finds the route. `HEAD` goes where `GET` goes; the host leaves the body out.
+    /// Finds the route. `HEAD` is routed like `GET`; the host omits the body.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Route {
         let mut segments = [""; SEGMENTS_MAX];
         let Some(count) = split(path, &mut segments) else { return Err(ApiError::NotFound) };
         let segments = &segments[..count];
-        // Hardly any path has something to decode, and letters are counted many at a time.
+        // Few paths need decoding, and counting bytes is vectorised.
         if path.bytes().filter(|b| *b == b'%').count() == 0 {
             return Route::at(method, segments);
         }
@@ -130,7 +130,7 @@ impl Route {
         }))
     }
 
-    /// The status of a good answer.
+    /// Returns the status of a successful response.
     pub(crate) fn success(&self) -> u16 {
         match self {
             Route::CreateCharge | Route::RefundCharge(_) | Route::CreateLink | Route::CreateInvoice => 201,
@@ -177,8 +177,7 @@ fn allowed(segments: &[&str]) -> Result<String, ApiError> {
     if taken.is_empty() { Err(ApiError::NotFound) } else { Ok(taken.join(", ")) }
 }
 
-/// Splits a path at its slashes and says into how many parts; nothing if it does not begin with one, or has more parts
-/// than any path of ours.
+/// Splits a path into segments and returns their number; `None` if it has no leading slash or too many segments.
 fn split<'a>(path: &'a str, segments: &mut [&'a str; SEGMENTS_MAX]) -> Option<usize> {
     let mut rest = path.strip_prefix('/')?;
     for (place, segment) in segments.iter_mut().enumerate() {

@@ -1,12 +1,12 @@
 //! The check for duplicate keys in a JSON text, in any object of it.
 //!
-//! Readers differ in which of the two they take, so none is right. Reads the text once, however deep it is.
+//! Parsers differ in which of the two values they take. The check reads the text once, at any depth.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-/// The first key that an object in the text gives twice. The text is JSON: what is none is read somehow.
+/// Returns the first duplicate key of any object in a JSON text. The result for invalid JSON is unspecified.
 pub(crate) fn twin_key(json: &str) -> Option<Cow<'_, str>> {
-    // What is open at this place: of an object its keys so far, of a list nothing.
+    // The open objects with their keys so far, and the open lists.
     let mut open: Vec<Option<BTreeSet<Cow<'_, str>>>> = Vec::new();
     let mut rest = json;
     while let Some(place) = rest.find(['"', '{', '}', '[', ']']) {
@@ -41,7 +41,7 @@ fn end_of_text(text: &str) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// A key as it is meant; as it is written, if it has no meaning.
+/// Returns a key without escapes; as written if the escapes are invalid.
 fn unescaped(written: &str) -> Cow<'_, str> {
     if !written.contains('\\') {
         return Cow::Borrowed(written);

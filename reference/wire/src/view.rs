@@ -1,7 +1,7 @@
-//! The JSON form of objects: a view borrows its fields and is written at once.
+//! The JSON of objects: views that borrow the fields of an object for serialization.
 //!
-//! The order of fields is the order in the structs. Three facets of the same object differ: the one that a client
-//! reads, the one in an event, and the one in a webhook.
+//! The order of fields is the order in the structs. The JSON of an object differs in three places: in a response, in an
+//! event, and in a webhook.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::value::RawValue;
@@ -19,14 +19,14 @@ use reference_core::{
     money::Coin,
 };
 
-/// The facet of an object: the place where it is shown.
+/// The place where an object appears, which decides its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Facet {
-    /// As an answer of its own, or in a list.
+    /// In a response, alone or in a list.
     Api,
-    /// Inside an event that is read through the API.
+    /// In an event read through the API.
     Event,
-    /// Inside a webhook's `data`: amounts padded to 18 decimals, no `id`, nothing that needs a reader.
+    /// In the `data` of a webhook: amounts padded to 18 decimals; no `id`, timeline, refunds or page links.
     Webhook,
 }
 
@@ -36,9 +36,9 @@ pub(crate) struct Frame<'a> {
     pub(crate) book: &'a Book,
     pub(crate) public_url: &'a str,
     pub(crate) facet: Facet,
-    /// The service's time, for what depends on it.
+    /// The service time, for fields that depend on it.
     pub(crate) now: reference_core::time::Timestamp,
-    /// The heights that confirmations are counted on to; `None` for a snapshot, which shows its own.
+    /// The heights from which confirmations are computed; `None` for a snapshot, which has its own.
     pub(crate) heights: Option<&'a ChainHeights>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Frame<'a> {
         if self.is_webhook() { amount.padded() } else { amount.to_string() }
     }
 
-    /// A hosted page; `path` begins and ends with a slash.
+    /// Returns the URL of a hosted page; `path` begins and ends with a slash.
     fn page(&self, path: &str, code: &Code, rest: &str) -> String {
         [self.public_url, path, code.as_str(), rest].concat()
     }
@@ -232,7 +232,7 @@ impl<'a> ChargeView<'a> {
         view
     }
 
-    /// A charge by itself, such as it was at some time: without a timeline.
+    /// Returns the view of a snapshot of a charge, without a timeline.
     pub(crate) fn alone(frame: Frame<'a>, charge: &'a Charge) -> ChargeView<'a> {
         let terms = &charge.terms;
         let customer = terms.customer();
@@ -368,8 +368,7 @@ impl<'a> InvoiceView<'a> {
         }
     }
 
-    /// An invoice by itself, such as it was at some time, with code, status and coin of its charges: without a
-    /// timeline.
+    /// Returns the view of a snapshot of an invoice, with code, status and coin of its charges and without a timeline.
     pub(crate) fn alone(
         frame: Frame<'a>,
         invoice: &'a Invoice,

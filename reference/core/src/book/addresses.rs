@@ -6,8 +6,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::id::ChargeNo;
 
-/// The charges of a book by their addresses. The addresses themselves stand in the charges: here is only what finds
-/// them.
+/// The index from address to charge of a book. Stores hashes only; the addresses themselves are in the charges.
 #[derive(Default)]
 pub(super) struct Addresses {
     table: HashTable<Entry>,
@@ -28,7 +27,7 @@ impl Addresses {
         Some(found.no)
     }
 
-    /// Notes the address of a new charge. No other charge may have it.
+    /// Adds the address of a new charge, which no other charge may have.
     pub(super) fn insert(&mut self, address: &str, no: ChargeNo) {
         let hash = self.hasher.hash_one(address);
         self.table.insert_unique(hash, Entry { hash, no }, |entry| entry.hash);

@@ -16,7 +16,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// A charge that only lacks a rate and an address.
+/// The content of a new charge, before its rate and address are known.
 pub(super) struct Order {
     pub(super) asset: Asset,
     pub(super) amount: Fiat,
@@ -29,7 +29,7 @@ pub(super) struct Order {
     pub(super) custom_fields: Vec<CustomField>,
 }
 
-/// The price of an order, and the address where it is due.
+/// The rate, the amount due and the address for an order.
 pub(super) struct Quote {
     rate: Rate,
     due: Coin,
@@ -45,7 +45,7 @@ impl Book {
     ) -> Result<ChargeNo, ApiError> {
         let order = match &draft.link {
             Some(code) => {
-                // A link of the other mode is as unknown as one that never was.
+                // isolation.not_found
                 let link = Code::parse(code).and_then(|code| self.find_link(code).ok()).ok_or_else(|| {
                     ApiError::field("payment_link", "The selected payment_link is invalid.")
                 })?;
@@ -74,7 +74,7 @@ impl Book {
         self.open_charge(context, order)
     }
 
-    /// Opens a charge: locks the rate, takes an address. Nothing is changed if that is refused.
+    /// Opens a charge: locks the rate and takes an address. A refusal changes nothing.
     pub(super) fn open_charge(
         &mut self,
         context: &BookContext<'_>,
@@ -122,7 +122,7 @@ impl Book {
         Ok(no)
     }
 
-    /// The rate and what is due, if the order can be taken.
+    /// Returns the rate and the amount due, if the charge can be opened.
     pub(super) fn check_order(&self, context: &BookContext<'_>, order: &Order) -> Result<Quote, ApiError> {
         let &Order { asset, amount, currency, .. } = order;
         if amount == Fiat::ZERO {
@@ -176,7 +176,7 @@ impl Book {
         charge.refund(context.now, amount, (txid.clone(), reason.clone()), required)?;
         let details = Details::Refund { amount, txid, reason };
         self.record(context, EventType::ChargeRefunded, Subject::Charge(no), details);
-        // What held the charge open may no longer be enough.
+        // The transfers that held the charge open may no longer be enough.
         let changes = self.charge_mut(no).on_lock_end(context.now);
         self.record_changes(context, no, changes);
         Ok(())
@@ -195,8 +195,8 @@ impl Book {
         Ok(())
     }
 
-    /// Applies the watcher's sightings of one moment: each charge judges its own part together, in order of first
-    /// mention. Sightings of other books are ignored.
+    /// Applies the watcher's sightings of one moment: those of one charge together, charges in order of their first sighting.
+    /// Ignores sightings of other books.
     pub(crate) fn on_sightings<'s>(
         &mut self,
         context: &BookContext<'_>,
@@ -211,7 +211,7 @@ impl Book {
                 self.note_unmatched(sighting);
             }
         }
-        // One block may pay any number of charges, so none is searched for. Mostly there is one.
+        // Grouped by a map, because one block may pay any number of charges. Usually there is one.
         if seen.len() > 1 {
             let mut first = BTreeMap::new();
             for (place, (no, _)) in seen.iter().enumerate() {
@@ -248,7 +248,7 @@ impl Book {
             self.locks.pop_first();
             let charge = self.charge_mut(no);
             let changes = charge.on_lock_end(context.now);
-            // What is open still is held, so its hold ends later.
+            // A charge that is still open is held, and its hold ends later.
             let next_end = charge.status().is_open().then(|| charge.hold_end());
             self.locks.extend(next_end.map(|end| (end, no)));
             self.record_changes(context, no, changes);
@@ -306,7 +306,7 @@ impl Book {
 }
 
 impl Book {
-    /// A charge was paid: that settles its invoice, and may use up its link.
+    /// Settles the invoice of a paid charge, and closes its link if `max_payments` is reached.
     fn settle(&mut self, context: &BookContext<'_>, no: ChargeNo) {
         let charge = self.charge(no);
         let link = charge.terms.link;
@@ -320,7 +320,7 @@ impl Book {
         }
     }
 
-    /// Cancels the untouched charges of a link that is used up.
+    /// Cancels the untouched charges of a link that has reached `max_payments`.
     fn cancel_untouched_charges(&mut self, context: &BookContext<'_>, no: LinkNo) {
         let pending = Some(ChargeStatus::Pending as usize);
         let charges = &self.link(no).charges;
@@ -336,7 +336,7 @@ impl Book {
     }
 }
 
-/// Adds what a link's checkout demands and the customer left out.
+/// Adds an error for a field that a link requires and the customer left out.
 pub(super) fn demand(errors: &mut FieldErrors, missing: bool, field: &str, what: &str) {
     if missing {
         errors.add(field, format!("The {what} field is required."));

@@ -18,11 +18,11 @@ use crate::{
     time::Timestamp,
 };
 
-/// Endpoints of a book at a time. Every event goes to all of them, so an account must not have any number.
+/// The largest number of endpoints of a book. Bounded, because every event goes to all of them.
 const ENDPOINTS_MAX: usize = 50;
 
 impl Book {
-    /// Adds an endpoint. The address is judged as typed; the host judges what its name resolves to.
+    /// Adds an endpoint. Checks the URL only; the host checks the addresses that its name resolves to.
     pub(crate) fn add_endpoint(
         &mut self,
         context: &BookContext<'_>,
@@ -52,7 +52,7 @@ impl Book {
         Ok(no)
     }
 
-    /// The endpoint with this id, unless it was removed.
+    /// Returns the endpoint with this id, unless it was removed.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl Book {
             .ok_or(ApiError::NotFound)
     }
 
-    /// Changes an endpoint. Nothing is changed if any part is refused.
+    /// Changes an endpoint. A refusal of any part changes nothing.
     pub(crate) fn change_endpoint(
         &mut self,
         no: EndpointNo,
@@ -143,12 +143,12 @@ impl Book {
         }
     }
 
-    /// Takes the next delivery that is due. It is in flight until its result comes.
+    /// Takes the next due delivery, which is in flight until its result is reported.
     pub(crate) fn poll_delivery(&mut self, now: Timestamp) -> Option<DeliveryNo> {
         self.outbox.take_due(now)
     }
 
-    /// A post came back.
+    /// Records the result of a webhook post.
     pub(crate) fn on_attempt_result(&mut self, now: Timestamp, no: DeliveryNo, report: AttemptReport) {
         let endpoint = &mut self.endpoints[self.outbox.get(no).endpoint.index()];
         if let Some(no) = self.outbox.on_attempt_result(now, no, report, endpoint) {
@@ -156,12 +156,12 @@ impl Book {
         }
     }
 
-    /// Returns the time at which the book needs to be woken.
+    /// Returns the time of the book's next tick.
     pub(crate) fn next_tick(&self) -> Option<Timestamp> {
         [self.next_lock_end(), self.outbox.next_due()].into_iter().flatten().min()
     }
 
-    /// Drops the state that a stop of the service loses: posts in flight are due again.
+    /// Discards the volatile state, as a restart does: posts in flight become due again.
     pub(crate) fn restart(&mut self, now: Timestamp) {
         self.outbox.requeue_in_flight(now, &self.endpoints);
     }
@@ -179,7 +179,7 @@ fn must_choose(events: &BTreeSet<EventType>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// A charge that never was, for test deliveries.
+/// Returns a sample charge for test deliveries.
 fn sample_charge(now: Timestamp, mode: Mode) -> Charge {
     let asset_amount = Coin::parse("0.0025", Asset::Btc).expect("a constant");
     // The example of BIP 173.

@@ -92,7 +92,7 @@ impl Book {
         Ok(())
     }
 
-    /// Withdraws an invoice and calls off its pending charge. Refused while that charge is not untouched.
+    /// Voids an invoice and cancels its pending charge. Refused unless that charge is untouched.
     pub(crate) fn void_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) -> Result<(), ApiError> {
         self.invoice(no).must_be_open()?;
         let open = self.untouched_charge(no)?;
@@ -106,15 +106,15 @@ impl Book {
         Ok(())
     }
 
-    /// The customer opens the invoice's page.
+    /// Records a view of the invoice's page.
     pub(crate) fn view_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) {
         if self.invoice_mut(no).view(context.now) {
             self.record(context, EventType::InvoiceViewed, Subject::Invoice(no), Details::None);
         }
     }
 
-    /// The customer picks a coin: the charge to pay. Another coin than before cancels the
-    /// earlier charge, which is refused while that charge is not untouched.
+    /// Returns the charge to pay in the coin that the customer chose. Another coin than before cancels the earlier charge,
+    /// and is refused unless that charge is untouched.
     pub(crate) fn choose_coin(
         &mut self,
         context: &BookContext<'_>,
@@ -145,7 +145,7 @@ impl Book {
             metadata: Vec::new(),
             custom_fields: Vec::new(),
         };
-        // Checked before anything is called off, so that a refusal leaves the earlier charge alone.
+        // Checked before the earlier charge is canceled, so that a refusal changes nothing.
         self.check_order(context, &order)?;
         if let Some(earlier) = earlier {
             self.cancel_charge(context, earlier, Some("asset_switched"))
@@ -154,11 +154,11 @@ impl Book {
         self.open_charge(context, order)
     }
 
-    /// A charge of the invoice was paid, at the time of its deciding confirmation.
+    /// Settles the invoice of a charge that was paid. `paid_at`: the time of the deciding confirmation.
     pub(super) fn settle_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo, paid_at: Timestamp) {
         if self.invoice_mut(no).settle(paid_at) {
             self.invoices_by_status.change(no.0, InvoiceStatus::Paid as usize);
-            // An earlier charge may settle it by late money. What still waits must not be paid as well.
+            // Late money may settle it by an earlier charge. The pending charge is canceled, so that it is not paid as well.
             if let Ok(Some(charge)) = self.untouched_charge(no) {
                 self.cancel_charge(context, charge, Some("invoice_paid"))
                     .expect("an untouched pending charge can be canceled");
@@ -167,7 +167,7 @@ impl Book {
         }
     }
 
-    /// The invoice as it is now, for deliveries.
+    /// Returns a snapshot of the invoice for deliveries.
     pub(super) fn invoice_snapshot(&self, no: InvoiceNo) -> InvoiceSnapshot {
         let invoice = self.invoice(no).clone();
         let state = |no: &ChargeNo| {
@@ -179,12 +179,12 @@ impl Book {
     }
 
     fn open_charge_of(&self, no: InvoiceNo) -> Option<ChargeNo> {
-        // Only the newest can be open: choosing another coin closes the one before.
+        // Only the newest can be open: choosing another coin cancels the one before.
         let newest = *self.invoice(no).charges.last()?;
         self.charge(newest).status().is_open().then_some(newest)
     }
 
-    /// The open charge of an invoice, if it is untouched.
+    /// Returns the open charge of an invoice; an error if it is not untouched.
     fn untouched_charge(&self, no: InvoiceNo) -> Result<Option<ChargeNo>, ApiError> {
         let Some(open) = self.open_charge_of(no) else { return Ok(None) };
         let charge = self.charge(open);

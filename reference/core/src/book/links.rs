@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Book {
-    /// Makes a payment link.
+    /// Creates a payment link.
     pub(crate) fn create_link(
         &mut self,
         context: &BookContext<'_>,
@@ -52,7 +52,7 @@ impl Book {
         Ok(())
     }
 
-    /// Archives a link, or takes it back. Twice is as good as once.
+    /// Archives or restores a link. Idempotent.
     pub(crate) fn set_archived(&mut self, context: &BookContext<'_>, no: LinkNo, archived: bool) {
         let link = &mut self.links[no.index()];
         if link.archived != archived {
@@ -61,12 +61,12 @@ impl Book {
         }
     }
 
-    /// A customer opens the link's page.
+    /// Records a view of the link's page.
     pub(crate) fn view_link(&mut self, no: LinkNo) {
         self.links[no.index()].views += 1;
     }
 
-    /// A customer opens a charge on the link's page.
+    /// Opens a charge from the link's page.
     pub(crate) fn pay_link(
         &mut self,
         context: &BookContext<'_>,
@@ -166,7 +166,7 @@ impl Book {
     }
 }
 
-/// The terms that a draft makes of earlier ones, or of none.
+/// Merges a draft into earlier terms, or into none for a new link.
 fn merge(
     old: Option<&LinkTerms>,
     draft: LinkDraft,
@@ -178,7 +178,7 @@ fn merge(
     {
         new.or_else(|| old.cloned())
     }
-    /// A field that may be null.
+    /// Returns the new value of a field that may be null, or the old one.
     fn nullable<T: Clone>(new: Option<Option<T>>, old: Option<&Option<T>>) -> Option<T> {
         keep(new, old).flatten()
     }
@@ -257,7 +257,7 @@ fn merge_pricing(
     }
 }
 
-/// An open price leaves something to pay, and suggests only what it would take.
+/// Checks the bounds of an open price: above zero, in order, and containing all suggestions.
 fn judge_bounds(suggested: &[Fiat], min: Option<Fiat>, max: Option<Fiat>, errors: &mut FieldErrors) {
     for (name, bound) in [("min_amount", min), ("max_amount", max)] {
         if bound == Some(Fiat::ZERO) {

@@ -44,7 +44,7 @@ use crate::{
     wallet::WalletCache,
 };
 
-/// The state outside a book that its changes depend on.
+/// The state outside a book that a change of the book depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct BookContext<'a> {
     pub(crate) now: Timestamp,
@@ -80,10 +80,10 @@ pub struct Book {
     mode: Mode,
     rng_keys: RngKeys,
     charges: Vec<Charge>,
-    /// The number of changes to each charge.
+    /// The number of changes of each charge.
     charge_changes: Vec<u32>,
-    /// The coin of each charge that shows confirmations which grow with the chain. Beside the charges, so that a list can
-    /// be checked for changes without reading them.
+    /// The coin of each charge whose confirmations grow with the chain. Stored beside the charges, so that a list can be
+    /// checked for changes without reading them.
     #[serde(skip)]
     counting: Vec<Option<Asset>>,
     #[serde(skip)]
@@ -113,12 +113,12 @@ pub struct Book {
     mails: Mails,
     payouts: Payouts,
     unmatched: BTreeMap<(String, u32), UnmatchedTransfer>,
-    /// Keys made in this mode.
+    /// The number of keys created in this mode.
     pub(crate) keys_made: u64,
     notices: Vec<Notice>,
 }
 
-/// The keyed randomness of a book, by what it is for.
+/// The keyed randomness of a book, by purpose.
 #[derive(Serialize, Deserialize)]
 struct RngKeys {
     charge: RngKey,
@@ -196,24 +196,24 @@ impl Book {
         self.mode
     }
 
-    /// A charge by its number.
+    /// Returns a charge by its number.
     pub fn charge(&self, no: ChargeNo) -> &Charge {
         &self.charges[no.index()]
     }
 
-    /// A charge, to be changed.
+    /// Returns a charge for a change and counts the change.
     fn charge_mut(&mut self, no: ChargeNo) -> &mut Charge {
         self.touch(Subject::Charge(no));
         &mut self.charges[no.index()]
     }
 
-    /// An invoice, to be changed.
+    /// Returns an invoice for a change and counts the change.
     fn invoice_mut(&mut self, no: InvoiceNo) -> &mut Invoice {
         self.touch(Subject::Invoice(no));
         &mut self.invoices[no.index()]
     }
 
-    /// Something that the subject shows is about to change.
+    /// Counts a change of a charge or an invoice.
     fn touch(&mut self, subject: Subject) {
         let changes = match subject {
             Subject::Charge(no) => &mut self.charge_changes[no.index()],
@@ -222,7 +222,7 @@ impl Book {
         *changes = changes.wrapping_add(1);
     }
 
-    /// The version of what a charge or an invoice, and its events, show: it changes whenever any of that changes.
+    /// Returns the version of the JSON of a charge or an invoice, and of its events: it changes whenever any of them does.
     pub fn version(&self, subject: Subject, now: Timestamp, heights: &ChainHeights) -> u64 {
         let changes = |no: &ChargeNo| u64::from(self.charge_changes[no.index()]);
         match subject {
@@ -231,7 +231,7 @@ impl Book {
                 (height << 32) | changes(&no)
             }
             Subject::Invoice(no) => {
-                // An invoice shows its charges too. Counts only rise, so their sum changes with each of them.
+                // An invoice contains its charges. Counts only rise, so their sum changes with each of them.
                 let invoice = self.invoice(no);
                 let own = u64::from(self.invoice_changes[no.index()]);
                 let all = own + invoice.charges.iter().map(changes).sum::<u64>();
@@ -240,7 +240,7 @@ impl Book {
         }
     }
 
-    /// The charge with this code.
+    /// Returns the charge with this code.
     ///
     /// # Errors
     ///
@@ -249,17 +249,17 @@ impl Book {
         self.charge_codes.get(&code).copied().ok_or(ApiError::NotFound)
     }
 
-    /// The charge that has this deposit address.
+    /// Returns the charge with this deposit address.
     pub fn charge_at(&self, address: &str) -> Option<ChargeNo> {
         self.addresses.find(address, |no| &self.charge(no).terms.deposit_address)
     }
 
-    /// An invoice by its number.
+    /// Returns an invoice by its number.
     pub fn invoice(&self, no: InvoiceNo) -> &Invoice {
         &self.invoices[no.index()]
     }
 
-    /// The invoice with this code.
+    /// Returns the invoice with this code.
     ///
     /// # Errors
     ///
@@ -268,12 +268,12 @@ impl Book {
         self.invoice_codes.get(&code).copied().ok_or(ApiError::NotFound)
     }
 
-    /// A payment link by its number.
+    /// Returns a payment link by its number.
     pub fn link(&self, no: LinkNo) -> &Link {
         &self.links[no.index()]
     }
 
-    /// The payment link with this code.
+    /// Returns the payment link with this code.
     ///
     /// # Errors
     ///
@@ -282,12 +282,12 @@ impl Book {
         self.link_codes.get(&code).copied().ok_or(ApiError::NotFound)
     }
 
-    /// Everything that was recorded.
+    /// Returns the event log.
     pub fn events(&self) -> &EventLog {
         &self.events
     }
 
-    /// The event with this id.
+    /// Returns the event with this id.
     ///
     /// # Errors
     ///
@@ -296,32 +296,32 @@ impl Book {
         self.events.find(id).ok_or(ApiError::NotFound)
     }
 
-    /// A webhook endpoint by its number.
+    /// Returns a webhook endpoint by its number.
     pub fn endpoint(&self, no: EndpointNo) -> &Endpoint {
         &self.endpoints[no.index()]
     }
 
-    /// Every webhook endpoint, removed ones too.
+    /// Returns all webhook endpoints, removed ones included.
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints
     }
 
-    /// The delivery log.
+    /// Returns the outbox with the delivery log.
     pub fn outbox(&self) -> &Outbox {
         &self.outbox
     }
 
-    /// E-mails that went out.
+    /// Returns the sent e-mails.
     pub fn mails(&self) -> &Mails {
         &self.mails
     }
 
-    /// The wallets.
+    /// Returns the wallets.
     pub fn payouts(&self) -> &Payouts {
         &self.payouts
     }
 
-    /// Money that belongs to no charge: sent to our addresses in another coin.
+    /// Returns the transfers that belong to no charge: sent to our addresses in another coin.
     pub fn unmatched(&self) -> impl Iterator<Item = (&str, &UnmatchedTransfer)> {
         self.unmatched.iter().map(|((txid, _), transfer)| (txid.as_str(), transfer))
     }
@@ -330,8 +330,7 @@ impl Book {
         &self.rng_keys.key
     }
 
-    /// The members of a list, newest last. A filter that names what this book does not hold selects
-    /// nothing.
+    /// Returns the members of a list, newest last. A filter by an object that is not in this book selects nothing.
     pub fn listing(&self, list: &List) -> Listing<'_> {
         let code = |text: &str| Code::parse(text);
         match list {
@@ -362,7 +361,7 @@ impl Book {
         }
     }
 
-    /// The public id of a record of a list.
+    /// Returns the public id of a record of a list.
     pub fn public_id(&self, list: &List, member: u32) -> String {
         match list {
             List::Charges { .. } => self.charge(ChargeNo(member)).code.to_string(),
@@ -372,7 +371,7 @@ impl Book {
         }
     }
 
-    /// The record that an anchor names, if this book holds it.
+    /// Returns the record that an anchor names, if it is in this book.
     pub fn anchored(&self, list: &List, anchor: &str) -> Option<u32> {
         let code = Code::parse(anchor);
         match list {
@@ -387,19 +386,19 @@ impl Book {
         std::mem::take(&mut self.notices)
     }
 
-    /// The only place where an event begins to exist, and with it its deliveries.
+    /// Records an event and opens its deliveries. No other function creates events.
     fn record(&mut self, context: &BookContext<'_>, kind: EventType, subject: Subject, details: Details) {
         let id = self.event_ids.next(context.now);
         let event = Event { id, kind, subject, details, created_at: context.now };
         let no = self.events.push(event);
-        // The subject's timeline shows it.
+        // The timeline of the subject contains the event.
         self.touch(subject);
         self.notices.push(Notice::Event(no));
         self.fan_out(context, no);
     }
 
-    /// One delivery for each endpoint that takes the event (`delivery.subscribed`). An endpoint of
-    /// this book is of the event's mode.
+    /// Opens one delivery for each endpoint that subscribes to the event (`delivery.subscribed`). Endpoints of this book have
+    /// the event's mode.
     fn fan_out(&mut self, context: &BookContext<'_>, no: EventNo) {
         let event = self.events.get(no);
         if !self.endpoints.iter().any(|endpoint| endpoint.takes(event.kind)) {

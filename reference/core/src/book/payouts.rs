@@ -1,4 +1,4 @@
-//! The wallets of a book, and whose turn the next deposit address is.
+//! The wallets of a book, and the next deposit address of each.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ use crate::{
 pub struct Payouts {
     mode: Mode,
     wallets: BTreeMap<Asset, Wallet>,
-    /// The number of the next address of each key that was ever set. Kept when a wallet is taken
-    /// away, so that no two charges share an address. Coins with the same key share the count.
+    /// The number of the next address of each key that was ever set. Outlives the wallet, so that no two charges share an
+    /// address. Coins with the same key share the counter.
     next: BTreeMap<String, u32>,
     /// The number of times that a wallet was set or removed.
     changes: u64,
@@ -55,17 +55,17 @@ impl Payouts {
         payouts
     }
 
-    /// There is a wallet for the coin.
+    /// Returns `true` if there is a wallet for the coin.
     pub fn accepts(&self, asset: Asset) -> bool {
         self.wallets.contains_key(&asset)
     }
 
-    /// The coins that there is a wallet for (`account.accepted_assets`).
+    /// Returns the coins with a wallet (`account.accepted_assets`).
     pub fn accepted(&self) -> impl Iterator<Item = Asset> {
         self.wallets.keys().copied()
     }
 
-    /// Each coin's wallet.
+    /// Returns the wallet of each coin.
     pub fn iter(&self) -> impl Iterator<Item = (Asset, &Wallet)> {
         self.wallets.iter().map(|(&asset, wallet)| (asset, wallet))
     }
@@ -75,7 +75,7 @@ impl Payouts {
         self.changes
     }
 
-    /// This key is, or was, in use here, or a wallet here shares an address with it.
+    /// Returns `true` if this key is, or was, in use here, or a wallet here shares an address with it.
     fn knows(&self, wallet: &Wallet) -> bool {
         self.next.contains_key(wallet.identity()) || self.wallets.values().any(|own| own.overlaps(wallet))
     }
@@ -83,7 +83,7 @@ impl Payouts {
     /// Returns the next address that no charge had before, without reserving it. `taken` returns `true` for used ones.
     pub(super) fn next_address(&self, asset: Asset, taken: impl Fn(&str) -> bool) -> Option<NextAddress> {
         let wallet = self.wallets.get(&asset)?;
-        // A list that was edited counts from its start again, so it may name addresses that are taken.
+        // An edited list starts over, so it may contain addresses that are taken.
         for n in self.next_of(wallet).. {
             let address = match &self.wallet_cache {
                 Some(wallet_cache) => wallet_cache.address(wallet, n)?,
@@ -96,7 +96,7 @@ impl Payouts {
         None
     }
 
-    /// Takes an address: no later charge gets it.
+    /// Takes an address, which no later charge gets.
     pub(super) fn take(&mut self, taken: NextAddress) -> String {
         let wallet = self.wallets.get(&taken.asset).expect("an address is taken before its wallet changes");
         let next = self.next.get_mut(wallet.identity()).expect("every key that was set has a count");
@@ -120,7 +120,7 @@ impl Payouts {
         Ok(())
     }
 
-    /// Reads what the owner typed.
+    /// Parses a wallet as the owner typed it.
     pub(crate) fn read(&self, asset: Asset, payout: &Payout) -> Result<Wallet, ApiError> {
         let form = asset.facts().form;
         match payout {
@@ -134,14 +134,14 @@ impl Payouts {
     }
 }
 
-/// A deposit address that may be taken.
+/// An unused deposit address.
 pub(super) struct NextAddress {
     address: String,
     asset: Asset,
     next: u32,
 }
 
-/// Money at one of our addresses that belongs to no charge.
+/// A transfer to one of our addresses that belongs to no charge.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnmatchedTransfer {
     /// The coin that was sent.
@@ -155,8 +155,7 @@ pub struct UnmatchedTransfer {
 }
 
 impl Book {
-    /// The wallet is, or was, in use here. A list may be new as a whole and still name an address that
-    /// a charge of this book has for good.
+    /// Returns `true` if the wallet is, or was, in use here. A new list may contain an address of an existing charge.
     pub(crate) fn knows_wallet(&self, wallet: &Wallet) -> bool {
         self.payouts.knows(wallet) || wallet.listed().iter().any(|address| self.charge_at(address).is_some())
     }
@@ -166,7 +165,7 @@ impl Book {
         self.payouts.set(asset, wallet);
     }
 
-    /// Takes a coin's wallet away; charges that are open keep their addresses.
+    /// Removes a coin's wallet. Open charges keep their addresses.
     pub(crate) fn remove_wallet(&mut self, asset: Asset) -> Result<(), ApiError> {
         self.payouts.remove(asset)
     }

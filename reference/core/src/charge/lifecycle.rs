@@ -29,7 +29,7 @@ pub const HOLD_MAX: Span = Span::hours(24);
 /// A change of a charge. The book turns each into an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChargeChange {
-    /// A transfer that is on time was seen.
+    /// A transfer on time was seen.
     PaymentDetected {
         /// The transaction.
         txid: Arc<str>,
@@ -50,7 +50,7 @@ pub enum ChargeChange {
         /// Received in total.
         received: Coin,
     },
-    /// Money arrived that the charge no longer waits for.
+    /// A transfer to a charge that is expired, canceled or paid was seen.
     LatePayment {
         /// The transaction.
         txid: Arc<str>,
@@ -62,7 +62,7 @@ pub enum ChargeChange {
 }
 
 impl Charge {
-    /// A charge that was just opened.
+    /// Opens a charge.
     pub fn open(now: Timestamp, code: Code, terms: Terms, bounds: Bounds) -> Charge {
         Charge {
             code,
@@ -77,7 +77,7 @@ impl Charge {
         }
     }
 
-    /// A charge that was paid by one transfer, with this number of confirmations: the sample of test deliveries.
+    /// Returns a charge paid by one transfer with this number of confirmations: the sample of test deliveries.
     pub(crate) fn sample_paid(
         now: Timestamp,
         code: Code,
@@ -99,8 +99,8 @@ impl Charge {
             seen_at: now,
             confirmed_at: Some(now),
             standing: Standing::OnTime,
-            told_late: false,
-            told_short: false,
+            is_late_reported: false,
+            is_underpaid_reported: false,
         });
         charge.status = ChargeStatus::Paid;
         charge.paid_at = Some(now);
@@ -109,10 +109,9 @@ impl Charge {
 
     /// Applies the watcher's sightings, at one moment, of transfers to this charge's address, in its coin.
     ///
-    /// They are judged together: one block may hold several payments, and they count as one if that is enough. Of
-    /// what happens in the same moment only the end of a hold comes first, as the end of the lock does. A fee bump
-    /// keeps its time: a transaction that pays at least as much as one that it replaces counts as seen when that
-    /// one was.
+    /// They are applied together: several payments of one block count as one if their sum is enough. The end of the lock, or
+    /// of a hold, in the same microsecond comes first. A fee-bumped replacement of at least the same amount counts as seen
+    /// when the original was.
     pub fn on_sightings<'s>(
         &mut self,
         now: Timestamp,
@@ -136,7 +135,7 @@ impl Charge {
                 None => unknown.push(sighting),
             }
         }
-        // What vanished before it was ever seen never happened here; nor did a transfer of nothing.
+        // Transfers that vanished before they were seen, and transfers of zero, are ignored.
         unknown.retain(|sighting| sighting.amount > Coin::ZERO);
         let bumps = self.fee_bumps(&replaced, &unknown);
         let time_of = |sighting: &Sighting| bumps.iter().find(|(txid, _)| *txid == sighting.txid);
@@ -155,7 +154,7 @@ impl Charge {
         changes
     }
 
-    /// The transactions of `new` that replace another one at this moment, and the time that each keeps.
+    /// Returns the transactions of `new` that replace another one at this moment, with the time at which that one was seen.
     /// Each replaces one, and an output that is reported twice counts once.
     fn fee_bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> Vec<(&'s str, Timestamp)> {
         let mut bumps: Vec<(&str, Timestamp)> = Vec::new();
@@ -181,7 +180,7 @@ impl Charge {
         bumps
     }
 
-    /// Takes in what was not known when this moment began; `None` if it vanished before it was ever seen.
+    /// Adds or updates the transfer of a sighting; returns its index, or `None` if it vanished before it was seen.
     fn see(
         &mut self,
         now: Timestamp,
@@ -199,7 +198,7 @@ impl Charge {
         Some(place)
     }
 
-    /// A hold that ends now ends before anything new is seen.
+    /// Ends a hold that is over, before new transfers are applied.
     fn end_hold(
         &mut self,
         now: Timestamp,
@@ -217,14 +216,14 @@ impl Charge {
         self.transfers.iter().position(|t| *t.txid == *sighting.txid && t.output == sighting.output)
     }
 
-    /// The lock or the longest hold has run out, or a timer thinks so.
+    /// Expires the charge if its lock and its hold are over.
     pub(crate) fn on_lock_end(&mut self, now: Timestamp) -> Vec<ChargeChange> {
         let mut changes = Vec::new();
         self.expire_if_nothing_holds(now, &mut changes);
         changes
     }
 
-    /// Returns the time at which the charge expires at the latest, whatever holds it open.
+    /// Returns the latest time at which the charge expires.
     pub(crate) fn hold_end(&self) -> Timestamp {
         self.expires_at.plus(HOLD_MAX)
     }
@@ -245,7 +244,7 @@ impl Charge {
             return Err(ApiError::conflict("A payment to this charge was seen, so it can't be canceled."));
         }
         self.status = ChargeStatus::Canceled;
-        // What has vanished may come back, and is late then.
+        // A vanished transfer that comes back is late.
         for transfer in &mut self.transfers {
             transfer.standing = Standing::Late;
         }
@@ -281,8 +280,8 @@ impl Charge {
         for &place in &taken {
             let transfer = &mut self.transfers[place];
             transfer.standing = Standing::Accepted;
-            // What fell short before fell out since; that it is taken now is news again.
-            transfer.told_short = false;
+            // A transfer that fell short before is reported again once it is accepted.
+            transfer.is_underpaid_reported = false;
             transfer.credited = true;
         }
         let mut changes = Vec::new();
@@ -290,7 +289,7 @@ impl Charge {
         Ok(changes)
     }
 
-    /// Adds a transfer that was first seen at `first_seen`. Returns its place.
+    /// Adds a transfer that was first seen at `first_seen`; returns its index.
     fn meet(&mut self, first_seen: Timestamp, sighting: &Sighting, changes: &mut Vec<ChargeChange>) -> usize {
         let standing = match self.status {
             ChargeStatus::Paid => Standing::Extra,
@@ -317,22 +316,22 @@ impl Charge {
             seen_at: first_seen,
             confirmed_at: None,
             standing,
-            told_late: standing != Standing::OnTime,
-            told_short: false,
+            is_late_reported: standing != Standing::OnTime,
+            is_underpaid_reported: false,
         });
         self.transfers.len() - 1
     }
 
-    /// A late transfer that was gone when it became late is announced when it comes back.
+    /// Reports a late transfer once, when it is present.
     fn report_lateness(&mut self, place: usize, changes: &mut Vec<ChargeChange>) {
         let transfer = &mut self.transfers[place];
-        if transfer.standing == Standing::Late && transfer.is_alive() && !transfer.told_late {
-            transfer.told_late = true;
+        if transfer.standing == Standing::Late && transfer.is_alive() && !transfer.is_late_reported {
+            transfer.is_late_reported = true;
             changes.push(ChargeChange::LatePayment { txid: transfer.txid.clone(), amount: transfer.amount });
         }
     }
 
-    /// Credits what is confirmed now, and takes back what no longer is.
+    /// Credits confirmed transfers and reverses the credit of unconfirmed ones.
     fn settle(&mut self, touched: &[usize], required: u32, changes: &mut Vec<ChargeChange>) {
         let mut credited = Vec::new();
         for &place in touched {
@@ -352,13 +351,13 @@ impl Charge {
         self.weigh(&credited, required, changes);
     }
 
-    /// Something was credited: is it enough?
+    /// Decides after a credit whether the charge is paid or underpaid.
     fn weigh(&mut self, credited: &[usize], required: u32, changes: &mut Vec<ChargeChange>) {
         let Some(&last) = credited.last() else { return };
         if self.status == ChargeStatus::Paid {
             return;
         }
-        // A closed charge is credited again what fell short when it was open, and besides that only what was accepted.
+        // A closed charge is credited only what fell short while it was open and what was accepted.
         let txid = self.transfers[last].txid.clone();
         if self.counted().covers(self.terms.asset_amount, self.bounds.tolerance) {
             self.status = ChargeStatus::Paid;
@@ -368,7 +367,7 @@ impl Charge {
                 if !self.transfers[place].credited && !self.was_sent_back(place) {
                     let transfer = &mut self.transfers[place];
                     transfer.standing = Standing::Extra;
-                    // A confirmed transfer may not be reported again, and a paid charge accepts nothing.
+                    // No later sighting may come for a confirmed transfer, so it is credited now.
                     transfer.credited = transfer.is_confirmed(required);
                 }
             }
@@ -380,15 +379,15 @@ impl Charge {
         }
         let mut is_news = false;
         for &place in credited {
-            is_news |= !std::mem::replace(&mut self.transfers[place].told_short, true);
+            is_news |= !std::mem::replace(&mut self.transfers[place].is_underpaid_reported, true);
         }
         if is_news {
             changes.push(ChargeChange::Underpaid { txid, received: self.received() });
         }
     }
 
-    /// Transfers on time hold the charge open after its lock while they are together enough, but not for ever.
-    /// Anything less would let one unit of dust keep the rate.
+    /// Returns `true` if transfers on time hold the charge open after its lock: together they are enough, and the longest
+    /// hold is not over. A lower bar would let one unit of dust keep the rate.
     fn is_held(&self, now: Timestamp) -> bool {
         let on_time = self.transfers.iter().filter(|t| t.standing == Standing::OnTime && t.is_alive());
         let coming: Coin = on_time.map(|transfer| transfer.amount).sum();
@@ -402,12 +401,12 @@ impl Charge {
         }
         self.status = ChargeStatus::Expired;
         changes.push(ChargeChange::Expired);
-        // What is still on its way came too late after all.
+        // Unconfirmed transfers become late.
         for transfer in &mut self.transfers {
             if transfer.standing == Standing::OnTime && !transfer.credited {
                 transfer.standing = Standing::Late;
                 if transfer.is_alive() {
-                    transfer.told_late = true;
+                    transfer.is_late_reported = true;
                     changes.push(ChargeChange::LatePayment {
                         txid: transfer.txid.clone(),
                         amount: transfer.amount,
@@ -418,7 +417,7 @@ impl Charge {
     }
 }
 
-/// Returns the amount that a transaction pays by those of its outputs that are present.
+/// Returns the amount that a transaction pays with its present outputs.
 fn paid(sightings: &[&Sighting], txid: &str) -> Coin {
     let there = |sighting: &&&Sighting| sighting.txid == txid && !matches!(sighting.depth, Depth::Gone(_));
     let outputs: BTreeMap<u32, Coin> =

@@ -21,20 +21,20 @@ use crate::{
 /// The status of a charge (`open.charge.status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ChargeStatus {
-    /// Waits for money.
+    /// Nothing was credited yet.
     Pending,
-    /// Got some, but too little; waits for the rest.
+    /// A confirmed payment fell short; the rest may follow.
     Underpaid,
-    /// Got enough, confirmed. For good.
+    /// Enough was confirmed. Final.
     Paid,
-    /// The lock ran out first.
+    /// The rate lock ran out before enough was paid.
     Expired,
-    /// Called off.
+    /// Canceled by the API, the dashboard, or a rule of an invoice or link.
     Canceled,
 }
 
 impl ChargeStatus {
-    /// Every status; the place in this list is the class on the shelves.
+    /// Every status, in the order of the classes of the status index.
     pub const ALL: [ChargeStatus; 5] = [
         ChargeStatus::Pending,
         ChargeStatus::Underpaid,
@@ -43,7 +43,7 @@ impl ChargeStatus {
         ChargeStatus::Canceled,
     ];
 
-    /// The word in answers and filters.
+    /// Returns the status as in answers and filters.
     pub const fn as_str(self) -> &'static str {
         match self {
             ChargeStatus::Pending => "pending",
@@ -54,7 +54,7 @@ impl ChargeStatus {
         }
     }
 
-    /// Money that arrives now is on time.
+    /// Returns `true` for the statuses in which a transfer is on time.
     pub const fn is_open(self) -> bool {
         matches!(self, ChargeStatus::Pending | ChargeStatus::Underpaid)
     }
@@ -82,7 +82,7 @@ pub struct Customer {
 }
 
 impl Customer {
-    /// Itself, unless nothing is known.
+    /// Returns `None` if every field is empty.
     pub(crate) fn if_known(self) -> Option<Box<Customer>> {
         (self != Customer::default()).then(|| Box::new(self))
     }
@@ -150,7 +150,7 @@ impl Terms {
     }
 }
 
-/// One charge. A copy shares the terms, and is small: deliveries keep the charge as it was when something happened.
+/// A charge. Copies share the terms and are small: each delivery contains the charge as it was at the event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Charge {
     /// Its public name.
@@ -185,12 +185,12 @@ impl Charge {
         self.status
     }
 
-    /// Every transfer to its address in its coin, in order of sighting.
+    /// Returns all transfers to its address in its coin, in order of sighting.
     pub fn transfers(&self) -> &[Transfer] {
         &self.transfers
     }
 
-    /// Money sent back.
+    /// Returns the refunds.
     pub fn refunds(&self) -> &[Refund] {
         &self.refunds
     }
@@ -212,7 +212,7 @@ impl Charge {
         self.transfers.iter().filter(is_late).map(|transfer| transfer.amount).sum()
     }
 
-    /// The amount that counts towards what is due. While the charge is not paid, money that was refunded does not.
+    /// Returns the amount that counts towards the amount due: received minus refunded while the charge is not paid.
     pub fn counted(&self) -> Coin {
         match self.status {
             ChargeStatus::Paid => self.received(),
@@ -225,29 +225,29 @@ impl Charge {
         self.terms.asset_amount.less(self.counted())
     }
 
-    /// More came than the account lets pass as a rounding.
+    /// Returns `true` if more was received than the overpayment threshold allows.
     pub fn is_overpaid(&self) -> bool {
         self.counted().exceeds(self.terms.asset_amount, self.bounds.threshold)
     }
 
-    /// The charge is pending and no transfer to it is waiting or credited. A transfer that vanished does not count.
+    /// Returns `true` if the charge is pending and no transfer to it is waiting or credited. Vanished ones do not count.
     pub fn is_untouched(&self) -> bool {
         let touches = |transfer: &Transfer| transfer.is_alive() || transfer.credited;
         self.status == ChargeStatus::Pending && !self.transfers.iter().any(touches)
     }
 
-    /// The charge is paid, but what is credited now is not enough: a reorganisation took a transfer away.
+    /// Returns `true` if the charge is paid but too little is credited now, because of a reorganisation.
     pub fn is_reorganised(&self) -> bool {
         self.status == ChargeStatus::Paid
             && !self.received().covers(self.terms.asset_amount, self.bounds.tolerance)
     }
 
-    /// A transfer is confirmed, so its confirmations grow with the chain.
+    /// Returns `true` if a transfer is confirmed, so that its confirmations grow with the chain.
     pub(crate) fn counts_blocks(&self, required: u32) -> bool {
         self.transfers.iter().any(|transfer| transfer.is_confirmed(required))
     }
 
-    /// A copy with the confirmations that its transfers have at this height of the chain.
+    /// Returns a copy with the confirmations that its transfers have at this height of the chain.
     pub(crate) fn snapshot(&self, height: u64, required: u32) -> Charge {
         let mut charge = self.clone();
         charge.transfers.iter_mut().for_each(|transfer| transfer.freeze(height, required));

@@ -1,4 +1,4 @@
-//! Refunds of a charge: their bound, and the transfers that each sends back.
+//! Refunds of a charge: their bound, and the transfers that each refund covers.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,48 +12,47 @@ pub struct Refund {
     pub amount: Coin,
     /// The transaction, if the merchant named it.
     pub txid: Option<String>,
-    /// Why.
+    /// The reason, if one was given.
     pub reason: Option<String>,
     /// The time at which it was recorded.
     pub created_at: Timestamp,
-    /// The late transfers that it sends back, by place, and how much of each. The rest of it is of what was received.
+    /// The late transfers that it covers, by index, with the amount of each. The rest of the refund is of received money.
     late: Vec<(usize, Coin)>,
 }
 
 impl Charge {
-    /// The total of all refunds.
+    /// Returns the total of all refunds.
     pub fn refunded(&self) -> Coin {
         self.refunds.iter().map(|refund| refund.amount).sum()
     }
 
-    /// The total of the refunds, without those of late transfers that are still there and not accepted: these were never
-    /// part of what was received.
+    /// Returns the total of the refunds without those of late transfers that are present and not accepted: these were never
+    /// received.
     pub(super) fn refunded_of_received(&self) -> Coin {
         let is_apart = |transfer: &Transfer| transfer.standing == Standing::Late && transfer.is_alive();
         let late = self.transfers.iter().enumerate().filter(|(_, transfer)| is_apart(transfer));
         self.refunded().less(late.map(|(place, _)| self.refunded_of(place)).sum())
     }
 
-    /// The amount of a transfer that was refunded while it was late.
+    /// Returns the amount of a transfer that was refunded while it was late.
     fn refunded_of(&self, place: usize) -> Coin {
         let parts = self.refunds.iter().flat_map(|refund| &refund.late);
         parts.filter(|(of, _)| *of == place).map(|(_, part)| *part).sum()
     }
 
-    /// The transfer is late, and all of it was sent back: it can't be accepted.
+    /// Returns `true` if the transfer is late and was refunded in full, so that it cannot be accepted.
     pub(super) fn was_sent_back(&self, place: usize) -> bool {
         let transfer = &self.transfers[place];
         transfer.standing == Standing::Late && self.refunded_of(place) >= transfer.amount
     }
 
-    /// The late transfers that were sent back.
+    /// Returns the late transfers that were refunded.
     pub fn sent_back(&self) -> impl Iterator<Item = &Transfer> {
         let places = 0..self.transfers.len();
         places.filter(|&place| self.was_sent_back(place)).map(|place| &self.transfers[place])
     }
 
-    /// Records money that the merchant sent back: in total never more than what was received and what is late and
-    /// confirmed.
+    /// Records a refund. All refunds together never exceed the received and the confirmed late money.
     ///
     /// # Errors
     ///
@@ -82,8 +81,8 @@ impl Charge {
         Ok(())
     }
 
-    /// The late transfers that a refund sends back: those of the transaction that it names, if that paid this charge;
-    /// otherwise the one of exactly this amount, then the oldest. Only what is confirmed can be sent back.
+    /// Returns the late transfers that a refund covers: those of the named transaction, if it paid this charge; otherwise the
+    /// one of exactly this amount, then the oldest. Only confirmed transfers count.
     fn late_parts(&self, amount: Coin, txid: Option<&str>, required: u32) -> Vec<(usize, Coin)> {
         let is_named = |transfer: &Transfer| txid == Some(&*transfer.txid);
         let names_one = self.transfers.iter().any(is_named);

@@ -13,13 +13,13 @@ use crate::{
 /// The timing of a transfer: on time or late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Standing {
-    /// It counts once it is confirmed.
+    /// On time: it counts once it is confirmed.
     OnTime,
-    /// The charge was over: it waits for the account owner.
+    /// Late: it waits for acceptance by the account owner.
     Late,
-    /// Late, and the account owner took it.
+    /// Late, and accepted by the account owner.
     Accepted,
-    /// The charge was paid already: it counts by itself once it is confirmed.
+    /// To a paid charge: it counts once it is confirmed.
     Extra,
 }
 
@@ -39,32 +39,33 @@ pub struct Transfer {
     pub(super) height: u64,
     /// The reason for its absence, if it has vanished.
     pub gone: Option<Gone>,
-    /// It is part of what the charge received.
+    /// `true` if it is part of the received amount.
     pub credited: bool,
     /// The service's time of the first sighting.
     pub seen_at: Timestamp,
     /// The time of the latest confirmation.
     pub confirmed_at: Option<Timestamp>,
-    /// In time or not.
+    /// On time or late.
     pub standing: Standing,
-    /// It was announced as a late payment.
-    pub told_late: bool,
-    /// It was announced as falling short.
-    pub told_short: bool,
+    /// `true` once `charge.late_payment` was recorded for it.
+    pub is_late_reported: bool,
+    /// `true` once `charge.underpaid` was recorded for it.
+    pub is_underpaid_reported: bool,
 }
 
 impl Transfer {
-    /// In the mempool or on the active branch.
+    /// Returns `true` if it is in the mempool or on the active branch.
     pub fn is_alive(&self) -> bool {
         self.gone.is_none()
     }
 
-    /// Deep enough to count.
+    /// Returns `true` if it has the required confirmations.
     pub fn is_confirmed(&self, required: u32) -> bool {
         self.is_alive() && self.confirmations >= required
     }
 
-    /// The word in answers: `pending`, `confirmed`, or why it has vanished: `double_spent`, `replaced`, `dropped`.
+    /// Returns the status as in answers: `pending`, `confirmed`, or the reason why it vanished: `double_spent`, `replaced`,
+    /// `dropped`.
     pub fn status(&self, required: u32) -> &'static str {
         match self.gone {
             Some(why) => why.as_str(),
@@ -73,14 +74,14 @@ impl Transfer {
         }
     }
 
-    /// The confirmations when the chain has this height. A watcher reports them until there are enough; from then on
-    /// every block adds one.
+    /// Returns the confirmations at this height of the chain. The watcher reports them up to the required number; from then
+    /// on every block adds one.
     pub fn confirmations_at(&self, height: u64, required: u32) -> u32 {
         let since = if self.is_confirmed(required) { height.saturating_sub(self.height) } else { 0 };
         self.confirmations.saturating_add(u32::try_from(since).unwrap_or(u32::MAX))
     }
 
-    /// Takes the confirmations at this height for those last seen.
+    /// Stores the confirmations at this height as the reported ones.
     pub(super) fn freeze(&mut self, height: u64, required: u32) {
         self.confirmations = self.confirmations_at(height, required);
         self.height = self.height.max(height);

@@ -12,7 +12,7 @@ use address_rule::EndpointUrl;
 const SECRET_LEN: usize = 32;
 const SECRET_ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// So many failed deliveries in a row switch an endpoint off (`open.delivery.switch_off`).
+/// The number of failed deliveries in a row that disables an endpoint (`open.delivery.switch_off`).
 pub(crate) const FAILED_IN_A_ROW_MAX: u32 = 15;
 
 /// The secret that signs deliveries to an endpoint: `whsec_` and 32 characters.
@@ -40,18 +40,18 @@ impl Serialize for SecretText {
 }
 
 impl Secret {
-    /// The `nth` secret of a book.
+    /// Draws the `nth` secret of a book.
     pub fn draw(rng_key: &RngKey, nth: u64) -> Secret {
         let text = format!("whsec_{}", rng_key.stream(nth).text(SECRET_LEN, SECRET_ALPHABET));
         Secret(Arc::new(text.into()))
     }
 
-    /// The text, to show to its owner.
+    /// Returns the text, to show it to its owner.
     pub fn reveal(&self) -> &str {
         &self.0.text
     }
 
-    /// The signature of a body that is posted now.
+    /// Returns the signature header of a body.
     pub fn sign(&self, unix_secs: u64, body: &[u8]) -> String {
         self.0.signer.sign(unix_secs, body)
     }
@@ -66,16 +66,16 @@ impl fmt::Debug for Secret {
 /// The status of an endpoint: enabled or disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EndpointStatus {
-    /// It does.
+    /// Receives deliveries.
     Enabled,
-    /// Switched off, by its owner or after too many failures.
+    /// Disabled by its owner or after too many failures.
     Disabled,
     /// Removed; stored only for the delivery log.
     Removed,
 }
 
 impl EndpointStatus {
-    /// The word in answers.
+    /// Returns the status as in answers.
     pub const fn as_str(self) -> &'static str {
         match self {
             EndpointStatus::Enabled => "enabled",
@@ -88,7 +88,7 @@ impl EndpointStatus {
 /// A webhook endpoint of one book.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Endpoint {
-    /// Its name in the dashboard.
+    /// The id in the dashboard.
     pub id: Code,
     /// The URL that receives deliveries.
     #[serde(with = "crate::shared")]
@@ -97,7 +97,7 @@ pub struct Endpoint {
     pub events: BTreeSet<EventType>,
     /// The signing secret, used from the next attempt on.
     pub secret: Secret,
-    /// On, off or gone.
+    /// The status.
     pub status: EndpointStatus,
     /// Deliveries that used up their attempts since the last success.
     pub failed_in_a_row: u32,
@@ -106,7 +106,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// It gets events of this type now.
+    /// Returns `true` if it is enabled and subscribes to events of this type.
     pub fn takes(&self, kind: EventType) -> bool {
         self.status == EndpointStatus::Enabled && self.events.contains(&kind)
     }

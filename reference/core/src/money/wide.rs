@@ -1,4 +1,4 @@
-//! Just enough arithmetic of 256 bits for an exact quote.
+//! 256-bit arithmetic: the product and the quotient that an exact quote needs.
 
 /// A product of two 128-bit numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ impl Wide {
         Wide { high: a1 * b1 + (middle >> 64) + (middle_low >> 64), low: (middle_low << 64) | (low & HALF) }
     }
 
-    /// Quotient and remainder; nothing if the quotient needs more than 128 bits.
+    /// Returns quotient and remainder; `None` if the quotient needs more than 128 bits.
     fn div_rem(self, divisor: u128) -> Option<(u128, u128)> {
         if self.high >= divisor {
             return None;

@@ -1,7 +1,7 @@
 //! The rule that a webhook address is reachable from the open internet (spec 2.5).
 //!
-//! Judged twice: `judge_url` when an address is typed, `judge_resolved` before each delivery. It
-//! resolves no name itself: the host passes in the addresses, and connects only to those that were judged.
+//! Checked twice: `judge_url` when an address is saved, `judge_resolved` before each delivery. Resolves no name: the host
+//! passes in the addresses and connects only to those that were checked.
 
 mod endpoint_url;
 mod ranges;

@@ -8,21 +8,21 @@ pub const URL_BYTES_MAX: usize = 2_048;
 
 /// The reason why an address may not receive webhooks.
 ///
-/// Never holds the text as typed: it may carry a password.
+/// Never contains the text as typed, which may have a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// More bytes than a URL may have.
     TooLong {
-        /// The bytes it has.
+        /// Its length in bytes.
         bytes: usize,
     },
     /// A character which some readers of URLs drop or replace, so that two of them see two hosts.
     Character(char),
-    /// Not a URL at all, or one whose host cannot be one.
+    /// Not a URL, or one with an invalid host.
     Unreadable(url::ParseError),
     /// Another scheme than `https`.
     NotHttps {
-        /// The scheme it has.
+        /// Its scheme.
         scheme: String,
     },
     /// A user name or a password before the host.
@@ -69,35 +69,35 @@ pub enum Refusal {
 /// The range of an address that is not public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Range {
-    /// Serves a cloud's machines their credentials or configuration.
+    /// The metadata service of a cloud provider.
     Metadata,
     /// `0.0.0.0` and `::`.
     Unspecified,
     /// "This network", 0.0.0.0/8.
     ThisNetwork,
-    /// The machine itself.
+    /// Loopback addresses.
     Loopback,
     /// RFC 1918.
     Private,
     /// Carrier-grade NAT, RFC 6598.
     Shared,
-    /// One cable.
+    /// Link-local addresses.
     LinkLocal,
     /// RFC 4193.
     UniqueLocal,
-    /// The forerunner of unique-local, RFC 3879.
+    /// The predecessor of unique-local, RFC 3879.
     SiteLocal,
-    /// A group of machines.
+    /// Multicast addresses.
     Multicast,
-    /// Everyone on the cable.
+    /// The broadcast address.
     Broadcast,
-    /// Examples in texts.
+    /// Addresses for documentation.
     Documentation,
-    /// Laboratory networks, RFC 2544 and RFC 5180.
+    /// Benchmark networks, RFC 2544 and RFC 5180.
     Benchmark,
-    /// Set aside for protocols: relays, tunnels, identifiers.
+    /// Reserved for protocols: relays, tunnels, identifiers.
     Protocol,
-    /// Not given to anyone to be reached at.
+    /// Reserved by IANA.
     Reserved,
 }
 

@@ -126,7 +126,7 @@ fn one_of_another_program_or_another_way_is_ignored() {
     };
     check(&|_| {}, None);
     let (other, left) =
-        ("another version of this program wrote it", "it is of a branch that was left, or of another world");
+        ("another version of this program wrote it", "it belongs to an abandoned branch or to another world");
     check(&|head| head["program"] = json!("0"), Some(other));
     check(&|head| head["later"] = json!(1), Some(other));
     check(&|head| head["setup"]["seed"] = json!(8), Some(left));
