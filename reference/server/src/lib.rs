@@ -57,7 +57,9 @@ pub use forwards::Forwarded;
 pub use journal::WORLD_FILE_MAX;
 pub use local::{Local, LocalWorld};
 pub use log::{LogEntry, LogSink, RequestRecord};
-pub use sender::{Forward, LocalHandler, Resolve, Resolved, SenderBounds, SenderConfig, SystemResolver};
+pub use sender::{
+    Forward, ForwardError, LocalHandler, Resolve, Resolved, SenderBounds, SenderConfig, SystemResolver,
+};
 pub use server::Server;
 pub use simulator::sandbox::Reach;
 pub use tls::TlsIdentity;

@@ -52,21 +52,48 @@ pub struct LocalHandler {
     pub(crate) forward: Forward,
 }
 
+/// The reason why a text is not a forward or the address of a handler: a message with the value, the allowed form and an
+/// example. Never contains a password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForwardError {
+    /// The text is not two addresses with `=` between them.
+    Form(String),
+    /// The public address is invalid.
+    Source(String),
+    /// The local address is invalid.
+    Target(String),
+}
+
+impl fmt::Display for ForwardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (ForwardError::Form(message) | ForwardError::Source(message) | ForwardError::Target(message)) =
+            self;
+        f.write_str(message)
+    }
+}
+
+impl std::error::Error for ForwardError {}
+
 impl Forward {
-    /// Reads `https://host[:port]=http[s]://host[:port]`.
+    /// Parses `https://host[:port]=http[s]://host[:port]`.
     ///
     /// # Errors
     ///
-    /// A sentence with what is wrong, what is allowed and an example. A password in the text is not repeated.
-    pub fn parse(text: &str) -> Result<Forward, String> {
+    /// [`ForwardError`] names the address that is invalid.
+    pub fn parse(text: &str) -> Result<Forward, ForwardError> {
         const FORM: &str = "a forward is `https://shop.example=http://127.0.0.1:3000`";
-        let (from, to) = text.split_once('=').ok_or_else(|| format!("`{text}` has no `=`; {FORM}"))?;
-        let source = address_rule::judge_url(from).map_err(|refusal| format!("`{from}`: {refusal}"))?;
+        let no_separator = || ForwardError::Form(format!("`{text}` has no `=`; {FORM}"));
+        let (from, to) = text.split_once('=').ok_or_else(no_separator)?;
+        let source = address_rule::judge_url(from)
+            .map_err(|refusal| ForwardError::Source(format!("`{from}`: {refusal}")))?;
         if source.is_simulated() {
-            return Err(format!("`{from}` is a host of the simulated network, which nothing leaves; {FORM}"));
+            let message =
+                format!("`{from}` is a host of the simulated network, which nothing leaves; {FORM}");
+            return Err(ForwardError::Source(message));
         }
         if source.path() != "/" {
-            return Err(format!("`{from}` has a path; a forward takes a host with all its paths"));
+            let message = format!("`{from}` has a path; a forward takes a host with all its paths");
+            return Err(ForwardError::Source(message));
         }
         Ok(Forward { host: source.host().clone(), port: source.port(), target: Target::parse(to)? })
     }
@@ -87,14 +114,15 @@ const ZONE: &str = "example";
 const HANDLER_PORT: u16 = 443;
 
 impl LocalHandler {
-    /// Reads `http[s]://host[:port][/path][?query]`.
+    /// Parses `http[s]://host[:port][/path][?query]`.
     ///
     /// # Errors
     ///
-    /// A sentence with what is wrong, what is allowed and an example. A password in the text is not repeated.
-    pub fn parse(text: &str) -> Result<LocalHandler, String> {
+    /// [`ForwardError::Target`].
+    pub fn parse(text: &str) -> Result<LocalHandler, ForwardError> {
         const FORM: &str = "a handler is `http://localhost:3000/hooks`";
-        let url = Url::parse(text).map_err(|error| format!("not a URL ({error}); {FORM}"))?;
+        let url =
+            Url::parse(text).map_err(|error| ForwardError::Target(format!("not a URL ({error}); {FORM}")))?;
         let (path, query) = (url.path(), url.query().map(|query| format!("?{query}")).unwrap_or_default());
         let mut target = Target::of(&url, FORM)?;
         target.called = Called::AsItself;
@@ -103,7 +131,8 @@ impl LocalHandler {
         let name = format!("{}.{ZONE}", label.trim_matches('-'));
         let typed = format!("{target}{path}{query}");
         let url = format!("https://{name}{path}{query}");
-        address_rule::judge_url(&url).map_err(|refusal| format!("`{typed}`: {refusal}"))?;
+        address_rule::judge_url(&url)
+            .map_err(|refusal| ForwardError::Target(format!("`{typed}`: {refusal}")))?;
         let forward = Forward { host: Host::Name(name), port: HANDLER_PORT, target };
         Ok(LocalHandler { typed, url, forward })
     }
@@ -143,37 +172,42 @@ pub(super) fn is_local(refusal: &Refusal) -> bool {
 }
 
 impl Target {
-    fn parse(text: &str) -> Result<Target, String> {
+    fn parse(text: &str) -> Result<Target, ForwardError> {
         const FORM: &str = "a forward leads to `http://host[:port]` or `https://host[:port]`";
-        let url = Url::parse(text).map_err(|error| format!("`{text}`: {error}; {FORM}"))?;
+        let url =
+            Url::parse(text).map_err(|error| ForwardError::Target(format!("`{text}`: {error}; {FORM}")))?;
         let target = Target::of(&url, FORM)?;
         if url.path() != "/" || url.query().is_some() {
-            return Err(format!("`{text}` has a path, and the endpoint's own path is used; {FORM}"));
+            return Err(ForwardError::Target(format!(
+                "`{text}` has a path, and the endpoint's own path is used; {FORM}"
+            )));
         }
         Ok(target)
     }
 
     /// The scheme, host and port of a URL. `form`: what is allowed, for errors.
-    fn of(url: &Url, form: &str) -> Result<Target, String> {
+    fn of(url: &Url, form: &str) -> Result<Target, ForwardError> {
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(format!("the target carries a user name or password; {form}"));
+            return Err(ForwardError::Target(format!("the target carries a user name or password; {form}")));
         }
         let is_encrypted = match url.scheme() {
             "http" => false,
             "https" => true,
-            other => return Err(format!("`{url}` has the scheme `{other}`; {form}")),
+            other => return Err(ForwardError::Target(format!("`{url}` has the scheme `{other}`; {form}"))),
         };
         if url.fragment().is_some() {
-            return Err(format!("`{url}` has a fragment (`#…`), which is never sent; {form}"));
+            return Err(ForwardError::Target(format!(
+                "`{url}` has a fragment (`#…`), which is never sent; {form}"
+            )));
         }
         let host = match url.host() {
             Some(url::Host::Domain(name)) => Host::Name(name.to_owned()),
             Some(url::Host::Ipv4(ip)) => Host::Address(ip.into()),
             Some(url::Host::Ipv6(ip)) => Host::Address(ip.into()),
-            None => return Err(format!("`{url}` has no host; {form}")),
+            None => return Err(ForwardError::Target(format!("`{url}` has no host; {form}"))),
         };
         let port = url.port_or_known_default().filter(|port| *port != 0);
-        let port = port.ok_or_else(|| format!("`{url}` has port 0; {form}"))?;
+        let port = port.ok_or_else(|| ForwardError::Target(format!("`{url}` has port 0; {form}")))?;
         Ok(Target { is_encrypted, host, port, called: Called::AsEndpoint })
     }
 
@@ -243,7 +277,7 @@ mod tests {
 
     #[track_caller]
     fn check_refused(text: &str, part: &str) {
-        let error = Forward::parse(text).expect_err(text);
+        let error = Forward::parse(text).expect_err(text).to_string();
         assert!(error.contains(part), "{error}");
     }
 
@@ -264,7 +298,9 @@ mod tests {
 
     #[test]
     fn a_password_is_not_repeated() {
-        let error = Forward::parse("https://shop.example=http://me:hunter2@127.0.0.1").expect_err("refused");
+        let error = Forward::parse("https://shop.example=http://me:hunter2@127.0.0.1")
+            .expect_err("refused")
+            .to_string();
         assert!(!error.contains("hunter2"), "{error}");
     }
 
@@ -311,7 +347,7 @@ mod tests {
             ("http://localhost/#x", "a fragment"),
             ("http://localhost:0/", "port 0"),
         ] {
-            let error = LocalHandler::parse(text).expect_err(text);
+            let error = LocalHandler::parse(text).expect_err(text).to_string();
             assert!(error.contains(part) && error.contains("http://localhost:3000/hooks"), "{error}");
             assert!(!error.contains("hunter2"), "{error}");
         }

@@ -53,7 +53,7 @@ use std::{
 
 pub(crate) use dispatcher::Dispatcher;
 use forward::Target;
-pub use forward::{Forward, LocalHandler};
+pub use forward::{Forward, ForwardError, LocalHandler};
 use http::HeaderName;
 use lookups::Lookups;
 use reference_core::{

@@ -266,7 +266,7 @@ fn an_account_has_a_slug_of_its_own() {
 }
 
 #[test]
-#[should_panic(expected = "a host never hands over a time that falls")]
+#[should_panic(expected = "the time that a host passes never falls")]
 fn time_never_falls() {
     let mut service = TestService::new();
     service.now = service.now.minus(TICK);
