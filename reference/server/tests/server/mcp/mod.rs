@@ -1,7 +1,7 @@
 //! `/mcp` over real sockets.
 
+mod access;
 mod client;
-mod doors;
 mod protocol;
 mod reach;
 mod sandbox;
