@@ -6,6 +6,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+
 use crate::packages::cargo;
 use crate::{attack, commits, crash, deny, direction, tidy};
 
@@ -24,14 +27,33 @@ enum Run {
     /// A judgement of our own: every finding, or why it could not be made.
     Judge(fn(&Path) -> Result<Vec<String>, String>),
     /// The same with the cases that this machine may be unable to run.
-    Attack(fn(&Path, &[&str]) -> Result<Vec<String>, String>),
+    Attack(fn(&Path, &[String]) -> Result<Vec<String>, String>),
 }
 
 /// The options of `ci`.
-pub(crate) struct CiOptions<'a> {
-    steps: Vec<&'static Step>,
-    /// Attacks that this machine may be unable to run.
-    allow_skip: Vec<&'a str>,
+#[derive(Args, Default)]
+pub(crate) struct CiOptions {
+    /// Runs one step; may be given more than once
+    #[arg(long, value_name = "STEP", value_parser = PossibleValuesParser::new(STEPS.iter().map(step_value)))]
+    only: Vec<String>,
+    /// Allows a case of `attack` to be skipped, if this machine cannot run it; may be given more than once
+    #[arg(long, value_name = "CASE", value_parser = attack::case_names())]
+    allow_skip: Vec<String>,
+}
+
+fn step_value(step: &Step) -> PossibleValue {
+    PossibleValue::new(step.name).help(step.what)
+}
+
+impl CiOptions {
+    /// Returns the options that run one step.
+    pub(crate) fn only(step: &str) -> CiOptions {
+        CiOptions { only: vec![step.to_owned()], ..CiOptions::default() }
+    }
+
+    fn steps(&self) -> impl Iterator<Item = &'static Step> {
+        STEPS.iter().filter(|step| self.only.is_empty() || self.only.iter().any(|name| name == step.name))
+    }
 }
 
 /// Every step. The quick ones stand first, so that their findings are not waited for.
@@ -120,49 +142,15 @@ pub(crate) const STEPS: &[Step] = &[
     },
 ];
 
-/// Reads the options of `ci`.
-pub(crate) fn select<'a>(options: &[&'a str]) -> Result<CiOptions<'a>, String> {
-    let (mut wanted, mut allow_skip) = (Vec::new(), Vec::new());
-    let mut rest = options;
-    while let [option, after @ ..] = rest {
-        rest = match (*option, after) {
-            ("--only", [name, after @ ..]) => {
-                wanted.push(*name);
-                after
-            }
-            ("--only", []) => return Err("`--only` needs the name of a step".to_owned()),
-            ("--allow-skip", [name, after @ ..]) => {
-                allow_skip.push(*name);
-                after
-            }
-            ("--allow-skip", []) => {
-                return Err("`--allow-skip` needs the name of a case of `attack`".to_owned());
-            }
-            (other, _) => {
-                return Err(format!(
-                    "`{other}` is not an option; `ci` takes `--only <step>` and `--allow-skip <case of attack>`"
-                ));
-            }
-        };
-    }
-    if let Some(unknown) = wanted.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
-        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-        return Err(format!("`{unknown}` is not a step; there are {}", names.join(", ")));
-    }
-    let steps = STEPS.iter().filter(|step| wanted.is_empty() || wanted.contains(&step.name)).collect();
-    Ok(CiOptions { steps, allow_skip })
-}
-
-/// Runs the steps and prints the summary. Whether all passed.
-pub(crate) fn run(root: &Path, options: &CiOptions<'_>) -> bool {
+/// Runs the steps and prints the summary. Returns `true` if all passed.
+pub(crate) fn run(root: &Path, options: &CiOptions) -> bool {
     let results: Vec<(&Step, bool, Duration)> = options
-        .steps
-        .iter()
+        .steps()
         .map(|step| {
             println!("==> {}: {}", step.name, step.what);
             let started = Instant::now();
             let passed = step.run(root, &options.allow_skip);
-            (*step, passed, started.elapsed())
+            (step, passed, started.elapsed())
         })
         .collect();
 
@@ -178,7 +166,7 @@ pub(crate) fn run(root: &Path, options: &CiOptions<'_>) -> bool {
 }
 
 impl Step {
-    fn run(&self, root: &Path, allow_skip: &[&str]) -> bool {
+    fn run(&self, root: &Path, allow_skip: &[String]) -> bool {
         let found = match self.run {
             Run::Cargo { arguments, env } => return succeeds(cargo(root).args(arguments).envs(env)),
             Run::Judge(judge) => judge(root),
@@ -212,13 +200,11 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(options: &[&str], expected: &str) {
-        let names = |options: CiOptions<'_>| {
-            let steps = options.steps.iter().map(|step| step.name);
-            let skips = options.allow_skip.iter().copied();
-            steps.chain(skips).collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(select(options).map_or_else(|message| message, names), expected);
+    fn check(only: &[&str], expected: &str) {
+        let options =
+            CiOptions { only: only.iter().map(|name| (*name).to_owned()).collect(), allow_skip: vec![] };
+        let names: Vec<_> = options.steps().map(|step| step.name).collect();
+        assert_eq!(names.join(" "), expected);
     }
 
     #[test]
@@ -228,22 +214,7 @@ mod tests {
 
     #[test]
     fn only_picks_steps_and_keeps_their_order() {
-        check(&["--only", "tidy"], "tidy");
-        check(&["--allow-skip", "lookups", "--only", "attack"], "attack lookups");
-        check(&["--only", "docs", "--only", "format"], "format docs");
-    }
-
-    #[test]
-    fn a_wrong_option_names_what_there_is() {
-        check(&["--only"], "`--only` needs the name of a step");
-        check(
-            &["--fast"],
-            "`--fast` is not an option; `ci` takes `--only <step>` and `--allow-skip <case of attack>`",
-        );
-        check(
-            &["--only", "test"],
-            "`test` is not a step; there are \
-             format, tidy, commits, direction, deny, clippy, lean, tests, attack, crash, docs",
-        );
+        check(&["tidy"], "tidy");
+        check(&["docs", "format"], "format docs");
     }
 }

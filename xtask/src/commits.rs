@@ -44,8 +44,9 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
 ///
 /// # Errors
 /// The file cannot be read.
-pub(crate) fn check_file(file: &str) -> Result<bool, String> {
-    let message = std::fs::read_to_string(file).map_err(|err| format!("cannot read `{file}`: {err}"))?;
+pub(crate) fn check_file(file: &Path) -> Result<bool, String> {
+    let message =
+        std::fs::read_to_string(file).map_err(|err| format!("cannot read `{}`: {err}", file.display()))?;
     let fault = fault(message.lines().next().unwrap_or_default());
     if let Some(fault) = &fault {
         eprintln!("{fault}");

@@ -47,8 +47,8 @@ const FRAMEWORKS: [Framework; 3] = [
     Framework { name: "Express", language: Language::Node, command: &["node", "express_shop.js", "PORT"] },
 ];
 
-/// Judges every server. `extra` goes to `chargeproof check`. Whether none was accused of anything.
-pub(crate) fn run(root: &Path, extra: &[&str]) -> Result<bool, String> {
+/// Judges every server. `extra` goes to `chargeproof check`. Returns `true` if no statement failed.
+pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let home = root.join("target/frameworks");
     copy(&root.join("conformance/mutants/frameworks"), &home)?;
     let ready = [(Language::Python, install_python(&home)?), (Language::Node, install_node(&home)?)];
@@ -80,7 +80,7 @@ fn judge(
     program: &Path,
     home: &Path,
     framework: &Framework,
-    extra: &[&str],
+    extra: &[String],
 ) -> Result<(bool, String), String> {
     let [port] = testkit::free_ports()?;
     let words: Vec<_> = framework.command.iter().map(|it| it.replace("PORT", &port.to_string())).collect();

@@ -8,22 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
+use clap::{Args, value_parser};
+
 use crate::packages::{cargo, platform};
-
-pub(crate) const HELP: &str = "\
-Feeds a target bytes that libFuzzer chooses, guided by the code that they reach.
-
-usage: cargo xtask hostile TARGET [--for SPAN] [--jobs N]
-       cargo xtask hostile --list
-
-  --for SPAN   how long: 90s, 5m, 1h; 60s if not given
-  --jobs N     so many processes at once that share what they learn; 1 if not given
-
-What is learned stays in target/hostile/learned/TARGET, and the next run begins with it. An input that breaks a promise
-is put into target/hostile/found/TARGET. It needs a C++ compiler, for libFuzzer.
-
-exit code: 0 nothing was found, 1 something was, 2 it could not be tried
-";
 
 /// Counters at every edge, and the values of comparisons, as libFuzzer reads them.
 const FLAGS: &str = "\
@@ -39,60 +26,41 @@ const FLAGS: &str = "\
 const SECONDS_MAX: u32 = 10;
 const MEGABYTES_MAX: u32 = 2048;
 
-/// The parsed task.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Task {
-    /// Name the targets.
-    List,
-    /// Look for an input that breaks a promise of this target.
-    Hunt { target: String, seconds: u64, jobs: u32 },
+/// The options of the task.
+#[derive(Args)]
+#[command(
+    after_help = "What is learned stays in target/hostile/learned/TARGET, and the next run begins with it. An input \
+that breaks a promise is put into target/hostile/found/TARGET. Needs a C++ compiler, for libFuzzer.\n\n\
+exit code: 0 nothing was found, 1 something was, 2 it could not be tried"
+)]
+pub(crate) struct HostileOptions {
+    /// The target to feed
+    #[arg(required_unless_present = "list")]
+    target: Option<String>,
+    /// Lists the targets
+    #[arg(long)]
+    list: bool,
+    /// The length of the run in seconds, as 90s, 5m or 1h, up to 48h
+    #[arg(long = "for", value_name = "SPAN", default_value = "60s", value_parser = span)]
+    seconds: u64,
+    /// The number of processes, which share what they learn
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=256))]
+    jobs: u32,
 }
 
-impl Task {
-    pub(crate) fn read(options: &[&str]) -> Result<Task, String> {
-        if options == ["--list"] {
-            return Ok(Task::List);
-        }
-        let [target, rest @ ..] = options else { return Err("`hostile` needs a target".to_owned()) };
-        if target.starts_with('-') {
-            return Err(format!("`{target}` stands where the target should"));
-        }
-        let (mut seconds, mut jobs) = (60, 1);
-        for pair in rest.chunks(2) {
-            match *pair {
-                ["--for", text] => {
-                    seconds = span(text).ok_or_else(|| {
-                        format!("`--for` is `{text}`; it takes 90s, 5m or 1h, from 1s to 48h")
-                    })?;
-                }
-                ["--jobs", text] => {
-                    jobs = text
-                        .parse()
-                        .ok()
-                        .filter(|jobs| (1..=256).contains(jobs))
-                        .ok_or_else(|| format!("`--jobs` is `{text}`; it takes 1 to 256"))?;
-                }
-                ["--for" | "--jobs"] => return Err(format!("`{}` needs a value", pair[0])),
-                [other, ..] => return Err(format!("`{other}` is not an option; there are --for and --jobs")),
-                [] => unreachable!("chunks are never empty"),
-            }
-        }
-        Ok(Task::Hunt { target: (*target).to_owned(), seconds, jobs })
-    }
-}
-
-/// `90s`, `5m`, `1h` in seconds.
-fn span(text: &str) -> Option<u64> {
+/// Parses `90s`, `5m` or `1h` as seconds.
+fn span(text: &str) -> Result<u64, String> {
     let units = [('s', 1), ('m', 60), ('h', 3600)];
-    let (number, unit) = units.iter().find_map(|(word, unit)| Some((text.strip_suffix(*word)?, unit)))?;
-    let seconds = number.parse::<u64>().ok()?.checked_mul(*unit)?;
-    (1..=48 * 3600).contains(&seconds).then_some(seconds)
+    let parts = units.iter().find_map(|(word, unit)| Some((text.strip_suffix(*word)?, unit)));
+    let seconds = parts.and_then(|(number, unit)| number.parse::<u64>().ok()?.checked_mul(*unit));
+    let seconds = seconds.filter(|seconds| (1..=48 * 3600).contains(seconds));
+    seconds.ok_or_else(|| "it takes 90s, 5m or 1h, from 1s to 48h".to_owned())
 }
 
 /// Runs the task. Returns `true` if no fault was found.
-pub(crate) fn run(root: &Path, task: &Task) -> Result<bool, String> {
+pub(crate) fn run(root: &Path, options: &HostileOptions) -> Result<bool, String> {
     let targets = targets(root)?;
-    let Task::Hunt { target, seconds, jobs } = task else {
+    let HostileOptions { target: Some(target), list: false, seconds, jobs } = options else {
         println!("{}", targets.join("\n"));
         return Ok(true);
     };
@@ -179,33 +147,13 @@ fn build(root: &Path) -> Result<PathBuf, String> {
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(options: &str, expected: &str) {
-        let options: Vec<&str> = options.split_whitespace().collect();
-        let said = match Task::read(&options) {
-            Ok(task) => format!("{task:?}"),
-            Err(why) => why,
-        };
-        assert_eq!(said, expected);
-    }
-
     #[test]
-    fn options_are_read() {
-        let hunt = |seconds, jobs| format!("Hunt {{ target: \"judge\", seconds: {seconds}, jobs: {jobs} }}");
-        check("--list", "List");
-        check("judge", &hunt(60, 1));
-        check("judge --for 5m --jobs 2", &hunt(300, 2));
-        check("judge --for 1h", &hunt(3600, 1));
-    }
-
-    #[test]
-    fn wrong_options_are_told() {
-        check("", "`hostile` needs a target");
-        check("--for 5m", "`--for` stands where the target should");
-        check("judge --for", "`--for` needs a value");
-        check("judge --for 0s", "`--for` is `0s`; it takes 90s, 5m or 1h, from 1s to 48h");
-        check("judge --for 5", "`--for` is `5`; it takes 90s, 5m or 1h, from 1s to 48h");
-        check("judge --jobs 0", "`--jobs` is `0`; it takes 1 to 256");
-        check("judge --loud yes", "`--loud` is not an option; there are --for and --jobs");
+    fn a_span_is_read_in_seconds() {
+        for (text, seconds) in [("90s", Some(90)), ("5m", Some(300)), ("48h", Some(172_800))] {
+            assert_eq!(span(text).ok(), seconds, "{text}");
+        }
+        for text in ["0s", "5", "49h", "m", "-1s"] {
+            assert!(span(text).is_err(), "{text}");
+        }
     }
 }

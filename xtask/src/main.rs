@@ -1,7 +1,7 @@
 //! Development tasks, run as `cargo xtask <task>`.
 //!
-//! `ci`, `tidy` and `spec` need nothing but what rustup installs: cargo, rustfmt and clippy. The others fetch other
-//! people's tools from their registries into `target/`.
+//! `ci`, `tidy`, `spec`, `attack` and `crash` need only what rustup installs. The others fetch tools from their registries
+//! into `target/`.
 
 #[expect(clippy::disallowed_methods, reason = "other programs are waited for, and no runtime is stopped")]
 mod attack;
@@ -41,140 +41,172 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const HELP: &str = "\
-Development tasks.
+use clap::{Parser, Subcommand, ValueEnum};
 
-usage: cargo xtask <task>
+/// Development tasks.
+#[derive(Parser)]
+#[command(name = "cargo xtask", disable_help_subcommand = true)]
+struct Xtask {
+    #[command(subcommand)]
+    task: Task,
+}
 
-tasks:
-  ci                   every check that a change must pass
-  ci --only <step>     one step; may be given more than once
-  ci --allow-skip <case>  an attack that this machine may be unable to run; may be given more than once
-  tidy                 rules about files and modules that no lint knows
-  commit-msg FILE      check the subject of a commit message; the hook in .github/hooks calls it
-  mutants              run the suite on faulty and on correct servers; `mutants --help`
-  frameworks [...]     judge small servers on other people's frameworks; options go to `check` (needs python3, node)
-  gateways             judge the reference behind nginx, HAProxy, Varnish and Apache; `gateways --help`
-  attack               attack a served reference and the program, and measure; `attack --help`
-  crash                kill the program under load, start it again, and look what is lost; `crash --help`
-  compare              measure the reference server beside a bare hyper server; `compare --help`
-  hostile TARGET       fuzz whatever reads bytes, guided by coverage; `hostile --help`
-  spec FILE            compare the suite's catalogue with the text of the specification
-  spec FILE --hashes   the sentences of that text, with what the catalogue cites them by
-  openapi              try generators of clients and types on the served /openapi.json (needs node, npm, python3)
-  schemathesis [...]   compare the served reference with its OpenAPI document; options go to Schemathesis (needs python3)
-  mcp-conformance [...]  run the protocol's own suite on the served /mcp; options go to it (needs node and npm)
-  mcp-sdks             call the served /mcp with the protocol's official clients (needs node and npm, python3)
-  fleet                validate the fleet's files, and sweep on two Slurm nodes, one killed (needs python3, Slurm, root)
-  handlers             try the webhook handlers of /docs (needs python3, node, php, go; skips what is missing)
-  worlds               run suites in pytest, vitest and node:test with the packages' sources (needs python3, node)
-  pictures             take the README's screenshots anew from the running program (needs chromium)
-  dist                 build what is published for this platform, and try it; `dist --help`
+#[derive(Subcommand)]
+enum Task {
+    /// Runs every check that a change must pass
+    Ci(ci::CiOptions),
+    /// Checks rules about files, modules and language that no lint has
+    Tidy,
+    /// Checks the subject of a commit message; the hook in .github/hooks calls it
+    CommitMsg { file: PathBuf },
+    /// Runs the suite on faulty and on correct servers; options go to that program
+    #[command(disable_help_flag = true)]
+    Mutants(ForeignOptions),
+    /// Judges small servers on other people's frameworks; options go to `check` (needs python3, node)
+    Frameworks(ForeignOptions),
+    /// Judges the reference server behind nginx, HAProxy, Varnish and Apache
+    Gateways(gateways::GatewayOptions),
+    /// Attacks a served reference and the program, and compares the measurements with bounds
+    Attack(attack::AttackOptions),
+    /// Kills the program under load, starts it again on the same --data, and checks that nothing is lost
+    Crash(crash::CrashOptions),
+    /// Measures the reference server beside a bare hyper server (needs two cores and taskset)
+    Compare(compare::Options),
+    /// Feeds a target bytes that libFuzzer chooses, guided by coverage
+    Hostile(hostile::HostileOptions),
+    /// Compares the catalogue of the suite with the text of the specification
+    Spec(spec::SpecOptions),
+    /// Runs generators of clients and types on the served /openapi.json (needs node, npm, python3)
+    Openapi,
+    /// Compares the served reference with its OpenAPI document; options go to Schemathesis (needs python3)
+    Schemathesis(ForeignOptions),
+    /// Runs the protocol's own suite on the served /mcp; options go to it (needs node and npm)
+    McpConformance(ForeignOptions),
+    /// Calls the served /mcp with the protocol's official clients (needs node and npm, python3)
+    McpSdks,
+    /// Validates the files for fleets, and sweeps on two Slurm nodes, one of which is killed (needs python3, Slurm, root)
+    Fleet,
+    /// Runs the webhook handlers of /docs (needs python3, node, php, go; skips what is missing)
+    Handlers,
+    /// Runs suites in pytest, vitest and node:test with the packages' sources (needs python3, node)
+    Worlds,
+    /// Takes the README's screenshots from the running program (needs chromium)
+    Pictures,
+    /// Builds what is published for this platform into target/packages, and tries each part in an empty directory
+    Dist(dist::DistOptions),
+}
 
-steps of ci, in their order:
-";
+/// Options that are passed on to another program.
+#[derive(clap::Args)]
+struct ForeignOptions {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    options: Vec<String>,
+}
 
-/// Runs a task on the workspace. Returns `true` if it succeeds.
-type PlainTask = fn(&Path) -> Result<bool, String>;
-
-/// A task that takes no options; `None` for other names.
-fn without_options(task: &str) -> Option<PlainTask> {
-    match task {
-        "pictures" => Some(pictures::run),
-        "openapi" => Some(openapi::run),
-        "mcp-sdks" => Some(mcp_sdks::run),
-        "fleet" => Some(fleet::run),
-        "handlers" => Some(handlers::run),
-        "worlds" => Some(worlds::run),
-        _ => None,
-    }
+/// The form of a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    #[default]
+    Text,
+    Json,
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let verdict = match arguments[..] {
-        ["frameworks", ref rest @ ..] => root().and_then(|root| frameworks::run(&root, rest)),
-        ["mutants", ref rest @ ..] => root().and_then(|root| mutants::run(&root, rest)),
-        ["attack", "--help" | "-h", ..] => {
-            print!("{}", attack::HELP);
-            return ExitCode::SUCCESS;
-        }
-        ["compare", "--help" | "-h", ..] => {
-            print!("{}", compare::HELP);
-            return ExitCode::SUCCESS;
-        }
-        ["crash", "--help" | "-h", ..] => {
-            print!("{}", crash::HELP);
-            return ExitCode::SUCCESS;
-        }
-        ["gateways", "--help" | "-h", ..] => {
-            print!("{}", gateways::HELP);
-            return ExitCode::SUCCESS;
-        }
-        ["dist", "--help" | "-h", ..] => {
-            print!("{}", dist::HELP);
-            return ExitCode::SUCCESS;
-        }
-        ["hostile", "--help" | "-h", ..] => {
-            print!("{}", hostile::HELP);
-            return ExitCode::SUCCESS;
-        }
-        [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h", ..] => {
-            print!("{}", help());
-            return ExitCode::SUCCESS;
-        }
-        ["ci", ref rest @ ..] => steps(rest),
-        ["commit-msg", file] => commits::check_file(file),
-        ["tidy"] => steps(&["--only", "tidy"]),
-        ["spec", ref rest @ ..] => root().and_then(|root| spec::run(&root, rest)),
-        ["attack", ref rest @ ..] => attack::AttackOptions::read(rest)
-            .and_then(|options| root().and_then(|root| attack::run(&root, &options, rest))),
-        ["compare", ref rest @ ..] => compare::Options::read(rest)
-            .and_then(|options| root().and_then(|root| compare::run(&root, &options))),
-        ["crash", ref rest @ ..] => crash::CrashOptions::read(rest)
-            .and_then(|options| root().and_then(|root| crash::run(&root, &options))),
-        ["hostile", ref rest @ ..] => {
-            hostile::Task::read(rest).and_then(|task| root().and_then(|root| hostile::run(&root, &task)))
-        }
-        ["gateways", ref rest @ ..] => gateways::GatewayOptions::read(rest)
-            .and_then(|options| root().and_then(|root| gateways::run(&root, &options))),
-        ["dist", ref rest @ ..] => root().and_then(|root| dist::run(&root, rest)),
-        ["mcp-conformance", ref rest @ ..] => root().and_then(|root| mcp_conformance::run(&root, rest)),
-        ["schemathesis", ref rest @ ..] => root().and_then(|root| schemathesis::run(&root, rest)),
-        ["tidy", extra, ..] => Err(format!("`{extra}` is not an option; `tidy` takes none")),
-        [task, ref rest @ ..] if let Some(run) = without_options(task) => match rest {
-            [] => root().and_then(|root| run(&root)),
-            [extra, ..] => Err(format!("`{extra}` is not an option; `{task}` takes none")),
-        },
-        [other, ..] => Err(format!("`{other}` is not a task")),
-    };
-    match verdict {
+    let Xtask { task } = Xtask::parse();
+    match root().and_then(|root| run(&root, &task)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(message) => {
-            eprintln!("error: {message}\n\ntry `cargo xtask --help`");
+            eprintln!("error: {message}");
             ExitCode::from(2)
         }
     }
 }
 
-fn steps(options: &[&str]) -> Result<bool, String> {
-    let options = ci::select(options)?;
-    Ok(ci::run(&root()?, &options))
-}
-
-fn help() -> String {
-    let mut text = HELP.to_owned();
-    for step in ci::STEPS {
-        text.push_str(&format!("  {:<20} {}\n", step.name, step.what));
+/// Runs a task on the workspace. Returns `true` if it succeeds.
+fn run(root: &Path, task: &Task) -> Result<bool, String> {
+    match task {
+        Task::Ci(options) => Ok(ci::run(root, options)),
+        Task::Tidy => Ok(ci::run(root, &ci::CiOptions::only("tidy"))),
+        Task::CommitMsg { file } => commits::check_file(file),
+        Task::Mutants(ForeignOptions { options }) => mutants::run(root, options),
+        Task::Frameworks(ForeignOptions { options }) => frameworks::run(root, options),
+        Task::Gateways(options) => gateways::run(root, options),
+        Task::Attack(options) => attack::run(root, options),
+        Task::Crash(options) => crash::run(root, options),
+        Task::Compare(options) => compare::run(root, options),
+        Task::Hostile(options) => hostile::run(root, options),
+        Task::Spec(options) => spec::run(root, options),
+        Task::Openapi => openapi::run(root),
+        Task::Schemathesis(ForeignOptions { options }) => schemathesis::run(root, options),
+        Task::McpConformance(ForeignOptions { options }) => mcp_conformance::run(root, options),
+        Task::McpSdks => mcp_sdks::run(root),
+        Task::Fleet => fleet::run(root),
+        Task::Handlers => handlers::run(root),
+        Task::Worlds => worlds::run(root),
+        Task::Pictures => pictures::run(root),
+        Task::Dist(options) => dist::run(root, options),
     }
-    text
 }
 
-/// The directory of the workspace, which is where every step runs.
+/// The directory of the workspace, which is where every task runs.
 fn root() -> Result<PathBuf, String> {
     let package = env::var_os("CARGO_MANIFEST_DIR").ok_or("not started by cargo; run `cargo xtask`")?;
     let root = PathBuf::from(package).join("..");
     root.canonicalize().map_err(|err| format!("cannot read `{}`: {err}", root.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, refusal: Option<&str>) {
+        let arguments = std::iter::once("xtask").chain(line.split_whitespace());
+        match (Xtask::try_parse_from(arguments), refusal) {
+            (Ok(_), None) => {}
+            (Err(error), Some(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (Ok(_), Some(_)) => panic!("`{line}` is accepted"),
+            (Err(error), None) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        <Xtask as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn options_are_read() {
+        for line in [
+            "ci --only tidy --only docs --allow-skip lookups",
+            "attack --short --only queue --format json",
+            "crash --rounds 3 --seed 7",
+            "compare --rounds 3 --only kept --write",
+            "hostile judge --for 5m --jobs 2",
+            "hostile --list",
+            "gateways --only nginx --jobs 4 --format json",
+            "dist --profile dev --repository https://host/a/b/",
+            "spec text.md --hashes",
+            "mutants --combinations 500 --seed 7",
+            "schemathesis --max-examples 5",
+        ] {
+            check(line, None);
+        }
+    }
+
+    #[test]
+    fn wrong_options_are_refused() {
+        check("", Some("Usage"));
+        check("test", Some("unrecognized subcommand"));
+        check("ci --only test", Some("possible values: format, tidy"));
+        check("ci --allow-skip nothing", Some("possible values: queue"));
+        check("tidy --fast", Some("unexpected argument"));
+        check("crash --rounds 0", Some("0 is not in 1.."));
+        check("hostile", Some("required"));
+        check("hostile judge --for 0s", Some("it takes 90s, 5m or 1h"));
+        check("gateways --jobs 0", Some("0 is not in 1..=256"));
+        check("dist --repository a/b", Some("begins with https://"));
+        check("spec text.md --hashes --places", Some("cannot be used with"));
+    }
 }

@@ -38,8 +38,8 @@ const PASSES: [Pass; 2] = [
     },
 ];
 
-/// Runs the suite. `extra` goes to it. Whether everything is as the baseline says.
-pub(crate) fn run(root: &Path, extra: &[&str]) -> Result<bool, String> {
+/// Runs the suite. `extra` goes to it. Returns `true` if the results match the baseline.
+pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let home = root.join("target/mcp-conformance");
     tools::node(&home, &TOOLS)?;
     let program = served::build(root)?;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::packages::cargo;
 
-/// Hands the options on. Whether everything is as it should be.
-pub(crate) fn run(root: &Path, options: &[&str]) -> Result<bool, String> {
+/// Hands the options on. Returns `true` if every result is the expected one.
+pub(crate) fn run(root: &Path, options: &[String]) -> Result<bool, String> {
     let mut program = cargo(root);
     // Optimised as for the tests: it judges recordings all the time.
     program

@@ -21,8 +21,8 @@ const PASSES: [(&str, &[&str]); 2] =
 /// The defaults: cases per operation, and the seed of their generation.
 const USUAL: [(&str, &str); 2] = [("--max-examples", "50"), ("--seed", "1")];
 
-/// Runs the tools. `extra` goes to Schemathesis. Whether nothing was found.
-pub(crate) fn run(root: &Path, extra: &[&str]) -> Result<bool, String> {
+/// Runs the tools. `extra` goes to Schemathesis. Returns `true` if nothing was found.
+pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let python = tools::python(&root.join("target/schemathesis"), &TOOLS)?;
     println!("==> openapi-spec-validator: the document is OpenAPI 3.1");
     let document = root.join("reference/openapi.json");
@@ -39,7 +39,7 @@ fn pass(
     root: &Path,
     (python, program): (&Path, &Path),
     part: &[&str],
-    extra: &[&str],
+    extra: &[String],
 ) -> Result<bool, String> {
     let mut served = served::start(program, &["--rate-limit", "off"])?;
     // What an earlier run kept would be tried again against a document that has changed.
@@ -59,7 +59,7 @@ fn pass(
         .args(["--header", &format!("Authorization: Bearer {}", served.word("live_key"))])
         .args(part);
     for (option, value) in USUAL {
-        if !extra.contains(&option) {
+        if !extra.iter().any(|given| given == option) {
             command.args([option, value]);
         }
     }

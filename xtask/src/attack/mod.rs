@@ -18,69 +18,60 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::json;
 
 use self::case::{AttackCase, CaseVerdict, Outcome};
 use self::context::{CaseContext, Miss};
+use crate::OutputFormat;
 use crate::packages::cargo;
-
-pub(crate) const HELP: &str = "\
-Attacks a served reference and the program, and compares what is measured with its bounds.
-
-usage: cargo xtask attack [--short] [--only CASE] [--release] [--allow-skip CASE] [--format text|json]
-       cargo xtask attack --list
-
-  --short            less of the same without the longest cases, in a minute: what `cargo xtask ci` runs
-  --only CASE        one case; may be given more than once
-  --release          with the optimised program; otherwise with the one that the tests use, which may take ten times as
-                     long for the shortest moments: the table says so
-  --allow-skip CASE  a case that this machine may be unable to run; may be given more than once
-
-Cases that need slow names run in namespaces of their own, by `unshare`; where that is not allowed they are skipped. A case
-that fails is tried once more: if it passes then, it is reported as flaky.
-
-exit code: 0 every figure is within its bound, 1 one is not or a case was skipped that is not allowed to be,
-2 it could not be tried
-";
 
 /// A run ends within five minutes; the rest is for the case that was begun last.
 const TIME_MAX: Duration = Duration::from_secs(240);
 
 /// The options of the task.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Args, Debug, Default)]
+#[command(
+    after_help = "Cases that need slow names run in namespaces of their own, by `unshare`; where that is not allowed \
+they are skipped. A case that fails is tried once more: if it passes then, it is reported as flaky.\n\n\
+exit code: 0 every figure is within its bound, 1 one is not or a case was skipped that may not be, 2 it could not be tried"
+)]
 pub(crate) struct AttackOptions {
+    /// Runs fewer repetitions and leaves out the longest cases, as `cargo xtask ci` does: a minute
+    #[arg(long = "short")]
     is_short: bool,
+    /// Attacks the optimised program; the test build may take ten times as long for the shortest times
+    #[arg(long = "release")]
     is_release: bool,
-    is_json: bool,
+    /// Lists the cases
+    #[arg(long = "list")]
     lists: bool,
+    /// Runs one case; may be given more than once
+    #[arg(long, value_name = "CASE", value_parser = case_names())]
     only: Vec<String>,
+    /// Allows a case to be skipped, if this machine cannot run it; may be given more than once
+    #[arg(long, value_name = "CASE", value_parser = case_names())]
     allow_skip: Vec<String>,
+    /// The form of the result
+    #[arg(long, value_enum, default_value_t)]
+    format: OutputFormat,
 }
 
 impl AttackOptions {
-    pub(crate) fn read(options: &[&str]) -> Result<AttackOptions, String> {
-        let mut read = AttackOptions::default();
-        let mut rest = options.iter();
-        while let Some(option) = rest.next() {
-            match *option {
-                "--short" => read.is_short = true,
-                "--release" => read.is_release = true,
-                "--list" => read.lists = true,
-                "--only" => read.only.push(case_name(option, rest.next())?),
-                "--allow-skip" => read.allow_skip.push(case_name(option, rest.next())?),
-                "--format" => match rest.next() {
-                    Some(&"json") => read.is_json = true,
-                    Some(&"text") => read.is_json = false,
-                    _ => return Err("`--format` takes text or json".to_owned()),
-                },
-                other => {
-                    return Err(format!(
-                        "`{other}` is not an option; `attack` takes --short, --only CASE, --release, --allow-skip CASE, --format, --list"
-                    ));
-                }
-            }
-        }
-        Ok(read)
+    /// Returns the command line that gives these options, for a run in other namespaces.
+    fn command_line(&self) -> Vec<String> {
+        let flag = |is_set: bool, name: &str| is_set.then(|| name.to_owned());
+        let named = |option: &'static str, names: &[String]| -> Vec<String> {
+            names.iter().flat_map(|name| [option.to_owned(), name.clone()]).collect()
+        };
+        let mut line = vec!["attack".to_owned()];
+        line.extend(flag(self.is_short, "--short"));
+        line.extend(flag(self.is_release, "--release"));
+        line.extend(flag(self.format == OutputFormat::Json, "--format=json"));
+        line.extend(named("--only", &self.only));
+        line.extend(named("--allow-skip", &self.allow_skip));
+        line
     }
 
     fn wants(&self, case: &AttackCase) -> bool {
@@ -92,14 +83,9 @@ impl AttackOptions {
     }
 }
 
-/// The value of an option that names a case.
-fn case_name(option: &str, name: Option<&&str>) -> Result<String, String> {
-    let name = name.ok_or_else(|| format!("`{option}` needs the name of a case"))?;
-    if cases().all(|case| case.name != *name) {
-        let names: Vec<_> = cases().map(|case| case.name).collect();
-        return Err(format!("`{name}` is not a case; there are {}", names.join(", ")));
-    }
-    Ok((*name).to_owned())
+/// Returns the parser of case names.
+pub(crate) fn case_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(cases().map(|case| PossibleValue::new(case.name).help(case.what)))
 }
 
 /// Every case, in the order in which they run.
@@ -107,8 +93,8 @@ fn cases() -> impl Iterator<Item = &'static AttackCase> {
     [deliveries::CASES, access::CASES, memory::CASES, slots::CASES, program::CASES].into_iter().flatten()
 }
 
-/// Runs the cases. Whether every figure is within its bound.
-pub(crate) fn run(root: &Path, options: &AttackOptions, arguments: &[&str]) -> Result<bool, String> {
+/// Runs the cases. Returns `true` if every figure is within its bound.
+pub(crate) fn run(root: &Path, options: &AttackOptions) -> Result<bool, String> {
     if options.lists {
         cases().for_each(|case| println!("{:<11} {}", case.name, case.what));
         return Ok(true);
@@ -118,9 +104,7 @@ pub(crate) fn run(root: &Path, options: &AttackOptions, arguments: &[&str]) -> R
         .map_err(|error| format!("cannot make `{}`: {error}", directory.display()))?;
     if !names::is_inside() {
         build(root, options.is_release)?;
-        let arguments: Vec<String> =
-            std::iter::once("attack").chain(arguments.iter().copied()).map(str::to_owned).collect();
-        match names::move_inside(&directory, &arguments) {
+        match names::move_inside(&directory, &options.command_line()) {
             Some(0) => return Ok(true),
             Some(1) => return Ok(false),
             Some(code) => return Err(format!("the run inside of its namespaces ended with {code}")),
@@ -144,10 +128,10 @@ pub(crate) fn run(root: &Path, options: &AttackOptions, arguments: &[&str]) -> R
 /// # Errors
 ///
 /// It could not be tried.
-pub(crate) fn findings(root: &Path, allow_skip: &[&str]) -> Result<Vec<String>, String> {
-    let mut arguments = vec!["--short"];
-    allow_skip.iter().for_each(|name| arguments.extend(["--allow-skip", name]));
-    let holds = run(root, &AttackOptions::read(&arguments)?, &arguments)?;
+pub(crate) fn findings(root: &Path, allow_skip: &[String]) -> Result<Vec<String>, String> {
+    let options =
+        AttackOptions { is_short: true, allow_skip: allow_skip.to_vec(), ..AttackOptions::default() };
+    let holds = run(root, &options)?;
     let finding = "a figure is above its bound, or a case was skipped; the table says which";
     Ok(if holds { Vec::new() } else { vec![finding.to_owned()] })
 }
@@ -165,7 +149,7 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
             };
             let millis = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
             let outcome = Outcome { case, measured, millis, is_release: options.is_release, is_repeated };
-            if !options.is_json {
+            if options.format == OutputFormat::Text {
                 print!("{}", outcome.lines());
             }
             outcome
@@ -183,7 +167,7 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
         CaseVerdict::Failed => false,
     };
     let holds = outcomes.iter().all(is_allowed);
-    if options.is_json {
+    if options.format == OutputFormat::Json {
         let rows: Vec<_> = outcomes.iter().map(Outcome::json).collect();
         let report = json!({ "cases": rows, "holds": holds, "millis": began.elapsed().as_millis() as u64 });
         println!("{report:#}");
@@ -237,30 +221,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-
-    #[track_caller]
-    fn check(options: &[&str], expected: Result<&[&str], &str>) {
-        let chosen = AttackOptions::read(options).map(|options| {
-            cases().filter(|case| options.wants(case)).map(|case| case.name).collect::<Vec<_>>()
-        });
-        match (chosen, expected) {
-            (Ok(names), Ok(expected)) => assert_eq!(names, expected),
-            (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
-            (chosen, expected) => panic!("{chosen:?}, not {expected:?}"),
-        }
-    }
-
-    #[test]
-    fn options_choose_cases() {
-        check(&["--only", "queue"], Ok(&["queue"]));
-        check(&["--short", "--only", "queue", "--format", "json"], Ok(&["queue"]));
-        check(&["--only"], Err("needs the name"));
-        check(&["--only", "queue", "--allow-skip", "lookups"], Ok(&["queue"]));
-        check(&["--allow-skip", "nothing"], Err("`nothing` is not a case; there are queue"));
-        check(&["--only", "nothing"], Err("`nothing` is not a case; there are queue"));
-        check(&["--quick"], Err("`--quick` is not an option"));
-        check(&["--format", "xml"], Err("takes text or json"));
-    }
 
     #[test]
     fn cases_have_names_of_their_own_and_something_to_measure() {

@@ -14,60 +14,37 @@ use std::process::Command;
 use std::time::Instant;
 
 use case::{CASES, Case, World};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, value_parser};
 use figures::{Figures, Sample};
 pub(crate) use process::granted;
 use process::{Cores, Running};
 
-/// The options of the command line.
+/// The options of the task.
+#[derive(Args)]
 pub(crate) struct Options {
-    rounds: usize,
+    /// The number of rounds per case, of which the medians are shown
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
+    /// The length of a round for each server, in seconds
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u32).range(1..=1_000))]
     seconds: u32,
+    /// Writes the tables into benches/README.md
+    #[arg(long)]
     write: bool,
+    /// Measures one case; may be given more than once
+    #[arg(long, value_name = "CASE", value_parser = case_names())]
     only: Vec<String>,
 }
 
-pub(crate) const HELP: &str = "\
-usage: cargo xtask compare [--rounds N] [--seconds N] [--only CASE] [--write]
-
-Builds the release programs, starts the reference server and a bare hyper server with the same bytes, and asks both
-in turns: pinned (servers on core 0, the client on core 1) and on shared cores. Needs two cores and `taskset`.
-
-  --rounds N     rounds per case, of which the medians are shown (7)
-  --seconds N    how long each server is asked in a round (2)
-  --only CASE    one case, or `kept` for what `--data` costs; may be repeated
-  --write        put the tables into benches/README.md
-";
-
-impl Options {
-    pub(crate) fn read(arguments: &[&str]) -> Result<Options, String> {
-        let mut options = Options { rounds: 7, seconds: 2, write: false, only: Vec::new() };
-        let mut rest = arguments.iter();
-        while let Some(option) = rest.next() {
-            let mut value = || rest.next().ok_or(format!("`{option}` takes a value\n\n{HELP}"));
-            match *option {
-                "--rounds" => options.rounds = number(option, value()?)?,
-                "--seconds" => options.seconds = number(option, value()?)? as u32,
-                "--only" => options.only.push((*value()?).to_owned()),
-                "--write" => options.write = true,
-                _ => return Err(format!("`{option}` is not an option\n\n{HELP}")),
-            }
-        }
-        let names: Vec<_> = CASES.iter().map(|case| case.name).chain([kept::NAME]).collect();
-        if let Some(name) = options.only.iter().find(|name| !names.contains(&name.as_str())) {
-            return Err(format!("`{name}` is not a case; there are {}", names.join(", ")));
-        }
-        Ok(options)
-    }
-
-    fn takes(&self, name: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|only| only == name)
-    }
+/// Returns the parser of case names.
+fn case_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(CASES.iter().map(|case| case.name).chain([kept::NAME]))
 }
 
-fn number(option: &str, text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(n @ 1..=1_000) => Ok(n),
-        _ => Err(format!("`{option}` is `{text}`; it takes a whole number from 1 to 1000")),
+impl Options {
+    fn takes(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == name)
     }
 }
 

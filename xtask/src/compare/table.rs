@@ -12,7 +12,7 @@ use super::process::Cores;
 const BEGIN: &str = "<!-- measured: written by `cargo xtask compare --write` -->\n";
 const END: &str = "<!-- end of what is measured -->\n";
 
-pub(crate) fn heading(rounds: usize, seconds: u32) -> String {
+pub(crate) fn heading(rounds: u32, seconds: u32) -> String {
     let said = |program: &str, arguments: &[&str]| {
         let done = Command::new(program).args(arguments).output().ok();
         done.map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned()).unwrap_or_default()

@@ -15,20 +15,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use clap::{Args, value_parser};
+
 use self::load::Load;
 use self::receiver::Receiver;
 use self::world::{Acknowledged, Opened};
 use crate::attack;
-
-pub(crate) const HELP: &str = "\
-Kill the program at random points under load, start it again on the same --data, and look whether anything is lost.
-
-usage: cargo xtask crash [--short] [--rounds N] [--seed N]
-
-  --short       20 rounds, as a step of `ci`
-  --rounds N    so many kills [default: 1000]
-  --seed N      when it is killed [default: 1]; the load itself differs from run to run
-";
 
 /// A world is killed so often before the next one begins: opening one takes the longer the more it was told.
 const ROUNDS_PER_WORLD: u32 = 25;
@@ -40,35 +32,24 @@ const CHECKPOINT_AFTER: &str = "60";
 const LIFE_MAX: Duration = Duration::from_millis(400);
 
 /// The options of the task.
+#[derive(Args)]
 pub(crate) struct CrashOptions {
+    /// Kills the program 20 times, as `cargo xtask ci` does
+    #[arg(long, conflicts_with = "rounds")]
+    short: bool,
+    /// The number of kills
+    #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = value_parser!(u32).range(1..))]
     rounds: u32,
+    /// The seed of the times of the kills; the load itself differs from run to run
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
 
 impl CrashOptions {
-    /// # Errors
-    ///
-    /// Names what is not an option.
-    pub(crate) fn read(options: &[&str]) -> Result<CrashOptions, String> {
-        let mut read = CrashOptions { rounds: ROUNDS, seed: 1 };
-        let mut rest = options.iter();
-        while let Some(option) = rest.next() {
-            let mut number = |name: &str| {
-                let value = rest.next().and_then(|text| text.parse::<u32>().ok()).filter(|n| *n > 0);
-                value.ok_or_else(|| format!("`{name}` takes a whole number of at least 1"))
-            };
-            match *option {
-                "--short" => read.rounds = ROUNDS_SHORT,
-                "--rounds" => read.rounds = number("--rounds")?,
-                "--seed" => read.seed = number("--seed")?.into(),
-                other => {
-                    return Err(format!(
-                        "`{other}` is not an option; `crash` takes --short, --rounds N, --seed N"
-                    ));
-                }
-            }
-        }
-        Ok(read)
+    const SHORT: CrashOptions = CrashOptions { short: true, rounds: ROUNDS, seed: 1 };
+
+    fn rounds(&self) -> u32 {
+        if self.short { ROUNDS_SHORT } else { self.rounds }
     }
 }
 
@@ -88,7 +69,7 @@ struct CrashFigures {
 ///
 /// It could not be tried.
 pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
-    crash(root, &CrashOptions { rounds: ROUNDS_SHORT, seed: 1 })
+    crash(root, &CrashOptions::SHORT)
 }
 
 /// Runs the task. Returns `true` if nothing was lost.
@@ -108,7 +89,7 @@ fn crash(root: &Path, options: &CrashOptions) -> Result<Vec<String>, String> {
     let (mut findings, mut figures) = (Vec::new(), CrashFigures::default());
     let mut moments = Moments(options.seed);
     let began = Instant::now();
-    let mut left = options.rounds;
+    let mut left = options.rounds();
     while left > 0 && findings.is_empty() {
         let rounds = left.min(ROUNDS_PER_WORLD);
         left -= rounds;
@@ -193,26 +174,5 @@ impl Moments {
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         Duration::from_millis((mixed ^ (mixed >> 31)) % (LIFE_MAX.as_millis() as u64))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(options: &[&str], expected: Result<(u32, u64), &str>) {
-        let read = CrashOptions::read(options).map(|read| (read.rounds, read.seed));
-        assert_eq!(read, expected.map_err(str::to_owned));
-    }
-
-    #[test]
-    fn options_are_read() {
-        check(&[], Ok((1_000, 1)));
-        check(&["--short", "--seed", "7"], Ok((20, 7)));
-        check(&["--rounds", "3"], Ok((3, 1)));
-        check(&["--rounds", "0"], Err("`--rounds` takes a whole number of at least 1"));
-        check(&["--rounds"], Err("`--rounds` takes a whole number of at least 1"));
-        check(&["--fast"], Err("`--fast` is not an option; `crash` takes --short, --rounds N, --seed N"));
     }
 }

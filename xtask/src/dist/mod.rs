@@ -13,33 +13,41 @@ mod wheel;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
+
 use crate::packages::{Workspace, cargo, platform};
 use crate::sources;
 use crate::tools::{copy, fresh, read_bytes, succeeds, write};
-
-pub(crate) const HELP: &str = "\
-Builds what is published for this platform into target/packages, and tries each part in an empty directory.
-
-usage: cargo xtask dist [--target PLATFORM] [--profile NAME] [--repository URL]
-
-  --target PLATFORM  such as x86_64-unknown-linux-musl, which must run on this machine; this platform if not given
-  --profile NAME     a profile of Cargo.toml; `dist` if not given. `dev` tries the packaging without a long build
-  --repository URL   the public address of the repository, for the links of the packages; on GitHub's runners it is that of the
-                     workflow. Without one the packages have no links
-
-The archive holds the program, completions, man pages and licences. The wheel needs python3, the npm package node and npm;
-without them that part is skipped with a message.
-";
 
 /// The largest size of a published program.
 const PROGRAM_BYTES_MAX: u64 = 25_000_000;
 const PUBLISHED: &str = "dist";
 
-/// The options of `dist`.
-struct DistOptions<'a> {
-    profile: &'a str,
-    target: Option<&'a str>,
+/// The options of the task.
+#[derive(Args)]
+#[command(
+    after_help = "The archive holds the program, completions, man pages and licences. The wheel needs python3, the npm \
+package node and npm; without them that part is skipped with a message."
+)]
+pub(crate) struct DistOptions {
+    /// A platform such as x86_64-unknown-linux-musl, which must run on this machine; by default this platform
+    #[arg(long, value_name = "PLATFORM")]
+    target: Option<String>,
+    /// A profile of Cargo.toml; `dev` tries the packaging without a long build
+    #[arg(long, value_name = "NAME", default_value = PUBLISHED)]
+    profile: String,
+    /// The public address of the repository, for the links of the packages; on GitHub's runners that of the workflow. Without
+    /// one the packages have no links
+    #[arg(long, value_name = "URL", value_parser = https_url)]
     repository: Option<String>,
+}
+
+/// Checks that a URL begins with https and removes the slash at its end.
+fn https_url(text: &str) -> Result<String, String> {
+    if !text.starts_with("https://") {
+        return Err("it takes an address that begins with https://".to_owned());
+    }
+    Ok(text.trim_end_matches('/').to_owned())
 }
 
 /// The build: packages, and their places.
@@ -66,9 +74,7 @@ struct Build<'a> {
 ///
 /// # Errors
 /// Wrong options; a program that cannot be built or is too large; a tool that fails.
-pub(crate) fn run(root: &Path, options: &[&str]) -> Result<bool, String> {
-    let mut options = read_options(options)?;
-    options.repository = options.repository.or_else(repository_of_workflow);
+pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<bool, String> {
     let build = Build::make(root, options)?;
     match &build.repository {
         Some(repository) => println!("    repository: {repository}"),
@@ -92,32 +98,6 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<bool, String> {
     Ok(true)
 }
 
-fn read_options<'a>(options: &[&'a str]) -> Result<DistOptions<'a>, String> {
-    let mut read = DistOptions { profile: PUBLISHED, target: None, repository: None };
-    for pair in options.chunks(2) {
-        match *pair {
-            ["--profile", name] => read.profile = name,
-            ["--target", platform] => read.target = Some(platform),
-            ["--repository", url] if url.starts_with("https://") => {
-                read.repository = Some(url.trim_end_matches('/').to_owned());
-            }
-            ["--repository", url] => {
-                return Err(format!("`--repository {url}`: it takes an address that begins with https://"));
-            }
-            [option @ ("--profile" | "--target" | "--repository")] => {
-                return Err(format!("`{option}` needs a value"));
-            }
-            _ => {
-                return Err(format!(
-                    "`{}` is not an option; `dist` takes --target, --profile and --repository",
-                    pair.join(" ")
-                ));
-            }
-        }
-    }
-    Ok(read)
-}
-
 /// The repository whose workflow runs this task, on a runner of GitHub.
 fn repository_of_workflow() -> Option<String> {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -136,8 +116,9 @@ fn glibc_needed(program: &[u8]) -> Option<u32> {
 }
 
 impl Build<'_> {
-    fn make<'a>(root: &'a Path, options: DistOptions<'a>) -> Result<Build<'a>, String> {
-        let DistOptions { profile, target, repository } = options;
+    fn make<'a>(root: &'a Path, options: &'a DistOptions) -> Result<Build<'a>, String> {
+        let (profile, target) = (options.profile.as_str(), options.target.as_deref());
+        let repository = options.repository.clone().or_else(repository_of_workflow);
         println!("==> chargeproof, profile {profile}");
         let mut command = cargo(root);
         command.args(["build", "--locked", "--package", "chargeproof", "--profile", profile]);
@@ -190,32 +171,10 @@ impl Build<'_> {
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(options: &str, expected: &str) {
-        let options: Vec<&str> = options.split_whitespace().collect();
-        let read = read_options(&options).map_or_else(
-            |error| error,
-            |read| format!("{} {:?} {:?}", read.profile, read.target, read.repository),
-        );
-        assert_eq!(read, expected);
-    }
-
     #[test]
-    fn options_are_read() {
-        check("", "dist None None");
-        check("--profile dev", "dev None None");
-        check("--target x86_64-unknown-linux-musl", "dist Some(\"x86_64-unknown-linux-musl\") None");
-        check("--repository https://host/a/b/", "dist None Some(\"https://host/a/b\")");
-    }
-
-    #[test]
-    fn wrong_options_are_refused() {
-        check("--profile", "`--profile` needs a value");
-        check("--repository a/b", "`--repository a/b`: it takes an address that begins with https://");
-        check(
-            "--fast yes",
-            "`--fast yes` is not an option; `dist` takes --target, --profile and --repository",
-        );
+    fn the_repository_is_an_https_address() {
+        assert_eq!(https_url("https://host/a/b/").as_deref(), Ok("https://host/a/b"));
+        assert!(https_url("a/b").is_err());
     }
 
     #[test]

@@ -16,61 +16,37 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use clap::{Args, value_parser};
 use serde_json::{Value, json};
 
+use crate::OutputFormat;
 use crate::served;
 use crate::tools;
 use deployment::Gateway;
 use stage::Stage;
 use trial::{Assignment, DeploymentOutcome, Trial};
 
-pub(crate) const HELP: &str = "\
-Runs `chargeproof check` on the reference server behind nginx, HAProxy, Varnish and Apache.
-
-usage: cargo xtask gateways [--only TEXT] [--jobs N] [--format text|json]
-
-  --only TEXT   only the deployments whose gateway or name contains this text; may be repeated
-  --jobs N      so many deployments at a time; 16 if not given, because most of the time is waiting
-  --format json one JSON document instead of the table
-
-Debian and Ubuntu: apt-get install --no-install-recommends nginx-light haproxy varnish apache2
-A gateway that is not installed is skipped.
-
-exit 0 if every legal deployment passes with exit code 0 and every misconfiguration is detected, except those that
-have a reason in the table
-";
-
-/// The options of the user.
-#[derive(Debug)]
+/// The options of the task.
+#[derive(Args)]
+#[command(
+    after_help = "Debian and Ubuntu: apt-get install --no-install-recommends nginx-light haproxy varnish apache2\n\
+A gateway that is not installed is skipped.\n\n\
+exit 0 if every legal deployment passes with exit code 0 and every misconfiguration is detected, except those that have a \
+reason in the table"
+)]
 pub(crate) struct GatewayOptions {
+    /// Runs the deployments whose gateway or name contains this text; may be given more than once
+    #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
-    jobs: usize,
-    is_json: bool,
+    /// The number of deployments at a time; most of the time is waiting
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = value_parser!(u16).range(1..=256))]
+    jobs: u16,
+    /// The form of the result
+    #[arg(long, value_enum, default_value_t)]
+    format: OutputFormat,
 }
 
 impl GatewayOptions {
-    pub(crate) fn read(options: &[&str]) -> Result<GatewayOptions, String> {
-        let mut read = GatewayOptions { only: Vec::new(), jobs: 16, is_json: false };
-        for pair in options.chunks(2) {
-            match *pair {
-                ["--only", text] => read.only.push(text.to_owned()),
-                ["--jobs", text] => {
-                    let jobs = text.parse().ok().filter(|jobs| (1..=256).contains(jobs));
-                    read.jobs = jobs.ok_or_else(|| format!("`--jobs` is `{text}`; it takes 1 to 256"))?;
-                }
-                ["--format", "text"] => read.is_json = false,
-                ["--format", "json"] => read.is_json = true,
-                ["--format", text] => return Err(format!("`--format` is `{text}`; it takes text or json")),
-                ["--only" | "--jobs" | "--format"] => return Err(format!("`{}` needs a value", pair[0])),
-                [other, ..] => {
-                    return Err(format!("`{other}` is not an option; there are --only, --jobs and --format"));
-                }
-                [] => {}
-            }
-        }
-        Ok(read)
-    }
-
     fn selects(&self, gateway: &str, name: &str) -> bool {
         let fits = |text: &String| gateway.contains(text.as_str()) || name.contains(text.as_str());
         self.only.is_empty() || self.only.iter().any(fits)
@@ -92,12 +68,12 @@ pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String>
         .collect();
     // A burst waits for a minute: the other deployments are tried meanwhile.
     assignments.sort_by_key(|it| !it.deployment.has_burst());
-    let trials = trials(&assignments, &stage, &home, options.jobs);
+    let trials = trials(&assignments, &stage, &home, options.jobs.into());
     let _ = std::fs::remove_dir_all(&home);
     let skipped: BTreeMap<_, _> =
         missing.iter().map(|it| (it.name.as_str(), format!("install {}", it.package))).collect();
     let seconds = started.elapsed().as_secs();
-    if options.is_json {
+    if options.format == OutputFormat::Json {
         println!("{}", document(&trials, &skipped, seconds));
     } else {
         print_table(&trials, &skipped, seconds);
@@ -185,25 +161,4 @@ fn document(trials: &[Trial], skipped: &BTreeMap<&str, String>, seconds: u64) ->
         })
         .collect();
     json!({ "deployments": rows, "skipped": skipped, "seconds": seconds })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(options: &[&str], expected: &str) {
-        let read = GatewayOptions::read(options);
-        let found = read.map_or_else(|err| err, |it| format!("{:?} {} {}", it.only, it.jobs, it.is_json));
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn options_are_read() {
-        check(&[], "[] 16 false");
-        check(&["--only", "nginx", "--format", "json", "--jobs", "4"], "[\"nginx\"] 4 true");
-        check(&["--jobs", "0"], "`--jobs` is `0`; it takes 1 to 256");
-        check(&["--only"], "`--only` needs a value");
-        check(&["--all"], "`--all` is not an option; there are --only, --jobs and --format");
-    }
 }

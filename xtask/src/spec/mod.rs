@@ -7,7 +7,9 @@ mod sentences;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
 
 use coverage::{Coverage, Entry};
 use sentences::sentences;
@@ -18,28 +20,35 @@ const CATALOGUE: &str = "conformance/model/requirements";
 /// The places of the sentences, for reports: they may be named without the text.
 const PLACES: &str = "conformance/model/requirements/sentences.txt";
 
-const USAGE: &str = "`spec` takes the specification's text, then perhaps `--hashes` or `--places`";
+/// The options of the task.
+#[derive(Args)]
+pub(crate) struct SpecOptions {
+    /// The text of the specification
+    file: PathBuf,
+    /// Prints the sentences with the hashes by which the catalogue cites them
+    #[arg(long, conflicts_with = "places")]
+    hashes: bool,
+    /// Prints the hash, section and place of each sentence
+    #[arg(long)]
+    places: bool,
+}
 
 /// Compares the catalogue with the text, or with `--hashes` or `--places` lists the sentences.
-pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<bool, String> {
-    let (file, list) = match arguments {
-        [file] if !file.starts_with('-') => (file, ""),
-        [file, list @ ("--hashes" | "--places")] | [list @ ("--hashes" | "--places"), file] => (file, *list),
-        [] => return Err(format!("no text to compare with; {USAGE}")),
-        _ => return Err(format!("`{}` is not understood; {USAGE}", arguments.join(" "))),
-    };
-    let text = fs::read_to_string(file).map_err(|err| format!("cannot read `{file}`: {err}"))?;
+pub(crate) fn run(root: &Path, options: &SpecOptions) -> Result<bool, String> {
+    let file = options.file.display();
+    let text = fs::read_to_string(&options.file).map_err(|err| format!("cannot read `{file}`: {err}"))?;
     let sentences = sentences(&text);
     if sentences.is_empty() {
         return Err(format!("`{file}` has no sentence under a heading such as `## 1. Name`"));
     }
-    if list == "--places" {
+    if options.places {
         print!("{}", places(&sentences));
         return Ok(true);
     }
-    if !list.is_empty() {
-        for it in &sentences {
-            println!("{}  {:<4} {:<14}  {}", it.hash(), it.section, it.place, it.text);
+    if options.hashes {
+        for sentence in &sentences {
+            let (hash, place) = (sentence.hash(), &sentence.place);
+            println!("{hash}  {:<4} {place:<14}  {}", sentence.section, sentence.text);
         }
         return Ok(true);
     }

@@ -135,7 +135,10 @@ async fn a_world_opens_from_its_checkpoint_or_without_one() {
         assert_eq!(seen(&server).await, expected);
         let notices = server.openings().borrow().notices.clone();
         assert_eq!(notices.len(), usize::from(damaged.is_some()), "{notices:?}");
-        assert!(notices.iter().all(|why| why.contains("it is damaged; all its calls")), "{notices:?}");
+        assert!(
+            notices.iter().all(|why| why.contains("it is damaged; all records were replayed")),
+            "{notices:?}"
+        );
         server.stop().await;
         // At the latest the opening wrote it.
         assert!(states.iter().all(|state| state.exists()));
@@ -367,8 +370,8 @@ async fn a_broken_world_is_told_by_name_and_the_others_go_on() {
     lost.sort_by_key(|(id, _)| [broken.as_str(), "0a1b2c3d4e5f", "notes.txt"].iter().position(|it| it == id));
     for ((id, why), (name, part)) in lost.iter().zip([
         (broken.as_str(), "the world in `"),
-        ("0a1b2c3d4e5f", "not the one that its directory is named by"),
-        ("notes.txt", "no id of a world"),
+        ("0a1b2c3d4e5f", "which is not the name of its directory"),
+        ("notes.txt", "is not a world id"),
     ]) {
         assert!(*id == name && why.contains(part), "{lost:?}");
     }
@@ -468,7 +471,7 @@ async fn a_world_that_is_ahead_of_real_time_is_taken_back_if_asked() {
     server.stop().await;
     let server = start(config(true)).await;
     let notices = server.openings().borrow().notices.clone();
-    assert!(notices.len() == 1 && notices[0].contains("was taken back to"), "{notices:?}");
+    assert!(notices.len() == 1 && notices[0].contains("was restored to"), "{notices:?}");
     assert!(server.now().unwrap().plus(Span::days(399)) < ahead);
     // Its rate lock runs on: it had ended 400 days later.
     let (charges, _) = look(&server).await;
@@ -551,8 +554,8 @@ async fn a_file_that_was_changed_is_refused() {
     let cases: [(&str, Vec<u8>, &str); 9] = [
         ("empty", Vec::new(), "it is no world"),
         ("another file", b"{\"file\":\"photo\"}\n".to_vec(), "it is no world"),
-        ("cut off", file[..file.len() - 5].to_vec(), "cut off or changed"),
-        ("changed", [&file[..], b"{}\n"].concat(), "cut off or changed"),
+        ("cut off", file[..file.len() - 5].to_vec(), "truncated or changed"),
+        ("changed", [&file[..], b"{}\n"].concat(), "truncated or changed"),
         (
             "a later format",
             String::from_utf8(file.clone()).unwrap().replacen("\"format\":2", "\"format\":9", 1).into(),
