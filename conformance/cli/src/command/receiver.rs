@@ -13,8 +13,8 @@ use std::{
 use conformance::{
     Secret,
     receiver::{
-        Arrival, Caught, Diagnosis, Keyring, Names, Note, ReceiverAnswer, Settings, Tally, Withheld,
-        diagnose, notes,
+        Arrival, DeliveryCounter, Diagnosis, Keyring, Names, Note, ReceivedRequest, ReceiverAnswer,
+        SecretRedaction, Settings, diagnose, notes,
     },
 };
 use serde::Serialize;
@@ -82,7 +82,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
             };
             // A closed stdout ends the command.
             match arrival.filter(|_| stopped || !terminal::is_lost()) {
-                Some(Arrival::Caught(caught, given)) => {
+                Some(Arrival::ReceivedRequest(caught, given)) => {
                     let now = caught.unix_secs();
                     let shown = reader.read(&caught, Some(given), now);
                     if let Some(record) = &mut record {
@@ -118,8 +118,9 @@ fn judge(args: &JudgeDeliveries, config: &Config) -> Result<u8, Failure> {
 }
 
 /// The requests of a file of `listen --record`, at most `max` of them.
-pub(super) fn recorded(path: &Path, max: usize) -> Result<Vec<Caught>, Failure> {
-    let caught: Vec<Caught> = RecordedRequests::open(path)?.take(max + 1).collect::<Result<_, _>>()?;
+pub(super) fn recorded(path: &Path, max: usize) -> Result<Vec<ReceivedRequest>, Failure> {
+    let caught: Vec<ReceivedRequest> =
+        RecordedRequests::open(path)?.take(max + 1).collect::<Result<_, _>>()?;
     match caught.len() > max {
         true => Err(Failure::usage(format!("`{}` has more than {max} requests; split it", path.display()))),
         false => Ok(caught),
@@ -141,9 +142,9 @@ impl RecordedRequests<'_> {
 }
 
 impl Iterator for RecordedRequests<'_> {
-    type Item = Result<Caught, Failure>;
+    type Item = Result<ReceivedRequest, Failure>;
 
-    fn next(&mut self) -> Option<Result<Caught, Failure>> {
+    fn next(&mut self) -> Option<Result<ReceivedRequest, Failure>> {
         self.line += 1;
         let mut text = Vec::new();
         let mut bounded = std::io::Read::take(&mut self.file, RECORD_LINE_MAX);
@@ -161,8 +162,8 @@ impl Iterator for RecordedRequests<'_> {
 /// Judges requests in the order in which they came, and counts.
 struct Reader {
     keyring: Keyring,
-    withheld: Withheld,
-    tally: Tally,
+    withheld: SecretRedaction,
+    tally: DeliveryCounter,
     summary: Summary,
     format: Format,
 }
@@ -189,11 +190,17 @@ impl Reader {
             other_mode: from_environment(&secrets.other_mode_secret_env)?,
         };
         let all = keyring.secrets.iter().chain(&keyring.other_mode);
-        let withheld = Withheld::new(all.map(|(_, secret)| secret));
-        Ok(Reader { keyring, withheld, tally: Tally::default(), summary: Summary::default(), format })
+        let withheld = SecretRedaction::new(all.map(|(_, secret)| secret));
+        Ok(Reader {
+            keyring,
+            withheld,
+            tally: DeliveryCounter::default(),
+            summary: Summary::default(),
+            format,
+        })
     }
 
-    fn read(&mut self, caught: &Caught, given: Option<ReceiverAnswer>, now: i64) -> JudgedDelivery {
+    fn read(&mut self, caught: &ReceivedRequest, given: Option<ReceiverAnswer>, now: i64) -> JudgedDelivery {
         let names = &self.keyring.names;
         let clean = self.withheld.clean_request(caught);
         let mut diagnosis = diagnose(caught, &self.keyring, now);

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use conformance::{Create, Part, Paths, Plan, Secret, Wait, Waiter, receiver::Catch};
+use conformance::{Create, Part, Paths, Plan, Secret, Wait, Waiter, receiver::BackgroundReceiver};
 use reference_core::{limit::REQUESTS_PER_MINUTE, rng::Seed, time::Timestamp};
 use reference_server::{ClockKind, Config as ServerConfig, Reach, SenderConfig, Server};
 use serde_json::json;
@@ -29,7 +29,7 @@ pub(super) struct BuiltInServer {
     server: Server,
     stage: Arc<Mutex<RemoteStage>>,
     /// The receiver of its deliveries.
-    catch: Arc<Catch>,
+    catch: Arc<BackgroundReceiver>,
     second_key: String,
     other_account_key: String,
     revoked_key: String,

@@ -8,8 +8,9 @@ use std::{
 };
 
 use conformance::{
-    Caused, Causing, Endpoint, Mode, Occasion, Registration, Secret, Source, Webhooks,
-    receiver::{Catch, Names},
+    DeliveryTrigger, Endpoint, Mode, Registration, Secret, Source, TriggerFuture, TriggeredDeliveries,
+    Webhooks,
+    receiver::{BackgroundReceiver, Names},
 };
 use reference_core::event::EventType;
 use reference_server::Forward;
@@ -30,9 +31,9 @@ const BLOCKS: u32 = 20;
 const LOCK: &str = "31m";
 
 /// A receiver on a free port of this machine.
-pub(super) fn receiver(runtime: &Runtime) -> Result<Catch, Failure> {
+pub(super) fn receiver(runtime: &Runtime) -> Result<BackgroundReceiver, Failure> {
     runtime
-        .block_on(Catch::start((std::net::Ipv4Addr::LOCALHOST, 0).into()))
+        .block_on(BackgroundReceiver::start((std::net::Ipv4Addr::LOCALHOST, 0).into()))
         .map_err(|error| Failure::unreachable(format!("cannot start a webhook receiver: {error}")))
 }
 
@@ -43,13 +44,13 @@ pub(super) fn way(to: SocketAddr) -> Forward {
 
 /// Returns the plan for the built-in server's deliveries.
 pub(super) fn webhooks(
-    catch: &Arc<Catch>,
+    catch: &Arc<BackgroundReceiver>,
     stage: &Arc<Mutex<RemoteStage>>,
     config: &Config,
 ) -> Result<Webhooks, Failure> {
     let dialect = config.dialect.clone();
     let names = Names { header_prefix: dialect.header_prefix, user_agent: dialect.user_agent };
-    let occasion: Arc<dyn Occasion> = Arc::new(AllEvents { stage: Arc::clone(stage) });
+    let occasion: Arc<dyn DeliveryTrigger> = Arc::new(AllEvents { stage: Arc::clone(stage) });
     let source = Source::Receiver {
         catch: Arc::clone(catch),
         receive_for: std::time::Duration::ZERO,
@@ -94,8 +95,8 @@ impl AllEvents {
     }
 }
 
-impl Occasion for AllEvents {
-    fn cause<'a>(&'a self, catch: &'a Catch) -> Causing<'a> {
+impl DeliveryTrigger for AllEvents {
+    fn cause<'a>(&'a self, catch: &'a BackgroundReceiver) -> TriggerFuture<'a> {
         Box::pin(async move {
             for (path, _, _, answers) in ENDPOINTS {
                 catch.answer(path, answers.parse()?);
@@ -109,7 +110,7 @@ impl Occasion for AllEvents {
                 calls.advance("1s")
             })
             .await?;
-            Ok(Caused { settled: true, registrations })
+            Ok(TriggeredDeliveries { settled: true, registrations })
         })
     }
 }

@@ -3,8 +3,9 @@
 use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 
 use conformance::{
-    Caused, Causing, Endpoint, Hook, Interrupt, Mode, Occasion, Registration, Secret, Source, Webhooks,
-    receiver::{Catch, Names},
+    DeliveryTrigger, Endpoint, Hook, Interrupt, Mode, Registration, Secret, Source, TriggerFuture,
+    TriggeredDeliveries, Webhooks,
+    receiver::{BackgroundReceiver, Names},
     run_shell,
 };
 use reference_core::event::EventType;
@@ -87,7 +88,7 @@ fn listen(
     interrupt: &Interrupt,
 ) -> Result<Source, Failure> {
     let catch = runtime
-        .block_on(Catch::start(address))
+        .block_on(BackgroundReceiver::start(address))
         .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
     let public = match &args.public_url {
         Some(url) => url.as_str().trim_end_matches('/').to_owned(),
@@ -107,7 +108,7 @@ fn listen(
             own: format!("{public}{ADDED_PATH}"),
             interrupt: interrupt.clone(),
         };
-        Arc::new(registrar) as Arc<dyn Occasion>
+        Arc::new(registrar) as Arc<dyn DeliveryTrigger>
     });
     let receive_for = args.receive_for.unwrap_or(RECEIVE_FOR);
     Ok(Source::Receiver { catch: Arc::new(catch), receive_for, occasion })
@@ -160,8 +161,8 @@ struct Registrar {
     interrupt: Interrupt,
 }
 
-impl Occasion for Registrar {
-    fn cause<'a>(&'a self, _: &'a Catch) -> Causing<'a> {
+impl DeliveryTrigger for Registrar {
+    fn cause<'a>(&'a self, _: &'a BackgroundReceiver) -> TriggerFuture<'a> {
         Box::pin(async move {
             let own = &self.own;
             let public = self.register(own, true).await?;
@@ -174,7 +175,7 @@ impl Occasion for Registrar {
             for address in tried.take(if taken { REFUSED.len() } else { 1 }) {
                 registrations.push(self.register(address, false).await?);
             }
-            Ok(Caused { settled: false, registrations })
+            Ok(TriggeredDeliveries { settled: false, registrations })
         })
     }
 }

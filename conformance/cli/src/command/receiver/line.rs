@@ -1,7 +1,7 @@
 //! The output for a delivery: text, or one line of JSON.
 
 use conformance::{
-    receiver::{Caught, DeliverySummary, Diagnosis, Note, ReceiverAnswer},
+    receiver::{DeliverySummary, Diagnosis, Note, ReceivedRequest, ReceiverAnswer},
     report::{one_line, tame},
 };
 use serde::Serialize;
@@ -16,7 +16,7 @@ const WORD_MAX: usize = 60;
 
 /// A delivery that was judged. Holds no secret any more.
 pub(super) struct JudgedDelivery {
-    pub(super) caught: Caught,
+    pub(super) caught: ReceivedRequest,
     pub(super) summary: DeliverySummary,
     pub(super) diagnosis: Diagnosis,
     pub(super) notes: Vec<Note>,

@@ -69,7 +69,7 @@ pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
                 is_cut = true;
                 break;
             };
-            if let Some((path, breach)) = search.take_in(tried) {
+            if let Some((path, breach)) = search.record_results(tried) {
                 found = Some(save(args, &search, &path, breach)?);
                 break;
             }
