@@ -1,21 +1,21 @@
-//! A customer chooses a coin, on an invoice or a payment link, and pays.
+//! The form that pays an invoice or a payment link as a customer would.
 
 use simulator::api::{Caused, ChargeAnswer, PayRequest};
 
-use super::{Acted, Outcome, call, with_count};
+use super::{ActionResult, Outcome, call, with_count};
 use crate::pages::{
-    dashboard::{context::PageContext, place::Page},
+    dashboard::{context::PageContext, paths::Page},
     form::{CustomerChoice, Form},
     json,
 };
 
-/// Chooses a coin as a customer would, and pays the charge that this opens.
+/// Chooses a coin and pays the charge that this opens.
 pub(super) async fn pay_in(
     context: &PageContext,
     (list, page): (&str, Page),
     code: &str,
     form: &Form,
-) -> Acted {
+) -> ActionResult {
     let typed = |name| form.text(name).unwrap_or_default();
     let mut choice =
         CustomerChoice { asset: typed("asset"), amount: typed("amount"), ..CustomerChoice::default() };
@@ -27,7 +27,7 @@ pub(super) async fn pay_in(
         context.read(|book| book.invoice(code)).await?;
     }
     let path = format!("/sandbox/{list}/{code}/choose");
-    let charge = match context.asker.act("POST", &path, &json(&choice)).await? {
+    let charge = match context.client.act("POST", &path, &json(&choice)).await? {
         Ok(ChargeAnswer { charge }) => charge.to_string(),
         Err(complaint) => return Ok((page, Outcome::Refused(complaint))),
     };

@@ -1,17 +1,17 @@
-//! Small things that many pages show, as HTML.
+//! HTML fragments that many pages use.
 
 use std::fmt::{self, Display, Write};
 
 use askama::filters::{Escaper, Html as Escape, HtmlSafe};
 use reference_core::time::Timestamp;
 
-use crate::pages::words::MomentWords as _;
+use crate::pages::formats::MomentWords as _;
 
-/// So many characters of a long name are shown at its start, and fewer at its end.
+/// The number of characters shown at the start of a long name; fewer are shown at its end.
 const HEAD_SHOWN: usize = 10;
 const TAIL_SHOWN: usize = 6;
 
-/// HTML with everything from outside escaped.
+/// HTML with all input escaped.
 pub(super) struct Html(String);
 
 impl Display for Html {
@@ -22,7 +22,7 @@ impl Display for Html {
 
 impl HtmlSafe for Html {}
 
-/// Any text as it has to stand in HTML.
+/// A text, escaped when written as HTML.
 struct Text<'t>(&'t str);
 
 impl Display for Text<'_> {
@@ -33,11 +33,11 @@ impl Display for Text<'_> {
 
 fn html(write: impl FnOnce(&mut String) -> fmt::Result) -> Html {
     let mut text = String::new();
-    write(&mut text).expect("a string takes everything");
+    write(&mut text).expect("writing to a string does not fail");
     Html(text)
 }
 
-/// A moment to the second, in UTC as everything here.
+/// Returns a time to the second, in UTC.
 pub(super) fn time(at: &Timestamp) -> Html {
     html(|out| {
         let (iso, day, time) = (at.iso(), at.day(), at.time());
@@ -45,23 +45,23 @@ pub(super) fn time(at: &Timestamp) -> Html {
     })
 }
 
-/// A state as a word in a badge.
+/// Returns a status as a badge.
 pub(super) fn status(word: impl AsRef<str>) -> Html {
     let word = word.as_ref();
     badge(word.replace('_', " "), tone(word))
 }
 
-/// A word in a badge.
+/// Returns a word as a badge.
 pub(super) fn badge(word: impl AsRef<str>, tone: impl AsRef<str>) -> Html {
     html(|out| write!(out, r#"<span class="badge {}">{}</span>"#, Text(tone.as_ref()), Text(word.as_ref())))
 }
 
-/// The status of an answer in a badge.
+/// Returns an HTTP status as a badge.
 pub(super) fn answer(status: &u16) -> Html {
     badge(status.to_string(), if *status < 400 { "good" } else { "bad" })
 }
 
-/// Returns the colour of a state: it only repeats the word.
+/// Returns the colour of a status. It adds no information to the word.
 fn tone(word: &str) -> &'static str {
     match word {
         "paid" | "delivered" | "enabled" | "active" | "accepted" => "good",
@@ -72,7 +72,7 @@ fn tone(word: &str) -> &'static str {
     }
 }
 
-/// A long name with its middle left out; the whole is in the title.
+/// Shortens a long name in the middle; the title has all of it.
 pub(super) fn short(text: impl AsRef<str>) -> Html {
     let text = text.as_ref();
     let chars = text.chars().count();
@@ -100,7 +100,7 @@ pub(super) fn coin_short(amount: impl Display) -> Html {
     }
 }
 
-/// An amount of a coin, which may break after every sixth of its many decimal places.
+/// Returns an amount of a coin with possible line breaks after every sixth decimal place.
 pub(super) fn coin(amount: impl Display) -> Html {
     const PLACES: usize = 6;
     let amount = amount.to_string();
@@ -116,7 +116,7 @@ pub(super) fn coin(amount: impl Display) -> Html {
     })
 }
 
-/// A long name as [`short`] shows it, with a button that copies the whole. `id` is unique on the page.
+/// Returns a name as [`short`] does, with a button that copies all of it. `id` must be unique on the page.
 pub(super) fn short_copy(id: impl AsRef<str>, text: impl AsRef<str>) -> Html {
     html(|out| {
         let (id, whole) = (Text(id.as_ref()), Text(text.as_ref()));
@@ -128,7 +128,7 @@ pub(super) fn short_copy(id: impl AsRef<str>, text: impl AsRef<str>) -> Html {
     })
 }
 
-/// The name of an event type, which may break after its dot and its underscores.
+/// Returns an event type with possible line breaks after its dot and underscores.
 pub(super) fn kind(name: impl AsRef<str>) -> Html {
     html(|out| {
         for part in name.as_ref().split_inclusive(['.', '_']) {
@@ -138,12 +138,12 @@ pub(super) fn kind(name: impl AsRef<str>) -> Html {
     })
 }
 
-/// A text that somebody else wrote: it keeps its direction to itself, and breaks anywhere.
+/// Returns text from users: its writing direction is isolated, and it may break anywhere.
 pub(super) fn said(text: impl AsRef<str>) -> Html {
     html(|out| write!(out, "<bdi>{}</bdi>", Text(text.as_ref())))
 }
 
-/// A text in a box, with a button that copies it. `id` is unique on the page.
+/// Returns a text in a box with a copy button. `id` must be unique on the page.
 pub(super) fn copy(id: impl AsRef<str>, text: impl AsRef<str>) -> Html {
     html(|out| {
         let (id, text) = (Text(id.as_ref()), Text(text.as_ref()));
@@ -154,7 +154,7 @@ pub(super) fn copy(id: impl AsRef<str>, text: impl AsRef<str>) -> Html {
     })
 }
 
-/// Fields of a form that nobody sees.
+/// Returns hidden fields of a form.
 pub(super) fn hidden(fields: &[(&str, &str)]) -> Html {
     html(|out| {
         for (name, value) in fields {
@@ -179,7 +179,7 @@ pub(super) fn wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]>) ->
     })
 }
 
-/// Returns the attributes of a wrong field for screen readers; the first one gets the focus.
+/// Returns the attributes of an invalid field for screen readers; the first one gets the focus.
 pub(super) fn aria_wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]>) -> Html {
     html(|out| match messages.as_ref() {
         [] => Ok(()),
@@ -187,8 +187,8 @@ pub(super) fn aria_wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]
     })
 }
 
-/// A JSON text with line breaks for people: the same tokens in the same order. What turns the direction of
-/// writing is spelled out, so that it can't make the text read as another one.
+/// Adds line breaks to a JSON text, with the same tokens in the same order. Characters that change the writing
+/// direction are escaped, so that they cannot disguise the text.
 pub(super) fn pretty(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let mut depth: usize = 0;

@@ -1,23 +1,23 @@
-//! The place in the dashboard: account, mode and page, as in paths.
+//! The paths of the dashboard: account, mode, page and query.
 
 use reference_core::mode::Mode;
 use url::form_urlencoded;
 
-/// Longer than any id of ours.
+/// The maximum length of an id, longer than any real one.
 const ID_MAX: usize = 64;
-/// Longer than anything that is looked for, in bytes.
+/// The maximum length of a search text in bytes.
 pub(super) const WANTED_MAX: usize = 255;
-/// More fields than any query of ours has.
+/// The maximum number of query fields, more than any page has.
 const QUERY_MAX: usize = 20;
 
-/// One book's side of the dashboard.
+/// An account and mode of the dashboard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) account: String,
     pub(super) mode: Mode,
 }
 
-/// A page of the dashboard. Ids are plain characters, fit to stand in a path.
+/// A page of the dashboard. Ids contain only characters that are safe in a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Page {
     Overview,
@@ -40,7 +40,7 @@ pub(super) enum Page {
     Endpoint(String),
     Keys,
     Requests,
-    /// By its number.
+    /// A request, by its number.
     Request(u64),
     Wallets,
     Wallet(String),
@@ -51,7 +51,7 @@ pub(super) enum Page {
 }
 
 impl Page {
-    /// The page that these segments name.
+    /// Parses the segments of a path.
     pub(super) fn read(segments: &[&str]) -> Option<Page> {
         let id = |text: &str| is_id(text).then(|| text.to_owned());
         Some(match segments {
@@ -86,7 +86,7 @@ impl Page {
         })
     }
 
-    /// The path below the place, with a slash before it; empty for the overview.
+    /// Returns the path below the place, with a leading slash; empty for the overview.
     pub(super) fn path(&self) -> String {
         match self {
             Page::Overview => String::new(),
@@ -103,7 +103,7 @@ impl Page {
         }
     }
 
-    /// The entry of the menu that it belongs to.
+    /// Returns the menu entry of the page.
     pub(super) fn section(&self) -> &'static str {
         match self {
             Page::Overview => "",
@@ -125,7 +125,8 @@ impl Page {
         }
     }
 
-    /// The same place in the other mode: what has an id has none there.
+    /// Returns the path of the corresponding page in the other mode: a list instead of an object, which does not exist
+    /// there.
     pub(super) fn in_other_mode(&self) -> String {
         match self.section() {
             "" => String::new(),
@@ -134,26 +135,26 @@ impl Page {
     }
 }
 
-/// Returns `true` if a text may be an id: of plain characters only.
+/// Returns `true` if a text has the length and characters of an id.
 pub(super) fn is_id(text: &str) -> bool {
     (1..=ID_MAX).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
 impl Place {
-    /// The place that an account and a mode name.
+    /// Parses an account and a mode.
     pub(super) fn read(account: &str, mode: &str) -> Option<Place> {
         let mode = Mode::parse(mode)?;
         is_id(account).then(|| Place { account: account.to_owned(), mode })
     }
 
-    /// The path of something in this place, without the public prefix. `rest` begins with a slash or is empty.
+    /// Returns a path in this account and mode, without the public prefix. `rest` starts with a slash or is empty.
     pub(super) fn path(&self, rest: &str) -> String {
         format!("/dashboard/{}/{}{rest}", self.account, self.mode)
     }
 }
 
-/// The query of a page's address.
+/// The query of a page's URL.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query(Vec<(String, String)>);
 
@@ -163,14 +164,14 @@ impl Query {
         Query(fields.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
     }
 
-    /// The first value of a field, unless it is empty.
+    /// Returns the first value of a field, unless it is empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())
     }
 }
 
-/// A query of these fields, those that are given, with its question mark; empty if there are none.
+/// Returns a query of the present fields, with its question mark; empty if there are none.
 pub(super) fn query(fields: &[(&str, Option<&str>)]) -> String {
     let mut writer = form_urlencoded::Serializer::new(String::new());
     for (name, value) in fields {

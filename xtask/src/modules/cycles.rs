@@ -1,37 +1,37 @@
 //! The cycles among modules.
 //!
-//! Modules are compared where their paths part: `wire::json` using `book::page` means that `wire` needs `book`.
-//! Among the modules of one parent, each taken with everything inside it, the needs must have a direction. A
-//! module and its content may use each other.
+//! Modules are compared where their paths diverge: `wire::json` using `book::page` means that `wire` depends on `book`.
+//! Among the modules of one parent, each with everything inside it, dependencies must not form a cycle. A module and
+//! its content may use each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::tree::{Found, Tree};
+use super::tree::{Resolved, Tree};
 
-/// The needs of modules, with their causes.
-type Needs = BTreeMap<(usize, usize), BTreeSet<String>>;
+/// Dependencies between modules, with their causes.
+type ModuleDependencies = BTreeMap<(usize, usize), BTreeSet<String>>;
 
-/// Modules of one parent that need each other.
-pub(crate) struct Circle {
-    /// Their paths, in alphabetical order.
+/// Modules of one parent that depend on each other.
+pub(crate) struct Cycle {
+    /// The paths of the modules, in alphabetical order.
     pub(crate) modules: Vec<String>,
-    /// Each need inside the circle. Those with the fewest causes, which are the easiest to cut, come first.
-    pub(crate) needs: Vec<Need>,
+    /// The dependencies inside the cycle. Those with the fewest causes, which are the easiest to remove, come first.
+    pub(crate) needs: Vec<ModuleDependency>,
 }
 
-/// One module uses names of another.
-pub(crate) struct Need {
+/// A dependency of one module on another.
+pub(crate) struct ModuleDependency {
     pub(crate) from: String,
     pub(crate) to: String,
-    /// Such as `wire::json uses book::Page`.
+    /// The causes, such as `wire::json uses book::Page`.
     pub(crate) causes: BTreeSet<String>,
 }
 
-/// Every circle of the crate.
-pub(crate) fn find(tree: &Tree) -> Vec<Circle> {
+/// Returns all cycles of the crate.
+pub(crate) fn find(tree: &Tree) -> Vec<Cycle> {
     let needs = needs(tree);
     let reached: Vec<BTreeSet<usize>> = (0..tree.modules.len()).map(|from| reachable(from, &needs)).collect();
-    let mut circles = Vec::new();
+    let mut cycles = Vec::new();
     let mut seen = BTreeSet::new();
     for from in 0..tree.modules.len() {
         let circle: BTreeSet<usize> =
@@ -41,22 +41,26 @@ pub(crate) fn find(tree: &Tree) -> Vec<Circle> {
         }
         let name = |module: &usize| tree.modules[*module].path.clone();
         let inside = needs.iter().filter(|((from, to), _)| circle.contains(from) && circle.contains(to));
-        let mut inside: Vec<Need> = inside
-            .map(|((from, to), causes)| Need { from: name(from), to: name(to), causes: causes.clone() })
+        let mut inside: Vec<ModuleDependency> = inside
+            .map(|((from, to), causes)| ModuleDependency {
+                from: name(from),
+                to: name(to),
+                causes: causes.clone(),
+            })
             .collect();
         inside.sort_by_key(|need| need.causes.len());
         let mut modules: Vec<String> = circle.iter().map(name).collect();
         modules.sort();
-        circles.push(Circle { modules, needs: inside });
+        cycles.push(Cycle { modules, needs: inside });
     }
-    circles
+    cycles
 }
 
-fn needs(tree: &Tree) -> Needs {
-    let mut needs = Needs::new();
+fn needs(tree: &Tree) -> ModuleDependencies {
+    let mut needs = ModuleDependencies::new();
     for (at, module) in tree.modules.iter().enumerate() {
         for path in module.source.paths.iter().chain(&module.source.globs) {
-            let (Some(Found::Module(to) | Found::Item(to)), Some(name)) =
+            let (Some(Resolved::Module(to) | Resolved::Item(to)), Some(name)) =
                 (tree.resolve(at, path), path.last())
             else {
                 continue;
@@ -73,8 +77,8 @@ fn needs(tree: &Tree) -> Needs {
     needs
 }
 
-/// Returns the modules that `from` needs, directly or through others.
-fn reachable(from: usize, needs: &Needs) -> BTreeSet<usize> {
+/// Returns the modules that `from` depends on, directly or indirectly.
+fn reachable(from: usize, needs: &ModuleDependencies) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut open = vec![from];
     while let Some(at) = open.pop() {

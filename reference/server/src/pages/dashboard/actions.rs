@@ -12,7 +12,7 @@ use simulator::api::{Caused, Empty, EndpointAnswer, KeyAnswer, KeyRequest, TestA
 use super::{
     context::PageContext,
     flash::{Notice, Secret},
-    place::{Page, Place, is_id},
+    paths::{Page, Place, is_id},
 };
 use crate::{
     pages::{Complaint, form::Form, json},
@@ -21,17 +21,17 @@ use crate::{
 
 /// The result of a form.
 pub(super) enum Outcome {
-    /// It is done, and this is said of it.
+    /// The action succeeded; with the notice.
     Done(Notice),
-    /// Another world is open: its dashboard at this path shows the notice.
+    /// A new world was opened. Its dashboard at this path shows the notice.
     Opened { dashboard: String, notice: Notice },
-    /// The world is against it.
+    /// The world refused the action.
     Refused(Complaint),
 }
 
-type Acted = Result<(Page, Outcome), Refusal>;
+type ActionResult = Result<(Page, Outcome), Refusal>;
 
-/// Returns `true` if forms are sent to a path below the place.
+/// Returns `true` if a path below the place accepts forms.
 pub(super) fn takes_form(segments: &[&str]) -> bool {
     matches!(
         segments,
@@ -44,8 +44,8 @@ pub(super) fn takes_form(segments: &[&str]) -> bool {
     )
 }
 
-/// Does what a form says. `segments`: where it was sent to, below the place.
-pub(super) async fn act(context: &PageContext, segments: &[&str], form: &Form) -> Acted {
+/// Performs the action of a form. `segments`: the path that it was sent to, below the place.
+pub(super) async fn act(context: &PageContext, segments: &[&str], form: &Form) -> ActionResult {
     if !segments.iter().all(|segment| is_id(segment)) {
         return Err(Refusal::NotFound);
     }
@@ -77,7 +77,8 @@ pub(super) async fn act(context: &PageContext, segments: &[&str], form: &Form) -
     }
 }
 
-/// The page that a form was on, if it stands on several; it is read like any path, so it leads nowhere else.
+/// Returns the page that contained the form, if the form names it. The path is parsed like any other, so it cannot lead
+/// to another site.
 fn back(form: &Form, otherwise: Page) -> Page {
     let path = form.text("back").unwrap_or_default();
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
@@ -87,31 +88,31 @@ fn back(form: &Form, otherwise: Page) -> Page {
     }
 }
 
-/// Calls the world; `said` makes a sentence of a good answer.
+/// Calls the world; `said` makes the notice from a successful response.
 async fn call<T: DeserializeOwned, N: Into<Option<Notice>>>(
     context: &PageContext,
     page: Page,
     (method, path, body): (&str, &str, &str),
     said: impl FnOnce(T) -> N,
-) -> Acted {
-    let outcome = match context.asker.act(method, path, body).await? {
+) -> ActionResult {
+    let outcome = match context.client.act(method, path, body).await? {
         Ok(answer) => Outcome::Done(said(answer).into().ok_or(Refusal::Broken)?),
         Err(complaint) => Outcome::Refused(complaint),
     };
     Ok((page, outcome))
 }
 
-/// Calls the world, and says this of a good answer.
+/// Calls the world; a successful response gives this notice.
 async fn call_saying(
     context: &PageContext,
     page: Page,
     asked: (&str, &str, &str),
     said: impl Into<String>,
-) -> Acted {
+) -> ActionResult {
     call(context, page, asked, |Empty {}| Notice::said(said)).await
 }
 
-/// A value of a request: what was typed goes on as it is, for the world to judge.
+/// A value of a request. Input is passed unchanged, for the world to validate.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum FormValue<'f> {
@@ -122,18 +123,18 @@ enum FormValue<'f> {
     Null,
 }
 
-/// The body of a request, from a form.
+/// The body of a request, built from a form.
 #[derive(Serialize)]
 struct FormBody<'f>(BTreeMap<&'static str, FormValue<'f>>);
 
 impl<'f> FormBody<'f> {
-    /// The fields as they were typed. An empty field is left out.
+    /// Takes fields from the form, unchanged. Empty fields are omitted.
     fn typed(form: &'f Form, fields: &[&'static str]) -> FormBody<'f> {
         let typed = fields.iter().filter_map(|name| Some((*name, FormValue::Text(form.text(name)?))));
         FormBody(typed.collect())
     }
 
-    /// The same with this place's account and mode.
+    /// Takes fields from the form and adds the account and mode of the page.
     fn placed(context: &'f PageContext, form: &'f Form, fields: &[&'static str]) -> FormBody<'f> {
         let place = &context.place;
         let body = FormBody::typed(form, fields).with("account", FormValue::Text(&place.account));
@@ -154,7 +155,7 @@ impl<'f> FormBody<'f> {
     }
 }
 
-/// The lines of a text, without the empty ones.
+/// Returns the lines of a text without the empty ones.
 fn lines(text: &str) -> FormValue<'_> {
     FormValue::Texts(text.lines().map(str::trim).filter(|line| !line.is_empty()).collect())
 }
@@ -163,8 +164,8 @@ fn lines(text: &str) -> FormValue<'_> {
 fn with_count(said: &str, caused: &Caused) -> Notice {
     Notice::said(match caused.happened.len() {
         0 => said.to_owned(),
-        1 => format!("{said} One thing happened."),
-        many => format!("{said} {many} things happened."),
+        1 => format!("{said} One entry was added to the history."),
+        many => format!("{said} {many} entries were added to the history."),
     })
 }
 
@@ -174,7 +175,7 @@ fn with_secret(text: &str, label: String, secret: Option<String>, hint: String) 
     Some(Notice { text: text.to_owned(), secret: Some(secret), ..Notice::default() })
 }
 
-async fn create_key(context: &PageContext) -> Acted {
+async fn create_key(context: &PageContext) -> ActionResult {
     let Place { account, mode } = &context.place;
     let request = json(&KeyRequest { account: Some(account.clone()), mode: Some(*mode) });
     let hint = format!("curl -s -H \"Authorization: Bearer $KEY\" {}/v1/account", context.site.base);
@@ -185,7 +186,7 @@ async fn create_key(context: &PageContext) -> Acted {
     .await
 }
 
-async fn revoke_key(context: &PageContext, id: &str) -> Acted {
+async fn revoke_key(context: &PageContext, id: &str) -> ActionResult {
     if !context.keys().await?.iter().any(|key| key.id.as_str() == id) {
         return Err(Refusal::NotFound);
     }
@@ -204,21 +205,21 @@ fn signing_secret(text: &str, EndpointAnswer { endpoint }: EndpointAnswer) -> Op
     with_secret(text, "Signing secret".to_owned(), endpoint.secret, hint.to_owned())
 }
 
-async fn add_endpoint(context: &PageContext, form: &Form) -> Acted {
+async fn add_endpoint(context: &PageContext, form: &Form) -> ActionResult {
     let body = FormBody::placed(context, form, &["url"]).with("events", events(form)).json();
     let text = "The endpoint is added. Copy its signing secret now: it is not shown again.";
     let asked = ("POST", "/sandbox/endpoints", body.as_str());
     call(context, Page::Endpoints, asked, |answer| signing_secret(text, answer)).await
 }
 
-async fn change_endpoint(context: &PageContext, id: &str, form: &Form) -> Acted {
+async fn change_endpoint(context: &PageContext, id: &str, form: &Form) -> ActionResult {
     context.endpoint(id).await?;
     let body = FormBody::typed(form, &["url"]).with("events", events(form)).json();
     let (page, path) = (Page::Endpoint(id.to_owned()), format!("/sandbox/endpoints/{id}"));
     call_saying(context, page, ("PATCH", &path, &body), "The endpoint is changed.").await
 }
 
-async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> Acted {
+async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> ActionResult {
     context.endpoint(id).await?;
     let path = format!("/sandbox/endpoints/{id}");
     let page = Page::Endpoint(id.to_owned());
@@ -241,9 +242,9 @@ async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> Acted {
             call_saying(context, Page::Endpoints, ("DELETE", &path, ""), said).await
         }
         "test" => {
-            let test: Result<TestAnswer, _> = context.asker.act("POST", &format!("{path}/test"), "").await?;
+            let test: Result<TestAnswer, _> = context.client.act("POST", &format!("{path}/test"), "").await?;
             Ok(match test {
-                // The delivery is where the owner wants to look next.
+                // The delivery's page shows the result.
                 Ok(TestAnswer { delivery }) => {
                     let said = Notice::said("A test event is on its way.");
                     (Page::Delivery(delivery.to_string()), Outcome::Done(said))
@@ -255,7 +256,7 @@ async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> Acted {
     }
 }
 
-async fn resend(context: &PageContext, id: &str, form: &Form) -> Acted {
+async fn resend(context: &PageContext, id: &str, form: &Form) -> ActionResult {
     context.delivery(id).await?;
     let page = back(form, Page::Delivery(id.to_owned()));
     let path = format!("/sandbox/deliveries/{id}/resend");
@@ -263,7 +264,7 @@ async fn resend(context: &PageContext, id: &str, form: &Form) -> Acted {
         .await
 }
 
-async fn set_wallet(context: &PageContext, asset: &str, form: &Form) -> Acted {
+async fn set_wallet(context: &PageContext, asset: &str, form: &Form) -> ActionResult {
     let mut body = FormBody::placed(context, form, &["key", "script"]).with_text("asset", asset);
     if let Some(text) = form.text("addresses") {
         body = body.with("addresses", lines(text));
@@ -283,13 +284,13 @@ async fn set_wallet(context: &PageContext, asset: &str, form: &Form) -> Acted {
     })
 }
 
-async fn remove_wallet(context: &PageContext, asset: &str, form: &Form) -> Acted {
+async fn remove_wallet(context: &PageContext, asset: &str, form: &Form) -> ActionResult {
     let body = FormBody::placed(context, form, &[]).with_text("asset", asset).json();
     let said = format!("{asset} is not accepted any more in this mode.");
     call_saying(context, Page::Wallets, ("DELETE", "/sandbox/wallets", &body), said).await
 }
 
-async fn on_charge(context: &PageContext, code: &str, what: &str, form: &Form) -> Acted {
+async fn on_charge(context: &PageContext, code: &str, what: &str, form: &Form) -> ActionResult {
     let asset = context.read(|book| Ok(book.charge(code)?.terms.asset)).await?;
     let page = Page::Charge(code.to_owned());
     match what {
@@ -318,7 +319,7 @@ async fn on_charge(context: &PageContext, code: &str, what: &str, form: &Form) -
     }
 }
 
-async fn on_invoice(context: &PageContext, code: &str, what: &str) -> Acted {
+async fn on_invoice(context: &PageContext, code: &str, what: &str) -> ActionResult {
     context.read(|book| book.invoice(code)).await?;
     let page = Page::Invoice(code.to_owned());
     let said = match what {
@@ -330,7 +331,7 @@ async fn on_invoice(context: &PageContext, code: &str, what: &str) -> Acted {
     call_saying(context, page, ("POST", &path, ""), said).await
 }
 
-async fn change_settings(context: &PageContext, form: &Form) -> Acted {
+async fn change_settings(context: &PageContext, form: &Form) -> ActionResult {
     let mut body = FormBody::typed(
         form,
         &[
@@ -342,7 +343,7 @@ async fn change_settings(context: &PageContext, form: &Form) -> Acted {
             "overpayment_threshold",
         ],
     );
-    // These may be taken away.
+    // These fields may be cleared.
     for name in ["logo_url", "website_url", "support_email", "support_phone"] {
         body = body.with(name, form.text(name).map_or(FormValue::Null, FormValue::Text));
     }

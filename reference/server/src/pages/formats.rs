@@ -1,4 +1,4 @@
-//! The words for times and amounts on pages.
+//! Formatting of times and amounts for pages.
 
 use std::{fmt::Display, time::Duration};
 
@@ -7,27 +7,27 @@ use reference_core::time::{Span, Timestamp};
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// The words for a moment on pages, in UTC.
+/// Formats of a time, in UTC.
 pub(crate) trait MomentWords {
-    /// As machines read it: `2026-09-20T10:05:41.000000Z`.
+    /// Returns the time in RFC 3339: `2026-09-20T10:05:41.000000Z`.
     fn iso(&self) -> String;
 
-    /// The day: `2026-09-20`.
+    /// Returns the date: `2026-09-20`.
     fn day(&self) -> String {
         self.iso().split('T').next().unwrap_or_default().to_owned()
     }
 
-    /// The time of day, in seconds: `10:05:41`.
+    /// Returns the time of day to the second: `10:05:41`.
     fn time(&self) -> String {
         self.iso().split_once('T').and_then(|(_, time)| time.get(..8)).unwrap_or_default().to_owned()
     }
 
-    /// Day and time.
+    /// Returns date and time to the second.
     fn said(&self) -> String {
         format!("{} {}", self.day(), self.time())
     }
 
-    /// For customers: `20 Sep 2026, 10:05 UTC`.
+    /// Returns date and time for customers: `20 Sep 2026, 10:05 UTC`.
     fn words(&self) -> String {
         moment(self.iso())
     }
@@ -51,13 +51,13 @@ impl MomentWords for Timestamp {
     }
 }
 
-/// A moment or a day for people: `20 Sep 2026, 10:05 UTC`. Any other text stays as it is.
+/// Formats a time or a date: `20 Sep 2026, 10:05 UTC`. Any other text is unchanged.
 pub(crate) fn moment(at: impl Display) -> String {
     let text = &at.to_string();
     day_and_time(text).unwrap_or_else(|| text.to_owned())
 }
 
-/// An amount of fiat with its currency, which stay on one line.
+/// Formats a fiat amount with its currency, joined by a no-break space.
 pub(crate) fn price(amount: impl Display, currency: impl Display) -> String {
     format!("{}\u{a0}{currency}", fiat(amount))
 }
@@ -74,7 +74,7 @@ fn day_and_time(text: &str) -> Option<String> {
     })
 }
 
-/// A length of time, rounded down to its largest unit: `29 minutes`.
+/// Formats a duration, rounded down to its largest unit: `29 minutes`.
 pub(crate) fn length(of: Duration) -> String {
     let secs = of.as_secs();
     let (n, unit) = match secs {
@@ -98,7 +98,7 @@ pub(crate) fn away(service: Timestamp, real: Timestamp) -> Option<String> {
     }
 }
 
-/// An amount of fiat with its thousands apart: `12 345.60`, with thin spaces that do not break.
+/// Formats a fiat amount with thin no-break spaces between thousands: `12 345.60`.
 pub(crate) fn fiat(amount: impl Display) -> String {
     let text = amount.to_string();
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));

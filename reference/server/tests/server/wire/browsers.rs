@@ -60,7 +60,7 @@ async fn the_docs_show_every_call_and_load_nothing_from_elsewhere() {
         let shown = format!("{method}</span> <code dir=\"ltr\">{path}</code>");
         assert!(page.contains(&shown), "{call}");
     }
-    // Of the page itself, not of its texts: what a browser would load.
+    // Of the page itself, not its texts: everything that a browser would load.
     for (n, _) in page.match_indices(" src=\"").chain(page.match_indices(" href=\"")) {
         let to = page[n..].split('"').nth(1).expect("a value");
         assert!(to.starts_with(['/', '#', '?']), "{to}");
@@ -70,7 +70,7 @@ async fn the_docs_show_every_call_and_load_nothing_from_elsewhere() {
     assert!(!page.contains(&keys.live) && !page.contains(server.sandbox_token()), "no secret is shown");
 }
 
-/// From another machine, or through a proxy, there is nothing to try.
+/// Callers from other machines, or through a proxy, cannot send calls.
 #[tokio::test]
 async fn calls_are_tried_from_this_machine_only() {
     let (_server, mut client) = open().await;

@@ -3,7 +3,7 @@
 use super::{Client, config, frozen, start};
 use reference_server::{ClockKind, Config, SandboxAccess};
 
-/// `GET` or `POST` without a body, from this machine, by a name of it.
+/// Sends `GET` or `POST` without a body from this machine, by a local name.
 #[track_caller]
 fn check(method: &str, path: &str, status: u16, says: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -34,7 +34,7 @@ fn the_server_has_a_few_pages_of_its_own() {
 }
 
 #[test]
-fn nothing_else_is_found() {
+fn other_paths_are_not_found() {
     for path in ["/v2", "/v1x", "/sandboxes", "//v1", "/healthz/", "/V1", "/favicon.ico"] {
         check("GET", path, 404, r#"{"message":"Not found."}"#);
     }
@@ -65,15 +65,15 @@ async fn metrics_count_what_was_answered() {
     assert!(reply.body.ends_with("# EOF\n"), "{}", reply.body);
 }
 
-/// A `POST` with a body to `/sandbox/pay`, with these header lines.
-async fn knock(client: &mut Client, lines: &str) -> (u16, String) {
+/// Sends a `POST` with a body to `/sandbox/pay`, with these header lines.
+async fn post_with_headers(client: &mut Client, lines: &str) -> (u16, String) {
     let reply =
         client.ask(format!("POST /sandbox/pay HTTP/1.1\r\n{lines}Content-Length: 2\r\n\r\n{{}}")).await;
     (reply.status, reply.body)
 }
 
 #[tokio::test]
-async fn the_sandbox_tells_the_uninvited_what_to_do() {
+async fn sandbox_errors_explain_how_to_get_access() {
     let (server, mut client) = frozen().await;
     let json = "Content-Type: application/json\r\n";
     let port = server.address().port();
@@ -94,7 +94,7 @@ async fn the_sandbox_tells_the_uninvited_what_to_do() {
             "POST",
         ),
     ] {
-        let (found, body) = knock(&mut client, &lines).await;
+        let (found, body) = post_with_headers(&mut client, &lines).await;
         assert_eq!(found, status, "{lines}{body}");
         assert!(body.contains(says), "{lines}{body}");
         assert!(status == 200 || body.starts_with(r#"{"message":""#), "{body}");
@@ -102,7 +102,7 @@ async fn the_sandbox_tells_the_uninvited_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_page_of_another_site_makes_no_browser_call_the_sandbox() {
+async fn pages_of_other_sites_cannot_call_the_sandbox() {
     let (_server, mut client) = frozen().await;
     for (method, site, mode, status) in [
         ("POST", "cross-site", "no-cors", 403),
@@ -125,7 +125,7 @@ async fn a_page_of_another_site_makes_no_browser_call_the_sandbox() {
 }
 
 #[tokio::test]
-async fn a_target_that_is_a_whole_address_is_the_host() {
+async fn an_absolute_target_sets_the_host() {
     let (_server, mut client) = frozen().await;
     for (target, host, status) in
         [("http://evil.example/sandbox", "localhost", 403), ("http://localhost/sandbox", "evil.example", 200)]
@@ -136,7 +136,7 @@ async fn a_target_that_is_a_whole_address_is_the_host() {
 }
 
 #[tokio::test]
-async fn the_prefix_of_the_public_address_opens_no_other_door() {
+async fn the_public_prefix_gives_no_other_access() {
     let public_url = Some("https://shop.example/pay".to_string());
     let (_server, _) = start(Config { public_url, ..config(ClockKind::Frozen) }).await;
     let mut client = Client::connect(_server.address()).await;
@@ -148,7 +148,7 @@ async fn the_prefix_of_the_public_address_opens_no_other_door() {
 }
 
 #[tokio::test]
-async fn with_a_public_address_the_token_is_always_asked_for() {
+async fn a_public_address_requires_the_token() {
     let public_url = Some("https://shop.example".to_string());
     for (access, status) in [(SandboxAccess::TokenWhenPublic, 403), (SandboxAccess::TrustLoopback, 200)] {
         let config =
@@ -166,7 +166,7 @@ async fn with_a_public_address_the_token_is_always_asked_for() {
 }
 
 #[tokio::test]
-async fn an_old_protocol_may_be_a_proxy_that_leaves_no_other_trace() {
+async fn http_1_0_counts_as_a_proxy() {
     let (_server, mut client) = frozen().await;
     let reply = client.ask("GET /sandbox HTTP/1.0\r\nHost: localhost\r\n\r\n").await;
     assert_eq!(reply.status, 403, "{reply:?}");

@@ -1,20 +1,20 @@
-//! Forms that make or change an object as the API does: a charge, a refund of it, an invoice, a payment link.
+//! Forms that create or change an object by a call of the API: charges, refunds, invoices, payment links.
 
 use serde::{Deserialize, Serialize};
 use simulator::api::{NewCharge, NewInvoice, NewItem, NewLink, NewRefund};
 
-use super::{Acted, Outcome, call_saying};
+use super::{ActionResult, Outcome, call_saying};
 use crate::pages::{
     dashboard::{
         context::PageContext,
         flash::Notice,
-        place::{Page, Place},
+        paths::{Page, Place},
     },
     form::Form,
     json,
 };
 
-/// The answer that shows a new object.
+/// The response with a new object.
 #[derive(Deserialize)]
 struct NewObject {
     data: ObjectCode,
@@ -25,23 +25,23 @@ struct ObjectCode {
     code: String,
 }
 
-/// The name under which an order's number is kept.
+/// The metadata key of an order's number.
 pub(in super::super) const ORDER: &str = "order_id";
 
-/// A path of the API in this place's book.
+/// Returns the path of an API call in this book.
 fn in_book(context: &PageContext, rest: &str) -> String {
     let Place { account, mode } = &context.place;
     format!("/sandbox/books/{account}/{mode}/{rest}")
 }
 
-/// Makes an object in a list of the book and goes on to its page; what is refused is shown on the page of the form.
+/// Creates an object in a list of the book and shows its page; an error is shown on the page of the form.
 async fn make(
     context: &PageContext,
     (list, request): (&str, impl Serialize),
     (form, made): (Page, fn(String) -> Page),
     said: &str,
-) -> Acted {
-    Ok(match context.asker.act("POST", &in_book(context, list), &json(&request)).await? {
+) -> ActionResult {
+    Ok(match context.client.act("POST", &in_book(context, list), &json(&request)).await? {
         Ok(NewObject { data: ObjectCode { code } }) => (made(code), Outcome::Done(Notice::said(said))),
         Err(complaint) => (form, Outcome::Refused(complaint)),
     })
@@ -51,7 +51,7 @@ fn text(form: &Form, name: &str) -> Option<String> {
     form.text(name).map(str::to_owned)
 }
 
-pub(super) async fn charge(context: &PageContext, form: &Form) -> Acted {
+pub(super) async fn charge(context: &PageContext, form: &Form) -> ActionResult {
     let request = NewCharge {
         asset: text(form, "asset"),
         amount: text(form, "amount"),
@@ -60,11 +60,11 @@ pub(super) async fn charge(context: &PageContext, form: &Form) -> Acted {
         description: text(form, "description"),
         metadata: text(form, "metadata").map(|order| (ORDER.to_owned(), order)).into_iter().collect(),
     };
-    let said = "The charge is open. Pay it as a customer would, or send its checkout page to somebody.";
+    let said = "The charge is open. Pay it as a customer would, or share its checkout page.";
     make(context, ("charges", request), (Page::NewCharge, Page::Charge), said).await
 }
 
-pub(super) async fn invoice(context: &PageContext, form: &Form) -> Acted {
+pub(super) async fn invoice(context: &PageContext, form: &Form) -> ActionResult {
     let request = NewInvoice {
         customer_name: text(form, "customer_name"),
         customer_email: text(form, "customer_email"),
@@ -79,7 +79,7 @@ pub(super) async fn invoice(context: &PageContext, form: &Form) -> Acted {
     make(context, ("invoices", request), (Page::NewInvoice, Page::Invoice), said).await
 }
 
-/// The lines of which something was typed; the number stands there at first, and counts for nothing by itself.
+/// Returns the lines with any input; the preset quantity alone does not count.
 fn items(form: &Form) -> Vec<NewItem> {
     let full = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     let rows = form.all("item").zip(form.all("quantity")).zip(form.all("unit_amount"));
@@ -92,7 +92,7 @@ fn items(form: &Form) -> Vec<NewItem> {
     .collect()
 }
 
-pub(super) async fn link(context: &PageContext, form: &Form) -> Acted {
+pub(super) async fn link(context: &PageContext, form: &Form) -> ActionResult {
     let request = NewLink {
         title: text(form, "title"),
         description: text(form, "description"),
@@ -109,8 +109,8 @@ pub(super) async fn link(context: &PageContext, form: &Form) -> Acted {
     make(context, ("payment-links", request), (Page::NewLink, Page::Link), said).await
 }
 
-/// Records money that the owner sent back.
-pub(super) async fn refund(context: &PageContext, code: &str, form: &Form) -> Acted {
+/// Records a refund.
+pub(super) async fn refund(context: &PageContext, code: &str, form: &Form) -> ActionResult {
     let request =
         NewRefund { amount: text(form, "amount"), txid: text(form, "txid"), reason: text(form, "reason") };
     let path = in_book(context, &format!("charges/{code}/refunds"));
@@ -118,8 +118,8 @@ pub(super) async fn refund(context: &PageContext, code: &str, form: &Form) -> Ac
     call_saying(context, Page::Charge(code.to_owned()), ("POST", &path, &json(&request)), said).await
 }
 
-/// Puts a link into the archive, or takes it out.
-pub(super) async fn archive(context: &PageContext, code: &str, what: &str) -> Acted {
+/// Archives or restores a payment link.
+pub(super) async fn archive(context: &PageContext, code: &str, what: &str) -> ActionResult {
     let path = in_book(context, &format!("payment-links/{code}/archive"));
     let (method, said) = match what {
         "archive" => ("POST", "The link is archived. Charges that are open on it stay."),

@@ -1,20 +1,20 @@
-//! The actions of forms on the clock, the chains, the market and the handlers.
+//! The forms that change the clock, the chains, the market and the handlers.
 
 use reference_core::time::Timestamp;
 use simulator::api::Caused;
 
-use super::{Acted, FormBody, FormValue, Outcome, back, call, call_saying, with_count};
+use super::{ActionResult, FormBody, FormValue, Outcome, back, call, call_saying, with_count};
 use crate::{
     pages::{
-        Asker, Complaint,
-        dashboard::{context::PageContext, flash::Notice, place::Page},
+        Complaint, WorldClient,
+        dashboard::{context::PageContext, flash::Notice, paths::Page},
         form::Form,
-        words::MomentWords as _,
+        formats::MomentWords as _,
     },
     refusal::Refusal,
 };
 
-/// A field of whole numbers: what is no number goes on as it is, for the world to refuse.
+/// Adds a number field; other text is passed unchanged, for the world to refuse.
 fn number<'f>(body: FormBody<'f>, form: &'f Form, name: &'static str) -> FormBody<'f> {
     match form.text(name) {
         Some(text) => body.with(name, text.parse().map_or(FormValue::Text(text), FormValue::Number)),
@@ -22,7 +22,7 @@ fn number<'f>(body: FormBody<'f>, form: &'f Form, name: &'static str) -> FormBod
     }
 }
 
-pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> Acted {
+pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> ActionResult {
     let page = back(form, Page::World);
     let typed = |fields: &[&'static str]| FormBody::typed(form, fields);
     let in_mode = |fields: &[&'static str]| typed(fields).with_text("mode", context.place.mode.as_str());
@@ -64,11 +64,11 @@ pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> 
     }
 }
 
-/// Opens a world that goes on from a moment of this one.
-async fn branch(context: &PageContext, form: &Form) -> Acted {
+/// Opens a world that continues from a time of this one.
+async fn branch(context: &PageContext, form: &Form) -> ActionResult {
     let page = back(form, Page::History);
     let at = form.text("at").and_then(Timestamp::parse).ok_or(Refusal::NotFound)?;
-    let Asker { pages, backend, .. } = &context.asker;
+    let WorldClient { pages, backend, .. } = &context.client;
     let outcome = match pages.worlds.branch(backend, at).await? {
         Ok(world) => Outcome::Opened {
             notice: Notice {
@@ -83,10 +83,10 @@ async fn branch(context: &PageContext, form: &Form) -> Acted {
     Ok((page, outcome))
 }
 
-/// Spends a waiting transaction's money elsewhere, or drops, announces or replaces it.
-async fn on_transaction(context: &PageContext, page: Page, form: &Form) -> Acted {
+/// Double-spends, drops, announces or replaces a waiting transaction.
+async fn on_transaction(context: &PageContext, page: Page, form: &Form) -> ActionResult {
     let act = form.text("act").unwrap_or_default();
-    // Typed counts more than picked, if a form has both.
+    // Typed input overrides a selected option.
     let txid = form.text("other").or_else(|| form.text("txid"));
     let (path, said) = match act {
         "double-spend" => ("/sandbox/double-spend", "The same money is spent elsewhere."),

@@ -1,4 +1,4 @@
-//! The cost of `--data`: opening charges on a world that is kept and on one in memory, in turns.
+//! Measures the cost of `--data`: opening charges on a stored world and on one in memory, alternately.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::{Options, Programs};
 pub(crate) const NAME: &str = "kept";
 const CASE: &str = "open-btc";
 
-/// Both servers' figures: first the one with `--data`, then the one in memory.
+/// Measures both servers: the one with `--data`, then the one in memory.
 pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Result<Figures, String> {
     let directory = work.join("kept");
     if directory.exists() {
