@@ -74,11 +74,15 @@ impl Config {
 /// # }
 ///
 /// // The clock is frozen until the test moves it.
+/// let server = Local::frozen("2026-01-05T09:00:00Z")?;
 ///
 /// // Your own client, with the server's address and a key.
 /// let charge = open_charge(server.url(), server.live_key());
 ///
 /// // The customer pays, and two blocks are mined.
+/// server.sandbox("pay", &format!(r#"{{"charge":"{charge}"}}"#))?;
+/// let events = server.sandbox("mine", r#"{"asset":"BTC","blocks":2}"#)?;
+/// assert!(events.contains("charge.paid"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Local {

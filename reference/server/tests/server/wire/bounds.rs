@@ -155,7 +155,7 @@ async fn an_unread_response_blocks_other_large_ones() {
         }
     };
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
-    assert!(refused.body.contains("Ask again in a second"), "{refused:?}");
+    assert!(refused.body.contains("Retry in a second"), "{refused:?}");
     assert_eq!(other.ask(GET).await.status, 200, "a small one has room");
     assert_eq!(lazy.reply().await.expect("all of it").body.len(), LARGE);
     assert_eq!(other.ask(long(100_000)).await.status, 200);
