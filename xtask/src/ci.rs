@@ -136,7 +136,21 @@ pub(crate) const STEPS: &[Step] = &[
         name: "docs",
         what: "no warning from rustdoc",
         run: Run::Cargo {
-            arguments: &["doc", "--locked", "--workspace", "--no-deps"],
+            // Examples, of which there are none, select the features that tests use: `clippy` has checked the dependencies so.
+            arguments: &[
+                "doc",
+                "--locked",
+                "--workspace",
+                "--no-deps",
+                "--examples",
+                "--lib",
+                "--bin=chargeproof",
+                "--bin=xtask",
+                "--bin=bare",
+                "--bin=large",
+                "--bin=lives",
+                "--bin=steps",
+            ],
             env: Some(("RUSTDOCFLAGS", "-D warnings")),
         },
     },

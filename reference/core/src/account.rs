@@ -142,7 +142,7 @@ impl Account {
         self.changes + self.book(mode).payouts().changes()
     }
 
-    /// Changes what the draft names.
+    /// Applies the settings that the draft contains.
     pub(crate) fn change_settings(&mut self, draft: SettingsDraft) {
         self.settings.change(draft);
         self.changes += 1;

@@ -180,7 +180,7 @@ currencies! {
 }
 
 impl Currency {
-    /// Reads a code, exactly as written.
+    /// Parses a code; case-sensitive.
     pub fn parse(code: &str) -> Option<Currency> {
         Currency::ALL.into_iter().find(|currency| currency.code() == code)
     }

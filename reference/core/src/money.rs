@@ -4,6 +4,7 @@
 //! where a product does not fit. So coin amounts are integers of 10⁻¹⁸, a quote is an exact
 //! 256-bit ceiling, and a decimal is only ever read behind a strict grammar.
 
+mod decimal_text;
 mod wide;
 
 use std::{fmt, iter::Sum};
@@ -11,6 +12,7 @@ use std::{fmt, iter::Sum};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
+pub use self::decimal_text::DecimalText;
 use self::wide::Wide;
 use crate::asset::Asset;
 
@@ -151,7 +153,7 @@ impl Fiat {
 /// Always two decimals: `49.90`.
 impl fmt::Display for Fiat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&decimal(u128::from(self.minor()), 2))
+        DecimalText::new(u128::from(self.minor()), 2).fmt(f)
     }
 }
 
@@ -242,9 +244,9 @@ impl Rate {
     }
 
     /// Returns the text with exactly 18 decimals, as in webhook payloads.
-    pub fn padded(self) -> String {
+    pub fn padded(self) -> DecimalText {
         // At most 10¹² with at most eight decimals: in units of 10⁻¹⁸ far below 128 bits.
-        decimal(self.mantissa() * 10_u128.pow(ATTO_DIGITS - self.0.scale()), ATTO_DIGITS)
+        DecimalText::new(self.mantissa() * 10_u128.pow(ATTO_DIGITS - self.0.scale()), ATTO_DIGITS)
     }
 
     fn mantissa(self) -> u128 {
@@ -329,15 +331,15 @@ impl Coin {
     }
 
     /// Returns the text with exactly 18 decimals, as in webhook payloads (`charge.asset_amount`).
-    pub fn padded(self) -> String {
-        decimal(self.0, ATTO_DIGITS)
+    pub fn padded(self) -> DecimalText {
+        DecimalText::new(self.0, ATTO_DIGITS)
     }
 }
 
 /// Without trailing zeros: `0.0025`, `60000`, `0`.
 impl fmt::Display for Coin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(trimmed(&self.padded()))
+        f.pad(self.padded().trimmed())
     }
 }
 
@@ -376,24 +378,8 @@ impl Percent {
 /// Without trailing zeros: `1`, `0.5`.
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(trimmed(&decimal(self.0.into(), 2)))
+        f.pad(DecimalText::new(self.0.into(), 2).trimmed())
     }
-}
-
-/// `n` × 10^-`scale` with all its decimals, at least one.
-fn decimal(n: u128, scale: u32) -> String {
-    // The standard formatter writes leading zeros one by one, and most amounts have many.
-    const ZEROS: &str = "0000000000000000000";
-    let scale = scale as usize;
-    let mut text = n.to_string();
-    text.insert_str(0, &ZEROS[..(scale + 1).saturating_sub(text.len())]);
-    text.insert(text.len() - scale, '.');
-    text
-}
-
-/// Returns the decimal without trailing zeros, and without the point if no decimals are left.
-fn trimmed(decimal: &str) -> &str {
-    decimal.trim_end_matches('0').trim_end_matches('.')
 }
 
 #[cfg(test)]
@@ -456,12 +442,12 @@ mod tests {
     #[test]
     fn coins_print_padded_or_trimmed() {
         let amount = Coin::parse("0.0025", Asset::Btc).unwrap();
-        assert_eq!(amount.padded(), "0.002500000000000000");
+        assert_eq!(&*amount.padded(), "0.002500000000000000");
         assert_eq!(amount.to_string(), "0.0025");
         assert_eq!(Coin::parse("60000", Asset::Btc).unwrap().to_string(), "60000");
         assert_eq!(Coin::ZERO.to_string(), "0");
         assert_eq!(Coin(u128::MAX).to_string(), "340282366920938463463.374607431768211455");
-        assert_eq!(Coin::MAX.padded(), "1000000000000.000000000000000000");
+        assert_eq!(&*Coin::MAX.padded(), "1000000000000.000000000000000000");
     }
 
     #[track_caller]

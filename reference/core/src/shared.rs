@@ -50,7 +50,7 @@ pub fn serialize<T: Serialize, S: Serializer>(value: &Arc<T>, serializer: S) -> 
     write(Arc::as_ptr(value).addr(), Arc::strong_count(value), &**value, serializer)
 }
 
-/// For `#[serde(with = "shared")]`.
+/// Serializer or deserializer for `#[serde(with = "shared")]`.
 ///
 /// # Errors
 ///

@@ -25,7 +25,9 @@ impl Signer {
     /// Returns the value of the signature header: `t=<unix seconds>,v1=<hex>`.
     pub fn sign(&self, unix_secs: u64, body: &[u8]) -> String {
         let time = unix_secs.to_string();
-        format!("t={time},v1={}", hex::encode(self.mac(time.as_bytes(), body)))
+        let mut digits = [0; 64];
+        hex::encode_to_slice(self.mac(time.as_bytes(), body), &mut digits).expect("two digits for each byte");
+        ["t=", &time, ",v1=", str::from_utf8(&digits).expect("digits are text")].concat()
     }
 
     fn mac(&self, time: &[u8], body: &[u8]) -> [u8; 32] {

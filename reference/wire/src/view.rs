@@ -3,6 +3,8 @@
 //! The order of fields is the order in the structs. The JSON of an object differs in three places: in a response, in an
 //! event, and in a webhook.
 
+use std::fmt::Display;
+
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::value::RawValue;
 
@@ -16,8 +18,10 @@ use reference_core::{
     invoice::Invoice,
     link::Pricing,
     mode::Mode,
-    money::Coin,
+    money::{Coin, DecimalText, Fiat, Quantity, Rate},
+    time::{Day, Timestamp},
 };
+use uuid::Uuid;
 
 /// The place where an object appears, which decides its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +30,7 @@ pub(crate) enum Facet {
     Api,
     /// In an event read through the API.
     Event,
-    /// In the `data` of a webhook: amounts padded to 18 decimals; no `id`, timeline, refunds or page links.
+    /// In the `data` of a webhook: amounts padded to 18 decimals, no `id`, no timeline, refunds or page links.
     Webhook,
 }
 
@@ -37,7 +41,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) public_url: &'a str,
     pub(crate) facet: Facet,
     /// The service time, for fields that depend on it.
-    pub(crate) now: reference_core::time::Timestamp,
+    pub(crate) now: Timestamp,
     /// The heights from which confirmations are computed; `None` for a snapshot, which has its own.
     pub(crate) heights: Option<&'a ChainHeights>,
 }
@@ -47,8 +51,12 @@ impl<'a> Frame<'a> {
         self.facet == Facet::Webhook
     }
 
-    fn coin(&self, amount: Coin) -> String {
-        if self.is_webhook() { amount.padded() } else { amount.to_string() }
+    fn coin(&self, amount: Coin) -> Decimals<Coin> {
+        if self.is_webhook() { Decimals::Padded(amount.padded()) } else { Decimals::Trimmed(amount) }
+    }
+
+    fn rate(&self, rate: Rate) -> Decimals<Rate> {
+        if self.is_webhook() { Decimals::Padded(rate.padded()) } else { Decimals::Trimmed(rate) }
     }
 
     /// Returns the URL of a hosted page; `path` begins and ends with a slash.
@@ -69,6 +77,30 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// A value as JSON text, without a copy of it on the way.
+pub(crate) struct Text<T>(pub(crate) T);
+
+impl<T: Display> Serialize for Text<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// An amount of coins or a rate, with the decimals that its facet shows.
+enum Decimals<T> {
+    Trimmed(T),
+    Padded(DecimalText),
+}
+
+impl<T: Display> Serialize for Decimals<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Decimals::Trimmed(amount) => serializer.collect_str(amount),
+            Decimals::Padded(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
 /// The timeline of a charge or an invoice, oldest first.
 struct Timeline<'a> {
     book: &'a Book,
@@ -78,17 +110,14 @@ struct Timeline<'a> {
 #[derive(Serialize)]
 struct TimelineEntry {
     event: &'static str,
-    time: String,
+    time: Text<Timestamp>,
 }
 
 impl Serialize for Timeline<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let events = self.book.events().timeline(self.subject);
         serializer.collect_seq(
-            events.map(|event| TimelineEntry {
-                event: event.kind.as_str(),
-                time: event.created_at.to_string(),
-            }),
+            events.map(|event| TimelineEntry { event: event.kind.as_str(), time: Text(event.created_at) }),
         )
     }
 }
@@ -129,24 +158,24 @@ struct CustomerView<'a> {
 
 #[derive(Serialize)]
 struct RefundView<'a> {
-    amount: String,
+    amount: Decimals<Coin>,
     txid: Option<&'a str>,
     reason: Option<&'a str>,
     explorer_url: Option<String>,
-    created_at: String,
+    created_at: Text<Timestamp>,
 }
 
 /// A transfer, in `transactions` and as `data.transaction`.
 #[derive(Serialize)]
 pub(crate) struct TransactionView<'a> {
     txid: &'a str,
-    amount: String,
+    amount: Decimals<Coin>,
     confirmations: u32,
     required_confirmations: u32,
     status: &'static str,
     credited: bool,
     explorer_url: String,
-    seen_at: String,
+    seen_at: Text<Timestamp>,
 }
 
 impl<'a> TransactionView<'a> {
@@ -162,7 +191,7 @@ impl<'a> TransactionView<'a> {
             status: transfer.status(required),
             credited: transfer.credited,
             explorer_url: frame.explorer(asset, &transfer.txid),
-            seen_at: transfer.seen_at.to_string(),
+            seen_at: Text(transfer.seen_at),
         }
     }
 }
@@ -196,17 +225,17 @@ pub(crate) struct ChargeView<'a> {
     payment_link: Option<&'a str>,
     invoice: Option<&'a str>,
     description: Option<&'a str>,
-    fiat_amount: String,
+    fiat_amount: Text<Fiat>,
     fiat_currency: &'static str,
     asset: &'static str,
-    asset_amount: String,
-    received_amount: String,
-    remaining_amount: String,
+    asset_amount: Decimals<Coin>,
+    received_amount: Decimals<Coin>,
+    remaining_amount: Decimals<Coin>,
     overpaid: bool,
-    refunded_amount: String,
+    refunded_amount: Decimals<Coin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refunds: Option<Vec<RefundView<'a>>>,
-    exchange_rate: String,
+    exchange_rate: Decimals<Rate>,
     deposit_address: &'a str,
     transactions: Transactions<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -220,9 +249,9 @@ pub(crate) struct ChargeView<'a> {
     checkout_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt_url: Option<Option<String>>,
-    expires_at: String,
-    paid_at: Option<String>,
-    created_at: String,
+    expires_at: Text<Timestamp>,
+    paid_at: Option<Text<Timestamp>>,
+    created_at: Text<Timestamp>,
 }
 
 impl<'a> ChargeView<'a> {
@@ -246,7 +275,7 @@ impl<'a> ChargeView<'a> {
             payment_link: terms.link.map(|no| frame.book.link(no).code.as_str()),
             invoice: terms.invoice.map(|no| frame.book.invoice(no).code.as_str()),
             description: terms.description.as_deref(),
-            fiat_amount: terms.fiat_amount.to_string(),
+            fiat_amount: Text(terms.fiat_amount),
             fiat_currency: terms.fiat_currency.code(),
             asset: terms.asset.code(),
             asset_amount: frame.coin(terms.asset_amount),
@@ -266,11 +295,11 @@ impl<'a> ChargeView<'a> {
                             .as_deref()
                             .filter(|txid| terms.asset.facts().form.is_txid(txid))
                             .map(|txid| frame.explorer(terms.asset, txid)),
-                        created_at: refund.created_at.to_string(),
+                        created_at: Text(refund.created_at),
                     })
                     .collect()
             }),
-            exchange_rate: if is_webhook { terms.rate.padded() } else { terms.rate.to_string() },
+            exchange_rate: frame.rate(terms.rate),
             deposit_address: terms.deposit_address.as_str(),
             transactions: Transactions { frame, charge },
             timeline: None,
@@ -296,9 +325,9 @@ impl<'a> ChargeView<'a> {
             receipt_url: (!is_webhook).then(|| {
                 (charge.status() == ChargeStatus::Paid).then(|| frame.page("/c/", &charge.code, "/receipt"))
             }),
-            expires_at: charge.expires_at.to_string(),
-            paid_at: charge.paid_at().map(|at| at.to_string()),
-            created_at: charge.created_at.to_string(),
+            expires_at: Text(charge.expires_at),
+            paid_at: charge.paid_at().map(Text),
+            created_at: Text(charge.created_at),
         }
     }
 }
@@ -312,9 +341,9 @@ struct InvoiceCustomerView<'a> {
 #[derive(Serialize)]
 struct ItemView<'a> {
     description: &'a str,
-    quantity: String,
-    unit_amount: String,
-    total: String,
+    quantity: Text<Quantity>,
+    unit_amount: Text<Fiat>,
+    total: Text<Fiat>,
 }
 
 #[derive(Serialize)]
@@ -339,18 +368,18 @@ pub(crate) struct InvoiceView<'a> {
     customer_name: Option<&'a str>,
     customer_email: Option<&'a str>,
     memo: Option<&'a str>,
-    amount: String,
+    amount: Text<Fiat>,
     currency: &'static str,
     items: Vec<ItemView<'a>>,
-    due_at: Option<String>,
+    due_at: Option<Text<Day>>,
     hosted_url: String,
     document_url: String,
     charges: Vec<InvoiceChargeView<'a>>,
-    sent_at: Option<String>,
-    viewed_at: Option<String>,
-    paid_at: Option<String>,
-    voided_at: Option<String>,
-    created_at: String,
+    sent_at: Option<Text<Timestamp>>,
+    viewed_at: Option<Text<Timestamp>>,
+    paid_at: Option<Text<Timestamp>>,
+    voided_at: Option<Text<Timestamp>>,
+    created_at: Text<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<Timeline<'a>>,
 }
@@ -378,7 +407,7 @@ impl<'a> InvoiceView<'a> {
         let name = terms.customer_name.as_deref();
         let email = terms.customer_email.as_deref();
         let has_id = !frame.is_webhook();
-        let time = |at: Option<reference_core::time::Timestamp>| at.map(|at| at.to_string());
+        let time = |at: Option<Timestamp>| at.map(Text);
         InvoiceView {
             id: has_id.then(|| invoice.code.as_str()),
             code: invoice.code.as_str(),
@@ -390,19 +419,19 @@ impl<'a> InvoiceView<'a> {
             customer_name: name,
             customer_email: email,
             memo: terms.memo.as_deref(),
-            amount: terms.amount.to_string(),
+            amount: Text(terms.amount),
             currency: terms.currency.code(),
             items: terms
                 .items
                 .iter()
                 .map(|item| ItemView {
                     description: &item.description,
-                    quantity: item.quantity.to_string(),
-                    unit_amount: item.unit_amount.to_string(),
-                    total: item.total.to_string(),
+                    quantity: Text(item.quantity),
+                    unit_amount: Text(item.unit_amount),
+                    total: Text(item.total),
                 })
                 .collect(),
-            due_at: terms.due_at.map(|day| day.to_string()),
+            due_at: terms.due_at.map(Text),
             hosted_url: frame.page("/i/", &invoice.code, ""),
             document_url: frame.page("/i/", &invoice.code, "/document"),
             charges: charges
@@ -417,7 +446,7 @@ impl<'a> InvoiceView<'a> {
             viewed_at: time(invoice.viewed_at),
             paid_at: time(invoice.paid_at),
             voided_at: time(invoice.voided_at),
-            created_at: invoice.created_at.to_string(),
+            created_at: Text(invoice.created_at),
             timeline: None,
         }
     }
@@ -437,10 +466,10 @@ pub(crate) struct LinkView<'a> {
     title: &'a str,
     description: Option<&'a str>,
     pricing_type: &'static str,
-    amount: Option<String>,
-    suggested_amounts: Vec<String>,
-    min_amount: Option<String>,
-    max_amount: Option<String>,
+    amount: Option<Text<Fiat>>,
+    suggested_amounts: Vec<Text<Fiat>>,
+    min_amount: Option<Text<Fiat>>,
+    max_amount: Option<Text<Fiat>>,
     currency: &'static str,
     accepted_assets: Option<Vec<&'static str>>,
     status: &'static str,
@@ -450,13 +479,13 @@ pub(crate) struct LinkView<'a> {
     require_email: bool,
     custom_fields: Vec<QuestionView<'a>>,
     success_message: Option<&'a str>,
-    expires_at: Option<String>,
+    expires_at: Option<Text<Timestamp>>,
     max_payments: Option<u32>,
     accepting_payments: bool,
     views_count: u64,
     checkout_url: String,
-    created_at: String,
-    updated_at: String,
+    created_at: Text<Timestamp>,
+    updated_at: Text<Timestamp>,
 }
 
 impl<'a> LinkView<'a> {
@@ -474,10 +503,10 @@ impl<'a> LinkView<'a> {
             title: &terms.title,
             description: terms.description.as_deref(),
             pricing_type,
-            amount: amount.map(|amount| amount.to_string()),
-            suggested_amounts: suggested.iter().map(|amount| amount.to_string()).collect(),
-            min_amount: min.map(|amount| amount.to_string()),
-            max_amount: max.map(|amount| amount.to_string()),
+            amount: amount.map(Text),
+            suggested_amounts: suggested.iter().copied().map(Text).collect(),
+            min_amount: min.map(Text),
+            max_amount: max.map(Text),
             currency: terms.currency.code(),
             accepted_assets: terms
                 .accepted_assets
@@ -494,13 +523,13 @@ impl<'a> LinkView<'a> {
                 .map(|question| QuestionView { label: &question.label, required: question.required })
                 .collect(),
             success_message: terms.success_message.as_deref(),
-            expires_at: terms.expires_at.map(|at| at.to_string()),
+            expires_at: terms.expires_at.map(Text),
             max_payments: terms.max_payments,
             accepting_payments: link.accepts_payments(frame.now),
             views_count: link.views,
             checkout_url: frame.page("/pay/", &link.code, ""),
-            created_at: link.created_at.to_string(),
-            updated_at: link.updated_at.to_string(),
+            created_at: Text(link.created_at),
+            updated_at: Text(link.updated_at),
         }
     }
 }
@@ -516,14 +545,14 @@ impl Serialize for DetailsView<'_> {
 
 #[derive(Serialize)]
 pub(crate) struct EventView<'a> {
-    id: String,
+    id: Uuid,
     object: &'static str,
     #[serde(rename = "type")]
     kind: &'static str,
     details: DetailsView<'a>,
     charge: Option<ChargeView<'a>>,
     invoice: Option<InvoiceView<'a>>,
-    created_at: String,
+    created_at: Text<Timestamp>,
 }
 
 impl<'a> EventView<'a> {
@@ -534,13 +563,13 @@ impl<'a> EventView<'a> {
             Subject::Invoice(no) => (None, Some(InvoiceView::of(frame, no))),
         };
         EventView {
-            id: event.id.to_string(),
+            id: event.id,
             object: "event",
             kind: event.kind.as_str(),
             details: DetailsView(&event.details),
             charge,
             invoice,
-            created_at: event.created_at.to_string(),
+            created_at: Text(event.created_at),
         }
     }
 }

@@ -10,13 +10,14 @@ use reference_core::{
     event::{Details, Event, EventType},
     id::{DeliveryNo, EndpointNo},
     outbox::{Delivery, Snapshot},
+    time::Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
     json::write,
-    view::{ChargeView, Facet, Frame, InvoiceView, TransactionView},
+    view::{ChargeView, Facet, Frame, InvoiceView, Text, TransactionView},
 };
 
 /// An attempt to deliver a webhook, to be posted now. Unsigned: the host signs each attempt with its own time.
@@ -91,11 +92,11 @@ impl<'a> ChargeData<'a> {
 
 #[derive(Serialize)]
 struct Envelope<'a> {
-    id: String,
-    event_id: Option<String>,
+    id: Uuid,
+    event_id: Option<Uuid>,
     event: &'a str,
     mode: &'a str,
-    created_at: String,
+    created_at: Text<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     test: Option<bool>,
 }
@@ -109,11 +110,11 @@ const BODY_ROOM: usize = 1_800;
 pub fn delivery_body(book: &Book, delivery: &Delivery, public_url: &str) -> Bytes {
     let payload = &delivery.payload;
     let envelope = Envelope {
-        id: delivery.id.to_string(),
-        event_id: payload.event.map(|(_, id)| id.to_string()),
+        id: delivery.id,
+        event_id: payload.event.map(|(_, id)| id),
         event: payload.kind.as_str(),
         mode: book.mode().as_str(),
-        created_at: payload.created_at.to_string(),
+        created_at: Text(payload.created_at),
         test: payload.event.is_none().then_some(true),
     };
     let mut body = Vec::with_capacity(BODY_ROOM);

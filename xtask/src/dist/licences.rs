@@ -11,6 +11,9 @@ use crate::packages::{ask, cargo};
 /// The starts of the names of licence files, in lower case.
 const NAMES: [&str; 5] = ["license", "licence", "copying", "notice", "copyright"];
 
+/// The directories in which packages keep code of others, under terms of its own.
+const VENDORED: [&str; 3] = ["depend", "third_party", "vendor"];
+
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -76,20 +79,52 @@ fn linked(root: &Path, platform: &str) -> Result<BTreeSet<String>, String> {
         .collect()
 }
 
+/// The texts of a package's licence files, and of those of the code that it carries.
 fn terms(directory: &Path) -> Result<Vec<String>, String> {
-    let unread = |err| format!("cannot read `{}`: {err}", directory.display());
     let mut files = Vec::new();
-    for entry in fs::read_dir(directory).map_err(unread)? {
-        let entry = entry.map_err(unread)?;
-        let name = entry.file_name().to_string_lossy().to_lowercase();
-        if NAMES.iter().any(|it| name.starts_with(it)) && entry.path().is_file() {
-            files.push(entry.path());
+    let mut directories = vec![(directory.to_owned(), false)];
+    while let Some((directory, is_vendored)) = directories.pop() {
+        let unread = |err| format!("cannot read `{}`: {err}", directory.display());
+        for entry in fs::read_dir(&directory).map_err(unread)? {
+            let path = entry.map_err(unread)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+            if path.is_dir() {
+                if is_vendored || VENDORED.contains(&&*name) {
+                    directories.push((path, true));
+                }
+            } else if NAMES.iter().any(|it| name.starts_with(it)) {
+                files.push(path);
+            }
         }
     }
     files.sort();
-    files
-        .iter()
-        .map(|file| fs::read_to_string(file).map_err(unread))
-        .map(|text| text.map(|it| it.trim().to_owned()))
-        .collect()
+    let read = |file: &PathBuf| {
+        let text =
+            fs::read_to_string(file).map_err(|err| format!("cannot read `{}`: {err}", file.display()))?;
+        Ok(text.trim().to_owned())
+    };
+    files.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_terms_of_carried_code_are_found_too() {
+        let package = std::env::temp_dir().join(format!("chargeproof-licences-{}", std::process::id()));
+        for (path, text) in [
+            ("LICENSE", "one\n"),
+            ("src/license.rs", "no terms"),
+            ("depend/lib/COPYING", "two"),
+            ("depend/lib/src/field.h", "code"),
+        ] {
+            let path = package.join(path);
+            fs::create_dir_all(path.parent().expect("a file is in a directory")).expect("a directory");
+            fs::write(path, text).expect("a file");
+        }
+        let found = terms(&package);
+        fs::remove_dir_all(&package).expect("it was made above");
+        assert_eq!(found, Ok(vec!["one".to_owned(), "two".to_owned()]));
+    }
 }

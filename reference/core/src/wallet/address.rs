@@ -1,14 +1,10 @@
 //! The text of an address, for each form whose addresses are made from a point.
 
 use bech32::Hrp;
-use k256::{AffinePoint, elliptic_curve::sec1::ToSec1Point};
+use secp256k1::PublicKey;
 use sha3::{Digest, Keccak256};
 
-use super::{
-    Script, base58,
-    bip32::{compressed, hash160},
-    cashaddr,
-};
+use super::{Script, base58, bip32::hash160, cashaddr};
 use crate::{asset::AddressForm, mode::Mode};
 
 /// The address of the key whose public part is `point`; `None` for the forms that take lists.
@@ -17,9 +13,9 @@ pub(super) fn of_point(
     form: AddressForm,
     script: Option<Script>,
     mode: Mode,
-    point: &AffinePoint,
+    point: &PublicKey,
 ) -> Option<String> {
-    let key_hash = || hash160(&compressed(point));
+    let key_hash = || hash160(&point.serialize());
     let scripted = |network: &Network| network.address(script.unwrap_or(Script::P2wpkh), &key_hash());
     Some(match (form, mode) {
         (AddressForm::Bitcoin, Mode::Live) => scripted(&BITCOIN),
@@ -69,9 +65,9 @@ impl Network {
 }
 
 /// The Ethereum family's account number: the end of the Keccak hash of the point's coordinates.
-fn account(point: &AffinePoint) -> [u8; 20] {
-    let uncompressed = point.to_sec1_point(false);
-    let (_tag, coordinates) = uncompressed.as_bytes().split_at(1);
+fn account(point: &PublicKey) -> [u8; 20] {
+    let uncompressed = point.serialize_uncompressed();
+    let (_tag, coordinates) = uncompressed.split_at(1);
     let hash: [u8; 32] = Keccak256::digest(coordinates).into();
     *hash.last_chunk().expect("32 bytes end with 20")
 }
@@ -123,7 +119,7 @@ pub fn spelled(form: AddressForm, mode: Mode, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use k256::{ProjectivePoint, Scalar};
+    use secp256k1::{Secp256k1, SecretKey};
 
     use super::*;
 
@@ -156,8 +152,10 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(private_key: u64, form: AddressForm, script: Option<Script>, expected: &str) {
-        let point = (ProjectivePoint::GENERATOR * Scalar::from(private_key)).to_affine();
+    fn check(private_key: u8, form: AddressForm, script: Option<Script>, expected: &str) {
+        let mut bytes = [0; 32];
+        bytes[31] = private_key;
+        let point = SecretKey::from_byte_array(bytes).unwrap().public_key(&Secp256k1::signing_only());
         assert_eq!(of_point(form, script, Mode::Live, &point).as_deref(), Some(expected));
     }
 

@@ -128,7 +128,7 @@ impl ExtendedKey {
     /// key.
     pub fn identity(&self) -> String {
         let mut hash = Sha256::new();
-        hash.update(self.account.compressed());
+        hash.update(self.account.point.serialize());
         hash.update(self.account.chain_code);
         let hash: [u8; 32] = hash.finalize().into();
         format!("key-{}", hex::encode(&hash[..16]))
