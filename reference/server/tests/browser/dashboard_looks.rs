@@ -167,7 +167,7 @@ async fn an_empty_page_says_what_to_do_next() {
         ("/invoices", "curl -s"),
         ("/links", "curl -s"),
         ("/events", "curl -s"),
-        ("/late", "Nothing waits for you"),
+        ("/late", "No late payments"),
         ("/deliveries", "New webhook endpoint"),
         ("/endpoints", "https://shop.sim/hooks"),
         ("/requests", "curl -s"),
@@ -204,7 +204,7 @@ async fn errors_and_secrets_can_be_read_by_everybody() {
         page.must_fit().await;
         axe::judge(&page, "the menu").await;
         page.open(&shop.url(&format!("{LIVE}/charges/aaaaaaaaaaaa"))).await;
-        page.wait_for_text("h1", "Nothing here").await;
+        page.wait_for_text("h1", "Page not found").await;
         axe::judge(&page, "a page that is not there").await;
         page.open(&shop.url("/dashboard?token=wrong")).await;
         page.wait_for("#token-wrong").await;
