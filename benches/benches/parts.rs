@@ -1,4 +1,4 @@
-//! Small parts: what one operation costs.
+//! Benchmarks of single operations.
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
 mod short;

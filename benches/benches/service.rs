@@ -1,4 +1,4 @@
-//! The service without sockets: what a request and a life cost.
+//! Benchmarks of the service without sockets: requests, and whole lives of charges.
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
 mod short;
@@ -7,14 +7,14 @@ use benches::{BenchDriver, World};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use reference_core::asset::Asset;
 
-/// Charges in a small and in a large book, with three events each.
+/// The number of charges in a small and in a large book, with three events each.
 const SIZES: [usize; 2] = [330, 10_000];
 const PAGE: usize = 25;
 
 fn reads(c: &mut Criterion) {
     for size in SIZES {
         let mut driver = BenchDriver::new(Asset::Sol, 0);
-        (0..size).for_each(|_| driver.live());
+        (0..size).for_each(|_| driver.complete_charge());
         let newest: serde_json::Value =
             serde_json::from_slice(&driver.get("/v1/events?per_page=1").body).expect("answers are JSON");
         let event = newest["data"][0]["id"].as_str().expect("an event has an id").to_owned();
@@ -38,7 +38,7 @@ fn reads(c: &mut Criterion) {
             c.bench_function(&format!("{name}, {size} charges"), |b| b.iter(|| driver.get(&path)));
         }
         if size == SIZES[1] {
-            // One page after the other: by the time that a page comes again, others have taken its places.
+            // Pages in turn: before a page is read again, others have replaced it in the caches.
             let mut pages = (1..=3 * size / PAGE).cycle();
             c.bench_function(&format!("page of 25 events, fresh, {size} charges"), |b| {
                 b.iter(|| {
@@ -58,7 +58,7 @@ fn writes(c: &mut Criterion) {
     for asset in [Asset::Btc, Asset::Sol] {
         let mut driver = BenchDriver::new(asset, 1);
         c.bench_function(&format!("life of a charge, three signed deliveries, {asset}"), |b| {
-            b.iter(|| driver.live());
+            b.iter(|| driver.complete_charge());
         });
     }
     let driver = std::cell::RefCell::new(BenchDriver::new(Asset::Sol, 1));
@@ -79,7 +79,7 @@ fn writes(c: &mut Criterion) {
     let mut world = World::new();
     world.granted("POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim/hooks"}"#);
     c.bench_function("life of a charge in the sandbox, by its calls", |b| {
-        b.iter(|| world.live_through_a_charge());
+        b.iter(|| world.complete_a_charge());
     });
 }
 

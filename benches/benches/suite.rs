@@ -1,4 +1,4 @@
-//! The conformance suite and the scenarios: what a judgement and a page of data cost.
+//! Benchmarks of the conformance suite, the scenarios and the random worlds.
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
 mod short;
@@ -19,7 +19,7 @@ use simulator::{
 const CHARGES: usize = 80;
 const SCENARIO: &str = include_str!("../../scenarios/delivery/shop_is_down.yaml");
 
-/// A run against a server in this process, without the burst.
+/// Records a run against a server in this process, without the burst.
 fn recorded() -> Recording {
     let runtime = tokio::runtime::Runtime::new().expect("threads");
     runtime.block_on(async {
@@ -36,7 +36,7 @@ fn recorded() -> Recording {
     })
 }
 
-/// A world with enough in it that every list has pages.
+/// Returns a world in which every list has several pages.
 fn populated(setup: &Setup) -> Sandbox {
     let mut sandbox = Sandbox::new(setup);
     let keys = sandbox.first_keys();
@@ -75,7 +75,7 @@ fn scenarios(c: &mut Criterion) {
     });
 }
 
-/// The worlds of the first sixteen seeds in turns: two looked at in depth, one with a twin, one played twice.
+/// The worlds of the first sixteen seeds in turns: two of them checked in depth, one with a twin, one run twice.
 fn worlds(c: &mut Criterion) {
     let runner = Runner::default();
     let mut seeds = (0..16).cycle();

@@ -1,4 +1,4 @@
-//! The bench driver: the service alone, without chains, network or sockets, taking charges from opened to paid.
+//! [`BenchDriver`]: takes charges from opened to paid in the service alone, without chains, network or sockets.
 
 use std::collections::BTreeSet;
 
@@ -21,10 +21,10 @@ use reference_core::{
 };
 use reference_wire::{Api, Response};
 
-/// The start of the ids of transactions.
+/// The common start of transaction ids.
 const ZEROS: &str = "000000000000000000000000000000000000000000000000";
 
-/// A service with one account, in mode test.
+/// A service with one account, used in mode test.
 pub struct BenchDriver {
     api: Api,
     account: AccountNo,
@@ -33,12 +33,12 @@ pub struct BenchDriver {
     now: Timestamp,
     transactions: u64,
     delivered: usize,
-    /// The payment link that charges come from.
+    /// The payment link of new charges.
     link: Option<String>,
 }
 
 impl BenchDriver {
-    /// A new one; its charges are in this coin, and this many endpoints take every event.
+    /// Creates a driver with charges in this coin, and this many endpoints for all events.
     pub fn new(asset: Asset, endpoints: usize) -> BenchDriver {
         let now = Timestamp::parse("2026-01-05T09:00:00Z").expect("a constant");
         let mut api = Api::new(ServiceConfig {
@@ -66,12 +66,12 @@ impl BenchDriver {
         BenchDriver { api, account, authorization, asset, now, transactions: 0, delivered: 0, link: None }
     }
 
-    /// Lets time pass.
-    pub fn rest(&mut self, span: Span) {
+    /// Advances the clock.
+    pub fn advance(&mut self, span: Span) {
         self.now = self.now.plus(span);
     }
 
-    /// From now on charges come from a payment link. Gives its code.
+    /// Creates a payment link for all further charges and returns its code.
     pub fn use_link(&mut self) -> String {
         let link = self.ask(
             "POST",
@@ -104,7 +104,8 @@ impl BenchDriver {
         }
     }
 
-    /// Pays a charge: seen, and then confirmed three times, at last deep enough.
+    /// Pays a charge: the transfer is reported unconfirmed, and then with more confirmations three times, finally with
+    /// enough.
     pub fn pay(&mut self, no: ChargeNo) {
         let charge = self.api.service.account(self.account).book(Mode::Test).charge(no);
         let required = self.asset.required_confirmations(Mode::Test);
@@ -112,7 +113,7 @@ impl BenchDriver {
             mode: Mode::Test,
             asset: self.asset,
             address: charge.terms.deposit_address.clone(),
-            // Formatting 64 digits would be a twentieth of a life.
+            // Formatting 64 digits would take a twentieth of the time.
             txid: format!("{ZEROS}{:016x}", self.transactions),
             output: 0,
             amount: charge.terms.asset_amount,
@@ -126,7 +127,7 @@ impl BenchDriver {
         }
     }
 
-    /// Posts what is due: each delivery is written, signed and taken by its receiver. Says how many bytes.
+    /// Makes all due deliveries: each is written, signed and accepted. Returns the number of bytes.
     pub fn deliver(&mut self) -> usize {
         let mut bytes = 0;
         while let Some((account, mode, post)) = self.api.poll_delivery(self.now) {
@@ -143,22 +144,22 @@ impl BenchDriver {
         bytes
     }
 
-    /// A charge from opened to paid, with its deliveries.
-    pub fn live(&mut self) {
+    /// Takes a charge from opened to paid, with its deliveries.
+    pub fn complete_charge(&mut self) {
         let no = self.open();
         self.pay(no);
         self.deliver();
         // Notices are fetched and dropped; otherwise they would accumulate.
         self.api.service.take_notices();
-        self.rest(Span::micros(10));
+        self.advance(Span::micros(10));
     }
 
-    /// Deliveries so far.
+    /// Returns the number of deliveries so far.
     pub fn delivered(&self) -> usize {
         self.delivered
     }
 
-    /// Asks for something that must be granted.
+    /// Sends a `GET` request that must succeed.
     pub fn get(&mut self, path: &str) -> Response {
         self.ask("GET", path, "")
     }
@@ -179,8 +180,8 @@ mod tests {
     fn a_life_has_three_events_and_as_many_deliveries() {
         for asset in [Asset::Sol, Asset::Btc] {
             let mut driver = BenchDriver::new(asset, 1);
-            driver.live();
-            driver.live();
+            driver.complete_charge();
+            driver.complete_charge();
             let page: serde_json::Value =
                 serde_json::from_slice(&driver.get("/v1/events?per_page=3").body).expect("JSON");
             let kinds: Vec<_> = (0..3).filter_map(|n| page["data"][n]["type"].as_str()).collect();

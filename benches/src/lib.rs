@@ -15,7 +15,7 @@ pub struct World {
 }
 
 impl World {
-    /// A new world; always the same.
+    /// Creates a world, always with the same seed.
     pub fn new() -> World {
         let sandbox = Sandbox::new(&Setup {
             seed: Seed(1),
@@ -32,8 +32,8 @@ impl World {
         World { sandbox, authorization }
     }
 
-    /// Asks, and gives the answer whatever it is.
-    // Not inlined, so that tools which count instructions find it by its name.
+    /// Sends a request and returns the response, whatever its status.
+    // Not inlined, so that profilers find the function by name.
     #[inline(never)]
     pub fn ask(&mut self, method: &str, path: &str, body: &str) -> Response {
         let request = request(method, path, &self.authorization, body);
@@ -41,11 +41,11 @@ impl World {
         self.sandbox.respond(now, &request)
     }
 
-    /// Asks for something that must be granted.
+    /// Sends a request that must succeed; returns the body.
     ///
     /// # Panics
     ///
-    /// If it is refused.
+    /// Panics if the status is not 2xx.
     pub fn granted(&mut self, method: &str, path: &str, body: &str) -> Value {
         let response = self.ask(method, path, body);
         let text = String::from_utf8_lossy(&response.body);
@@ -60,8 +60,8 @@ impl World {
         answer["data"]["id"].as_str().expect("a charge has an id").to_owned()
     }
 
-    /// A charge from opened to paid, with its deliveries.
-    pub fn live_through_a_charge(&mut self) {
+    /// Takes a charge from opened to paid, with its deliveries.
+    pub fn complete_a_charge(&mut self) {
         let code = self.open_charge();
         self.granted("POST", "/sandbox/pay", &format!(r#"{{"charge":"{code}"}}"#));
         self.granted("POST", "/sandbox/mine", r#"{"asset":"BTC","blocks":2,"at_once":true}"#);
@@ -69,7 +69,7 @@ impl World {
     }
 }
 
-/// Returns the request that a socket would have brought. `path`: with its query.
+/// Returns a request as the server would pass it. `path`: with its query.
 fn request<'a>(method: &'a str, path: &'a str, authorization: &'a str, body: &'a str) -> Request<'a> {
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     Request {
@@ -93,7 +93,7 @@ mod tests {
     fn the_world_of_the_benchmarks_does_what_is_measured() {
         let mut world = World::new();
         world.granted("POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim/hooks"}"#);
-        world.live_through_a_charge();
+        world.complete_a_charge();
         let events = world.granted("GET", "/v1/events", "");
         assert_eq!(events["meta"]["total"], 3);
         assert_eq!(events["data"][0]["type"], "charge.paid");

@@ -1,4 +1,4 @@
-//! Puts the scenarios into the program, so that it needs no files where it is installed.
+//! Embeds the scenarios into the program, so that it needs no other files at run time.
 
 use std::{
     env, fs, io,

@@ -1,4 +1,5 @@
-//! Names the program by all that decides what the records of a world lead to, and how its state is written.
+//! Computes a version of the program from all sources that determine the replay of records and the format of
+//! checkpoints.
 
 use std::{
     env, fs,
@@ -21,7 +22,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// A file, or all below a directory in the order of their names.
+/// Hashes a file, or all files below a directory in the order of their names.
 fn add(hash: &mut DefaultHasher, path: &Path) -> io::Result<()> {
     path.file_name().hash(hash);
     if !path.is_dir() {

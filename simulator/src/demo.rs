@@ -1,7 +1,7 @@
 //! Demo faults, which a user enables to see a failure, its shrinking and its page.
 //!
-//! Each spoils what goes into the right service or what comes out of it, and only in simulated worlds: a served world
-//! has no such switch.
+//! Each changes the input or output of the correct service, and only in simulated worlds: a served world has no such
+//! option.
 
 use reference_core::{
     mode::Mode,
@@ -15,48 +15,48 @@ use uuid::Uuid;
 
 use crate::tamper::{PostFate, Tamper};
 
-/// A fault with a name.
+/// A named fault.
 #[derive(Clone, Copy, Debug)]
 pub struct DemoFault {
     /// The name for users.
     pub name: &'static str,
-    /// The fault in a few words.
+    /// A short description of the fault.
     pub what: &'static str,
-    /// Makes the one who spoils a world. Every world has its own.
+    /// Creates the tamper of one world.
     pub make: fn() -> Box<dyn Tamper>,
 }
 
 impl DemoFault {
-    /// Every fault.
+    /// All demo faults.
     pub const ALL: &'static [DemoFault] = &[
         DemoFault {
             name: "vanished-unheard",
-            what: "the watchers do not tell that a transfer has vanished",
+            what: "the watchers do not report that a transfer disappeared",
             make: || Box::new(VanishedUnheard),
         },
         DemoFault {
             name: "one-confirmation-more",
-            what: "the watchers count one confirmation more than there is",
+            what: "the watchers count one confirmation too many",
             make: || Box::new(OneConfirmationMore),
         },
         DemoFault {
             name: "ninth-delivery-lost",
-            what: "every ninth delivery never leaves, and counts as arrived",
+            what: "every ninth delivery is not sent, and counts as delivered",
             make: || Box::<NinthDeliveryLost>::default(),
         },
         DemoFault {
             name: "retry-renamed",
-            what: "a retry has a delivery id of its own",
+            what: "a retry has a new delivery id",
             make: || Box::new(RetryRenamed),
         },
         DemoFault {
             name: "two-attempts",
-            what: "the second attempt counts as a success, whatever came back",
+            what: "the second attempt counts as a success, whatever the response",
             make: || Box::new(TwoAttempts),
         },
         DemoFault {
             name: "restart-forgets",
-            what: "the first delivery after a restart is forgotten",
+            what: "the first delivery after a restart is lost",
             make: || Box::<RestartForgets>::default(),
         },
         DemoFault {
@@ -66,7 +66,7 @@ impl DemoFault {
         },
     ];
 
-    /// The fault of a name.
+    /// Returns the fault with this name.
     ///
     /// ```
     /// use simulator::demo::DemoFault;

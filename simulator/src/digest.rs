@@ -1,27 +1,27 @@
-//! A fingerprint of a text or of bytes: two runs are the same when it is.
+//! SHA-256 digests of texts and bytes, to compare runs.
 
 use std::io;
 
 use sha2::{Digest as _, Sha256};
 
-/// `sha256:` and the hash in lower-case hex.
+/// Returns `sha256:` and the hash in lower-case hex.
 pub fn digest(text: &str) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(text.as_bytes())))
 }
 
-/// Bytes on their way to somewhere, and their hash.
+/// A writer that also hashes what is written.
 pub struct Hashed<W> {
     out: W,
     hash: Sha256,
 }
 
 impl<W: io::Write> Hashed<W> {
-    /// Returns an empty hash over the writer.
+    /// Creates a hash over the writer.
     pub fn new(out: W) -> Hashed<W> {
         Hashed { out, hash: Sha256::new() }
     }
 
-    /// Returns the writer and the SHA-256 of everything written.
+    /// Returns the writer and the SHA-256 of all written bytes.
     pub fn finish(self) -> (W, [u8; 32]) {
         (self.out, self.hash.finalize().into())
     }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_digest_is_the_standard_one() {
+    fn the_digest_is_sha_256() {
         let empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(digest(""), empty);
     }

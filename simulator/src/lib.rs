@@ -1,6 +1,7 @@
-//! The simulated world around the payment service: chains, clock, merchants, scenarios.
+//! A simulation of everything around the payment service: chains, time, customers, merchants and network; with
+//! scenarios, random worlds and invariants.
 //!
-//! Everything here is a pure function of a seed and of what was asked for. No clock, no socket, no file.
+//! All results are pure functions of a seed and the calls. The crate must not read a clock, a socket or a file.
 
 pub mod api;
 pub mod chain;
@@ -13,11 +14,11 @@ pub mod network;
 pub mod picture;
 pub mod play;
 mod printable;
+pub mod record;
 pub mod sandbox;
 pub mod script;
 pub mod shrink;
 pub mod sweep;
 pub mod tamper;
 pub mod transcript;
-pub mod witness;
 pub mod workload;

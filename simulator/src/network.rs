@@ -1,7 +1,7 @@
 //! The simulated network: posts to hosts whose name ends in `.sim`.
 //!
-//! A merchant named `shop` receives for every endpoint at `shop.sim`. It takes what is signed with a
-//! secret that it was told, as a careful receiver does.
+//! A merchant named `shop` receives for all endpoints at `shop.sim`. Like a careful receiver, it accepts only posts
+//! signed with a secret that it knows.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -23,43 +23,43 @@ use reference_wire::AttemptRequest;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The time that a post and its answer take together.
+/// The time between a post and its response.
 const ROUND_TRIP: Span = Span::millis(40);
-/// After this the service gives up waiting (`open.delivery.time_out`).
+/// The time after which the service stops waiting (`open.delivery.time_out`).
 const TIME_OUT: Span = Span::secs(15);
-/// The time that a lagging receiver takes: long enough for posts to overtake each other, short of a time-out.
+/// The response time of a lagging receiver: long enough for posts to overtake each other, but below the time-out.
 const LAG: Span = Span::secs(12);
 
 /// The behaviour of a merchant's receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReceiverBehavior {
-    /// Answers 200 to what it can verify, 401 to the rest.
+    /// Responds with 200 to posts that it can verify, otherwise with 401.
     Up,
-    /// Takes no connection.
+    /// Refuses connections.
     Down,
-    /// Answers after the service has stopped waiting.
+    /// Responds after the time-out.
     Slow,
-    /// Takes the post and acts on it, but the answer gets lost.
+    /// Processes the post, but its response is lost.
     Lost,
-    /// The network hands the post over twice.
+    /// The network delivers the post twice.
     Twice,
-    /// Gets the post late, and answers in time.
+    /// Receives the post late, and responds within the time-out.
     Lagging,
-    /// Answers with a redirect.
+    /// Responds with a redirect.
     Redirect,
-    /// Its name has come to mean a private address.
+    /// Its name resolves to a private address.
     Private,
-    /// Answers with this status.
+    /// Responds with this status.
     Status(u16),
 }
 
 impl ReceiverBehavior {
-    /// The words that [`ReceiverBehavior::parse`] reads, for error messages.
+    /// The words that [`ReceiverBehavior::parse`] accepts, for error messages.
     pub(crate) const WORDS: [&str; 9] =
         ["up", "down", "slow", "lost", "twice", "lagging", "redirect", "private", "a status from 100 to 599"];
 
-    /// The behavior of `up`, `down`, `slow` (or `timeout`), `lost`, `twice`, `lagging`, `redirect`, `private`, or a
-    /// status from 100 to 599; `None` for anything else.
+    /// Parses `up`, `down`, `slow` (or `timeout`), `lost`, `twice`, `lagging`, `redirect`, `private`, or a status from
+    /// 100 to 599; returns `None` for anything else.
     pub fn parse(text: &str) -> Option<ReceiverBehavior> {
         Some(match text {
             "up" => ReceiverBehavior::Up,
@@ -79,13 +79,13 @@ impl ReceiverBehavior {
     }
 }
 
-/// One receiver.
+/// A receiver.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Merchant {
     behavior: ReceiverBehavior,
-    /// The answers to the next posts, before its usual behavior applies again.
+    /// The scripted responses to the next posts, before its behaviour applies.
     script: VecDeque<ReceiverBehavior>,
-    /// The secret of each of its endpoints: the newest, so that nothing signed with an older one passes.
+    /// The newest secret of each of its endpoints, so that a post signed with an older one is not accepted.
     secrets: BTreeMap<(AccountNo, Mode, EndpointNo), Secret>,
 }
 
@@ -95,48 +95,48 @@ impl Default for Merchant {
     }
 }
 
-/// A post on its way, or its answer on the way back.
+/// A post that is not acknowledged yet.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InFlight {
     /// The account of the delivery.
     pub account: AccountNo,
-    /// In which mode.
+    /// The mode of the delivery.
     pub mode: Mode,
     /// The post, without its body.
     pub post: AttemptRequest,
-    /// The result, and the sent headers if they are kept.
+    /// The result, with the sent headers if they are recorded.
     pub result: AttemptReport,
 }
 
 /// The arrival of a post at a merchant.
 #[derive(Clone, Debug, Default)]
 pub struct Arrival {
-    /// The time of arrival, if it arrived.
+    /// The time of arrival; `None` if it did not arrive.
     pub arrived: Option<Timestamp>,
-    /// The number of copies.
+    /// The number of copies that arrived.
     pub copies: u32,
 }
 
-/// The part of an attempt inside the network that the delivery log keeps.
+/// The details of an attempt inside the network that the delivery log records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogDetail {
-    /// The result alone.
+    /// The result.
     Result,
-    /// Its headers too.
+    /// The result and the headers.
     Headers,
 }
 
-/// Every merchant, and every post between the service and one of them.
+/// All merchants, and all posts in flight.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Network {
     merchants: BTreeMap<String, Merchant>,
-    /// By the time at which the service learns how it ended, then in order of posting.
+    /// By the time at which the service gets the result, then in order of posting.
     flights: BTreeMap<(Timestamp, u64), InFlight>,
     posted: u64,
 }
 
 impl Network {
-    /// Sets the behaviour of a merchant from now on, and its answers to the next posts before that.
+    /// Sets a merchant's responses to the next posts, and its behaviour after them.
     pub(crate) fn set_behavior(
         &mut self,
         host: &str,
@@ -150,7 +150,7 @@ impl Network {
         }
     }
 
-    /// Every merchant is up again.
+    /// Resets every merchant to `up`.
     pub(crate) fn heal(&mut self) {
         for merchant in self.merchants.values_mut() {
             merchant.behavior = ReceiverBehavior::Up;
@@ -158,12 +158,12 @@ impl Network {
         }
     }
 
-    /// A merchant learns the secret of one of its endpoints, and forgets the one before.
-    pub(crate) fn teach(&mut self, host: &str, endpoint: (AccountNo, Mode, EndpointNo), secret: Secret) {
+    /// Gives a merchant the secret of one of its endpoints, in place of an older one.
+    pub(crate) fn set_secret(&mut self, host: &str, endpoint: (AccountNo, Mode, EndpointNo), secret: Secret) {
         self.merchants.entry(host.to_owned()).or_default().secrets.insert(endpoint, secret);
     }
 
-    /// Returns the addresses that a name resolves to now.
+    /// Returns the addresses that a name currently resolves to.
     pub fn resolve(&self, host: &str) -> Vec<IpAddr> {
         let behavior = self.merchants.get(host).map_or(ReceiverBehavior::Up, |merchant| merchant.behavior);
         let address = match behavior {
@@ -173,15 +173,15 @@ impl Network {
         vec![IpAddr::V4(address)]
     }
 
-    /// Posts a delivery to the address that was judged. Says what the merchant got of it: what is signed with the time of
-    /// the attempt, which nobody reads here.
+    /// Posts a delivery to the checked address. Returns its arrival. Its headers, which nobody reads here, are signed
+    /// with the time of the attempt.
     pub fn post(
         &mut self,
         now: Timestamp,
         (account, mode, post): (AccountNo, Mode, &AttemptRequest),
         detail: LogDetail,
     ) -> Arrival {
-        let (delay, outcome, reception) = self.meet(now, post);
+        let (delay, outcome, reception) = self.deliver(now, post);
         let trace = (detail == LogDetail::Headers && reception.arrived.is_some()).then(|| {
             let request_headers = SentHeaders::Of { url: Arc::clone(&post.url), secret: post.secret.clone() };
             Box::new(HttpTrace { request_headers, ..HttpTrace::default() })
@@ -193,7 +193,7 @@ impl Network {
         reception
     }
 
-    fn meet(&mut self, now: Timestamp, post: &AttemptRequest) -> (Span, AttemptResult, Arrival) {
+    fn deliver(&mut self, now: Timestamp, post: &AttemptRequest) -> (Span, AttemptResult, Arrival) {
         let nothing = Arrival::default();
         let host = post.url.host().to_string();
         if !post.url.is_simulated() {
@@ -211,7 +211,7 @@ impl Network {
         if matches!(behavior, ReceiverBehavior::Private) {
             return (Span::default(), AttemptResult::Refused("the address is private".to_owned()), nothing);
         }
-        // Signed a moment ago over these very bytes: it verifies by the secret that signed it, and by no other.
+        // The body was signed just now, so it verifies with the secret that signed it, and with no other.
         let verified = || {
             let verifies = merchant.secrets.values().any(|secret| secret.reveal() == post.secret.reveal());
             AttemptResult::Answered(if verifies { 200 } else { 401 })
@@ -231,24 +231,24 @@ impl Network {
         (delay, outcome, Arrival { arrived: Some(now.plus(delay)), copies })
     }
 
-    /// Returns the time of the next answer.
+    /// Returns the time of the next result.
     pub fn next_due(&self) -> Option<Timestamp> {
         self.flights.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// The next post whose outcome is known by now.
+    /// Removes and returns the next post whose result is known by now.
     pub fn land(&mut self, now: Timestamp) -> Option<InFlight> {
         let entry = self.flights.first_entry()?;
         (entry.key().0 <= now).then(|| entry.remove())
     }
 
-    /// The service stopped: whatever was on its way, nobody waits for the answer.
+    /// Drops all posts in flight because the service stopped; returns them.
     pub fn cut(&mut self) -> Vec<InFlight> {
         std::mem::take(&mut self.flights).into_values().collect()
     }
 }
 
-/// All headers of an attempt, in the order in which they are sent.
+/// Returns all headers of an attempt, in the order in which they are sent.
 pub fn delivery_headers(
     dialect: &Dialect,
     (authority, kind, delivery): (&str, EventType, Uuid),
@@ -267,7 +267,7 @@ pub fn delivery_headers(
     ]
 }
 
-/// A post without its body, which is on its way.
+/// Returns a post without its body.
 pub(crate) fn label_of(post: &AttemptRequest) -> AttemptRequest {
     AttemptRequest {
         delivery: post.delivery,

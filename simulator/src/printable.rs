@@ -1,7 +1,7 @@
-//! Characters that a terminal does not show as themselves.
+//! Characters that a terminal does not display literally.
 
-/// Returns whether a character is invisible but changes what is shown: a control, a format control, or a mark that turns
-/// the direction of writing.
+/// Returns `true` if a character is invisible but changes the display: a control, a format control, or a mark that
+/// changes the writing direction.
 pub(crate) fn is_unseen(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -1,10 +1,10 @@
 //! Shrinking: the search for the shortest script that violates the same invariant in the same way.
 //!
-//! A random world that fails has hundreds of steps, most of them without a part in the failure. [`shrink`] removes
-//! what it can and returns a script that a reader can follow. Each candidate is a complete script, which is played
-//! and judged, so the result is always a real failure. A candidate counts as failing if it has a breach with
-//! the same law and the same [shape](Breach::shape), which is the message without names and amounts. Without the
-//! second condition the search would drift to another, easier fault.
+//! A random world that fails has hundreds of steps, most of them unrelated to the failure. [`shrink`] removes what it
+//! can and returns a script that a reader can follow. Each candidate is a complete script, which is played and
+//! checked, so the result is always a real failure. A candidate counts as failing if it has a violation of the same
+//! invariant with the same [shape](Breach::shape), which is the message without names and amounts. Without the second
+//! condition the search would drift to another, easier fault.
 //!
 //! Passes go from coarse to fine and are repeated until none of them makes the script smaller:
 //!
@@ -29,7 +29,7 @@
 //! after:  open c1 · pay c1 share 50 % · wait 31m · pay c1 share 50 %
 //! ```
 //!
-//! Must not contain: an invariant, a draw of its own (equal input, equal result), or knowledge of one particular
+//! Must not contain: an invariant, random draws (equal input gives an equal result), or knowledge of one particular
 //! fault.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,35 +38,35 @@ use reference_core::time::Span;
 
 use crate::{
     law::{Breach, Law},
-    play::{Cause, Rehearsal},
+    play::{Cause, DryRun},
     script::{
         At, Script, given_by,
         step::{Settings, Step},
         value::Duration,
-        without_strangers,
+        without_unknown_names,
     },
     sweep::{Runner, Twin, Verdict},
 };
 
-/// So many worlds are played to make one smaller.
+/// The maximum number of worlds played to shrink one failure.
 const ATTEMPTS_MAX: u32 = 1_500;
 
 /// The result of shrinking a failure.
 #[derive(Clone, Debug)]
 pub struct Shrunk {
-    /// The smallest script found. It says what is refused, so it can be played.
+    /// The smallest script found. It expects its refusals, so it can be played.
     pub script: Script,
-    /// The breach, in that script.
+    /// The violation in that script.
     pub breach: Breach,
-    /// Worlds that were played for it.
+    /// The number of worlds played.
     pub attempts: u32,
 }
 
-/// Makes a script smaller in which this breach was found.
+/// Shrinks a script that has this violation.
 pub fn shrink(runner: &Runner<'_>, script: &Script, breach: &Breach) -> Shrunk {
     let mut search = Search { runner, breach, attempts: 0, best: script.clone() };
     if search.refuses(script.clone()) {
-        // It needs more than a script to show: a longer look, or the seed itself.
+        // The script alone does not reproduce it: it needs later time, or the original seed.
         return Shrunk { script: script.clone(), breach: breach.clone(), attempts: search.attempts };
     }
     loop {
@@ -95,7 +95,7 @@ fn weight(script: &Script) -> usize {
 }
 
 impl Search<'_> {
-    /// The same law is broken in the same way.
+    /// Plays a script; returns the violation if the same invariant fails in the same way.
     fn find(&self, script: &Script) -> Option<(Breach, Verdict)> {
         let mut verdict = self.runner.try_script(script);
         if matches!(self.breach.law, Law::ModesApart | Law::Restart | Law::Metamorphic) {
@@ -104,12 +104,12 @@ impl Search<'_> {
                 verdict.findings.absorb(self.runner.compare(twin, script, &mut run, script.seed));
             }
         }
-        let same = |it: &&Breach| it.law == self.breach.law && it.shape == self.breach.shape;
+        let same = |breach: &&Breach| breach.law == self.breach.law && breach.shape == self.breach.shape;
         let found = verdict.findings.breaches.iter().find(same).cloned();
         found.map(|breach| (breach, verdict))
     }
 
-    /// Takes a candidate if it still fails.
+    /// Accepts a candidate if it still fails.
     fn try_it(&mut self, candidate: Script) -> bool {
         !self.refuses(candidate)
     }
@@ -118,7 +118,7 @@ impl Search<'_> {
         if self.attempts >= ATTEMPTS_MAX {
             return true;
         }
-        candidate.steps = merged(without_strangers(candidate.steps));
+        candidate.steps = merged(without_unknown_names(candidate.steps));
         if candidate.steps.is_empty() {
             return true;
         }
@@ -140,7 +140,7 @@ impl Search<'_> {
         script
     }
 
-    /// Leaves out everything that hangs on one name, then on half of what is left, and so on.
+    /// Removes all steps that depend on half of the names, then on a quarter, down to one.
     fn drop_stories(&mut self) {
         let names: BTreeSet<String> =
             self.best.steps.iter().flat_map(|step| given_by(step)).map(str::to_owned).collect();
@@ -152,7 +152,7 @@ impl Search<'_> {
                 let gone: BTreeSet<&str> =
                     names[start..(start + size).min(names.len())].iter().map(String::as_str).collect();
                 let mut script = self.best.clone();
-                // What needs a name that is gone goes with it.
+                // Steps that need a removed name are removed too.
                 script.steps.retain(|step| !given_by(step).iter().any(|name| gone.contains(name)));
                 if self.try_it(script) {
                     names.drain(start..(start + size).min(names.len()));
@@ -170,7 +170,7 @@ impl Search<'_> {
             let mut start = 0;
             while start < self.best.steps.len() {
                 let end = start + size;
-                // Time stays, or everything after it would move.
+                // Waits stay, because removing one moves everything after it.
                 let is_time: Vec<bool> =
                     self.best.steps.iter().map(|step| matches!(step.value, Step::Wait(_))).collect();
                 let any = (start..end.min(is_time.len())).any(|place| !is_time[place]);
@@ -206,7 +206,7 @@ impl Search<'_> {
         }
     }
 
-    /// Payments as plain as they can be, and no settings that do not matter.
+    /// Removes optional fields of payments and unneeded settings.
     fn simplify(&mut self) {
         let mut script = self.best.clone();
         script.account = Settings::default();
@@ -227,10 +227,10 @@ impl Search<'_> {
     }
 
     fn finish(mut self) -> Shrunk {
-        // Steps that the world refuses and that cannot say so would stop a play; they change nothing.
+        // Refused steps that cannot expect a refusal would stop a play. They change nothing.
         let (mut breach, mut verdict) = self.find(&self.best).expect("the best script fails");
         let mute = |verdict: &Verdict, best: &Script| -> BTreeMap<usize, u16> {
-            let says = |place: &usize| says_refused(&best.steps[*place].value);
+            let says = |place: &usize| can_expect_refusal(&best.steps[*place].value);
             verdict
                 .refusals
                 .iter()
@@ -248,28 +248,28 @@ impl Search<'_> {
         }
         let mut script = self.best;
         for (place, status) in &verdict.refusals {
-            say_refused(&mut script.steps[*place].value, *status);
+            expect_refusal(&mut script.steps[*place].value, *status);
         }
         script.title = format!("Law {}, {}: {}", breach.law.number(), breach.law.as_str(), breach.shape);
         Shrunk { script, breach, attempts: self.attempts }
     }
 }
 
-/// The script as a file can tell it: what the world refuses says so, and steps that cannot be taken are left out.
+/// Returns the script as a file: refused steps expect their refusal, and steps that cannot be taken are left out.
 pub(crate) fn as_played(runner: &Runner<'_>, script: &Script) -> Script {
-    let Rehearsal { refusals, troubles, .. } = runner.rehearse(script);
-    let lost = |place| troubles.iter().any(|it| it.place == place && it.cause != Cause::Unmet);
+    let DryRun { refusals, errors, .. } = runner.dry_run(script);
+    let lost = |place| errors.iter().any(|error| error.place == place && error.cause != Cause::Unmet);
     let mut script = script.clone();
     let mut place = 0..;
     script.steps.retain_mut(|step| {
         let place = place.next().expect("it has no end");
-        !lost(place) && refusals.get(&place).is_none_or(|status| say_refused(&mut step.value, *status))
+        !lost(place) && refusals.get(&place).is_none_or(|status| expect_refusal(&mut step.value, *status))
     });
-    script.steps = without_strangers(script.steps);
+    script.steps = without_unknown_names(script.steps);
     script
 }
 
-/// Two waits in a row are one, and none is none.
+/// Joins neighbouring waits, and removes empty ones.
 fn merged(steps: Vec<At<Step>>) -> Vec<At<Step>> {
     let mut merged: Vec<At<Step>> = Vec::new();
     for step in steps {
@@ -322,13 +322,13 @@ fn plainer(step: &Step) -> Vec<Step> {
     plainer
 }
 
-/// Returns `true` if a step can state that it is refused.
-fn says_refused(step: &Step) -> bool {
-    say_refused(&mut step.clone(), 409)
+/// Returns `true` if a step can expect a refusal.
+fn can_expect_refusal(step: &Step) -> bool {
+    expect_refusal(&mut step.clone(), 409)
 }
 
-/// Says in the step what it is refused with; says whether that can be said.
-fn say_refused(step: &mut Step, status: u16) -> bool {
+/// Sets the expected refusal of a step. Returns `false` if the step cannot expect one.
+fn expect_refusal(step: &mut Step, status: u16) -> bool {
     let refused = match step {
         Step::Wallet(it) => &mut it.refused,
         Step::Endpoint(it) => &mut it.0.refused,

@@ -1,13 +1,13 @@
-//! Tampering: a test makes a faulty service by changing its input or output.
+//! Tampering: tests simulate a faulty service by changing its input or output.
 //!
-//! The service itself has no switch to be wrong: only code can hand a [`Tamper`] to a world. The few faults that a
+//! The service itself has no switch for faults: only code can install a [`Tamper`] in a world. The few faults that a
 //! user of `sweep` and `play` can enable in simulated worlds are in [`crate::demo`].
 
 use reference_core::{mode::Mode, outbox::AttemptResult, sighting::Sighting, time::Timestamp};
 use reference_wire::{AttemptRequest, Request, Response};
 use serde::{Deserialize, Serialize};
 
-/// A request with nothing borrowed.
+/// A request with owned values.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of the request")]
 pub struct OwnedRequest {
@@ -22,7 +22,7 @@ pub struct OwnedRequest {
 }
 
 impl OwnedRequest {
-    /// A copy.
+    /// Copies a request.
     pub fn of(request: &Request<'_>) -> OwnedRequest {
         OwnedRequest {
             method: request.method.to_owned(),
@@ -36,7 +36,7 @@ impl OwnedRequest {
         }
     }
 
-    /// The request, to be handed on.
+    /// Returns the borrowed request.
     pub fn borrow(&self) -> Request<'_> {
         Request {
             method: &self.method,
@@ -51,46 +51,46 @@ impl OwnedRequest {
     }
 }
 
-/// The fate of an outgoing post.
+/// The handling of an outgoing post.
 pub enum PostFate {
-    /// It goes as it is.
+    /// It is sent unchanged.
     AsItIs,
-    /// It never leaves, and the service believes that it arrived.
+    /// It is not sent, and the service gets a success.
     Dropped,
-    /// Another one goes right after it.
+    /// Another one is sent right after it.
     WithAnother(Box<AttemptRequest>),
 }
 
-/// A change between the service and the world. By default it changes nothing.
+/// A hook between the service and the world that can change inputs and outputs. The default methods change nothing.
 pub trait Tamper: Send {
-    /// A request on its way in; another one may take its place.
+    /// Returns a replacement for an incoming request, if any.
     fn request(&mut self, _now: Timestamp, _request: &Request<'_>) -> Option<OwnedRequest> {
         None
     }
 
-    /// An answer on its way out.
+    /// Changes an outgoing response.
     fn response(&mut self, _now: Timestamp, _request: &Request<'_>, _response: &mut Response) {}
 
-    /// Changes the watchers' sightings after they were recorded. Returns the time at which the service gets them:
-    /// never before an earlier input.
+    /// Changes the watchers' sightings after they were recorded. Returns the time at which the service gets them,
+    /// which is never before an earlier input.
     fn sightings(&mut self, now: Timestamp, _sightings: &mut Vec<Sighting>) -> Timestamp {
         now
     }
 
-    /// A post on its way out.
+    /// Changes an outgoing post, or decides how it is handled.
     fn post(&mut self, _now: Timestamp, _mode: Mode, _post: &mut AttemptRequest) -> PostFate {
         PostFate::AsItIs
     }
 
-    /// Changes the result of a post on its way in.
+    /// Changes the result of a post before the service gets it.
     fn outcome(&mut self, _now: Timestamp, _post: &AttemptRequest, _outcome: &mut AttemptResult) {}
 
-    /// Returns `true` if the service is woken now, as it asked. Only a driver that steps a service asks: a world
-    /// goes on when all that is due is done, so there the service is always woken.
+    /// Returns `true` if the service may process a due timer now. Only drivers that step a service themselves ask; a
+    /// world always processes it.
     fn wakes(&mut self, _now: Timestamp) -> bool {
         true
     }
 
-    /// The service stopped and started again.
+    /// Called after the service was restarted.
     fn restarted(&mut self, _now: Timestamp) {}
 }

@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 
 use reference_core::time::{Span, Timestamp};
 
-/// Wide enough for `999999.999999s`, eleven days.
+/// The width of a time: fits `999999.999999s`, eleven days.
 const TIME_WIDTH: usize = 14;
-/// Wide enough for `POST shop`.
+/// The minimal width of a verb: fits `POST shop`.
 const VERB_WIDTH_MIN: usize = 9;
-/// Wide enough for a post: its names, its event and the number of its try.
+/// The width of a post: its names, event and attempt number.
 const BODY_WIDTH: usize = 44;
 
-/// The lines of a run, as far as it came.
+/// The lines of a run so far.
 #[derive(Clone, Debug)]
 pub struct Transcript {
     start: Timestamp,
@@ -21,27 +21,28 @@ pub struct Transcript {
     text: String,
 }
 
-/// One line: when, what, about whom, and how it came out.
+/// One line: time, verb, objects and outcome.
 #[derive(Clone, Debug)]
 pub struct Line<'a> {
     /// The time of the event.
     pub at: Timestamp,
     /// The verb: `pay`, `event`, `POST shop`.
     pub verb: &'a str,
-    /// About whom.
+    /// The objects.
     pub body: &'a str,
     /// The outcome, if the line shows one.
     pub outcome: Option<&'a str>,
 }
 
 impl Transcript {
-    /// No line yet. `verbs` are the longest that may come: the column fits them all from the start.
+    /// Creates an empty transcript. `verbs` are the longest ones that may occur; the column fits them all from the
+    /// start.
     pub fn new<'a>(start: Timestamp, verbs: impl IntoIterator<Item = &'a str>) -> Transcript {
         let widest = verbs.into_iter().map(|verb| verb.chars().count()).max().unwrap_or(0);
         Transcript { start, verb_width: widest.max(VERB_WIDTH_MIN), text: String::new() }
     }
 
-    /// One line more.
+    /// Appends a line.
     pub fn push(&mut self, line: &Line<'_>) {
         let Line { at, verb, body, outcome } = line;
         let time = seconds(at.since(self.start));
@@ -57,13 +58,13 @@ impl Transcript {
         self.text.push('\n');
     }
 
-    /// The lines so far.
+    /// Returns the lines so far.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 }
 
-/// `3.040s`; six decimals where the microseconds matter.
+/// Formats a time as `3.040s`, with six decimals if the microseconds are not zero.
 pub fn seconds(span: Span) -> String {
     let (whole, micros) = (span.0 / 1_000_000, span.0 % 1_000_000);
     match micros % 1_000 {
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn time_has_three_decimals_and_six_where_they_matter() {
+    fn time_has_three_or_six_decimals() {
         check(0, "0.000s");
         check(3_040_000, "3.040s");
         check(1_799_999_999, "1799.999999s");
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_stand_under_each_other() {
+    fn columns_are_aligned() {
         let start = Timestamp(1_000_000);
         let mut transcript = Transcript::new(start, ["POST warehouse"]);
         let line = |at: u64, verb, body, outcome| Line { at: Timestamp(at), verb, body, outcome };

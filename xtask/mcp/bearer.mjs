@@ -1,5 +1,5 @@
 // Puts the API key into every request that this process makes, by fetch or by node:http: the conformance suite
-// knows no keys.
+// does not support keys.
 import { channel } from "node:diagnostics_channel";
 
 const bearer = `Bearer ${process.env.MCP_SERVER_KEY}`;

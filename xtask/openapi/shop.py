@@ -31,7 +31,7 @@ assert canceled.status == "canceled", canceled
 newest = list_events.sync(client=client).data[0]
 assert newest.charge.id == opened.id and newest.invoice is None, newest
 
-# What does not exist is an error that the client knows.
+# An unknown object is an error that the client declares.
 missing = get_charge.sync("zzzzzzzzzzzz", client=client)
 assert isinstance(missing, Error) and missing.message, missing
 

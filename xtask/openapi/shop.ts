@@ -1,4 +1,4 @@
-// Compiled, not run: what a shop sends and reads has a type.
+// Compiled, not run: the requests and responses of a shop have types.
 import createClient from "openapi-fetch";
 import type { components, paths } from "./api";
 

@@ -21,7 +21,7 @@ TXID = [("txid", "no chain knows this transaction")]
 
 CHARGE = [
     ("payment_link", "selected payment_link is invalid"),
-    # A payment link that was found has a price, coins and questions of its own; without one there is a price.
+    # An existing payment link has its own price, coins and questions; without one there is a price.
     ("(amount|currency|asset|custom_fields)", "The payment link"),
     ("amount", "must be at least|must not be greater than|amount field is required"),
     ("(customer.email|custom_fields)", "is required|only for payment links that ask"),
@@ -48,7 +48,7 @@ MOMENT = [
     ("(from.)?(snapshot|world)", "selected|snapshot field is required"),
 ]
 
-# By operation: a field, and what may be said about it.
+# By operation: a field, and the allowed error messages about it.
 DEPENDS_ON_THE_REST = {
     "listCharges": ANCHOR,
     "listPaymentLinks": ANCHOR,
@@ -88,7 +88,7 @@ DEPENDS_ON_THE_REST = {
     "createKey": ACCOUNT,
     "removeWallet": ACCOUNT,
     "setWallet": ACCOUNT + [("(key|addresses)", "is invalid|is in use|Give either key"), ("script", "give it with a key|kinds? of address|this is a")],
-    # Whether an address is public is asked of the network, and whether it is this machine's.
+    # The network decides if an address is public, and if it is this machine's.
     "addEndpoint": ACCOUNT + [("url", "is invalid|endpoints already")],
     "changeEndpoint": [("url", "is invalid")],
     "addForward": ACCOUNT + [("to", "is invalid"), ("url", "endpoints already")],

@@ -1,6 +1,6 @@
-//! The steps of `cargo xtask ci`: what each runs, and how the whole ends.
+//! `cargo xtask ci`: its steps and the summary.
 //!
-//! A failed step does not stop the next one: one run tells everything that is wrong.
+//! A failed step does not stop the next one, so one run reports all failures.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,11 +22,11 @@ pub(crate) struct Step {
 }
 
 enum Run {
-    /// A cargo command; it speaks for itself.
+    /// A cargo command, which prints its own messages.
     Cargo { arguments: &'static [&'static str], env: Option<(&'static str, &'static str)> },
-    /// A judgement of our own: every finding, or why it could not be made.
+    /// A check of this program: returns its findings, or the reason why it could not run.
     Judge(fn(&Path) -> Result<Vec<String>, String>),
-    /// The same with the cases that this machine may be unable to run.
+    /// A check with the cases that this machine may be unable to run.
     Attack(fn(&Path, &[String]) -> Result<Vec<String>, String>),
 }
 
@@ -56,7 +56,7 @@ impl CiOptions {
     }
 }
 
-/// Every step. The quick ones stand first, so that their findings are not waited for.
+/// All steps, fast ones first.
 pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "format",

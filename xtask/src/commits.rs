@@ -1,6 +1,6 @@
 //! Commit subjects: imperative, at most 72 characters, without a full stop.
 //!
-//! [`findings`] is a step of `ci` for the commits that are new; [`check_file`] is the `commit-msg` hook in `.github/hooks`.
+//! [`findings`] is a step of `ci` for new commits; [`check_file`] is the `commit-msg` hook in `.github/hooks`.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::process::Command;
 const SUBJECT_CHARS_MAX: usize = 72;
 /// The last commit before the rule. Later ones are checked.
 const LAST_EXEMPT: &str = "4c9487923014fac2fa88bf112204e369db805df9";
-/// First words that are no verb: articles, pronouns, numerals and question words.
+/// First words that are not verbs: articles, pronouns, numerals and question words.
 const NOT_VERBS: &[&str] = &[
     "A", "All", "An", "Every", "Each", "Here", "How", "It", "Its", "No", "Nobody", "Nothing", "One", "Our",
     "That", "The", "There", "These", "This", "Those", "Three", "Two", "What", "When", "Where", "Whether",
@@ -26,7 +26,7 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
         let output = git.output().map_err(|err| format!("cannot start git: {err}"))?;
         Ok(output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned()))
     };
-    // A shallow clone has the newest commit only.
+    // A shallow clone has only the newest commit.
     let subjects = match log(&format!("{LAST_EXEMPT}..HEAD"))? {
         Some(subjects) => subjects,
         None => log("-1")?.ok_or("git cannot list the commits of this directory")?,
@@ -40,7 +40,7 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
         .collect())
 }
 
-/// Checks the file with a commit message that git hands to the `commit-msg` hook. Returns `false` after printing the fault.
+/// Checks the message file that git passes to the `commit-msg` hook. Returns `false` after printing the fault.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -54,7 +54,7 @@ pub(crate) fn check_file(file: &Path) -> Result<bool, String> {
     Ok(fault.is_none())
 }
 
-/// The fault of a subject, with the rule that it breaks.
+/// Returns the fault of a subject, with the rule that it breaks.
 fn fault(subject: &str) -> Option<String> {
     let count = subject.chars().count();
     let first = subject.split(' ').next().unwrap_or_default();

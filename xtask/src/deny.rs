@@ -1,6 +1,6 @@
 //! Licences, sources, duplicate versions and advisories of dependencies, by cargo-deny.
 //!
-//! The rules stand in `.cargo/deny.toml`. cargo-deny takes minutes to build, so a machine without it skips the step; the
+//! The rules are in `.cargo/deny.toml`. cargo-deny takes minutes to build, so a machine without it skips the step; the
 //! published workflow never does.
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::packages::cargo;
 
 const INSTALL: &str = "cargo install cargo-deny --locked";
 
-/// Runs the checks that can be run here. Prints why one is skipped.
+/// Runs the available checks. Prints the reason for a skipped one.
 ///
 /// # Errors
 /// cargo-deny cannot be started.
@@ -23,7 +23,7 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     if !passes(cargo(root).args(["deny", "--locked", "check", "bans", "licenses", "sources"]))? {
         findings.push("cargo-deny refuses a dependency; the rules are in .cargo/deny.toml".to_owned());
     }
-    // The list of advisories is a Git repository of its own.
+    // The advisories are a separate Git repository.
     if !passes(cargo(root).args(["deny", "fetch", "db"]).stderr(Stdio::null()))? {
         println!("skipped: advisories, because their database cannot be fetched");
     } else if !passes(cargo(root).args(["deny", "--locked", "check", "--disable-fetch", "advisories"]))? {

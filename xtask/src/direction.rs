@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::packages::{Inside, Workspace};
+use crate::packages::{Workspace, WorkspaceDependency};
 
 struct Layer {
     name: &'static str,
@@ -16,7 +16,7 @@ const fn layer(name: &'static str, uses: &'static [&'static str]) -> Layer {
 }
 
 const LAYERS: &[Layer] = &[
-    // Sockets and programs for tests. It knows no package, so that the tests of every package may use it.
+    // Sockets and programs for tests. It depends on no package, so that the tests of every package may use it.
     layer("testkit", &[]),
     layer("reference-core", &[]),
     layer("reference-wire", &["reference-core"]),
@@ -26,15 +26,15 @@ const LAYERS: &[Layer] = &[
         uses: &["reference-core", "reference-wire", "simulator"],
         tests_use: &["testkit"],
     },
-    // Judge a server in any language, so they may know none of ours. The judge and the probes never see each
-    // other: a run is a recording, and a verdict a function of it.
+    // Judge a server in any language, so they may not depend on this server. The judge and the probes do not depend on
+    // each other: a run is a recording, and a verdict is a function of it.
     layer("conformance-model", &[]),
     layer("conformance-judge", &["conformance-model"]),
-    // What a recording would have shown: spoils it and has it judged again.
+    // Injects faults into a recording and judges it again.
     layer("conformance-faults", &["conformance-model", "conformance-judge"]),
     Layer { name: "conformance-receiver", uses: &["conformance-model"], tests_use: &["testkit"] },
     layer("conformance-probe", &["conformance-model", "conformance-receiver"]),
-    // Its tests need a server to judge.
+    // The tests need a server to judge.
     Layer {
         name: "conformance",
         uses: &[
@@ -46,9 +46,9 @@ const LAYERS: &[Layer] = &[
         ],
         tests_use: &["reference-core", "simulator", "reference-server", "mutants", "testkit"],
     },
-    // Knows the suite and no server of ours: it is what the suite is tested with, not the other way round.
+    // Depends on the suite and not on the reference server: it tests the suite, not the other way round.
     layer("mutants", &["conformance", "conformance-faults", "conformance-model"]),
-    // Feeds bytes to whatever reads bytes. Nothing but its own tests runs it.
+    // Passes bytes to all parsers. Only its tests run it.
     layer("hostile", &["reference-core", "reference-wire", "simulator", "conformance", "mutants"]),
     // Loads a server in any language.
     Layer { name: "load", uses: &[], tests_use: &["testkit"] },
@@ -84,13 +84,13 @@ const LAYERS: &[Layer] = &[
     ),
 ];
 
-/// Dependencies that point the wrong way.
+/// Returns dependencies in a direction that is not allowed.
 pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     let workspace = Workspace::load(root)?;
     Ok(judge(&workspace.members(), &workspace.inside()))
 }
 
-fn judge(members: &BTreeSet<&str>, inside: &BTreeSet<Inside>) -> Vec<String> {
+fn judge(members: &BTreeSet<&str>, inside: &BTreeSet<WorkspaceDependency>) -> Vec<String> {
     let unknown = members.iter().filter(|name| layer_of(name).is_none()).map(|name| {
         format!("`{name}` is not in the table of packages; enter it in xtask/src/direction.rs with what it may use")
     });
@@ -116,7 +116,7 @@ mod tests {
 
     #[track_caller]
     fn check(from: &str, on: &str, dev_only: bool, expected: &[&str]) {
-        let edge = Inside { from: from.into(), on: on.into(), dev_only };
+        let edge = WorkspaceDependency { from: from.into(), on: on.into(), dev_only };
         assert_eq!(judge(&BTreeSet::from([from, on]), &BTreeSet::from([edge])), expected);
     }
 
@@ -163,7 +163,7 @@ mod tests {
     fn nobody_depends_on_tasks_and_benchmarks() {
         for tool in ["xtask", "benches", "hostile"] {
             for layer in LAYERS {
-                let edge = Inside { from: layer.name.into(), on: tool.into(), dev_only: true };
+                let edge = WorkspaceDependency { from: layer.name.into(), on: tool.into(), dev_only: true };
                 assert_eq!(
                     judge(&BTreeSet::new(), &BTreeSet::from([edge])).len(),
                     1,

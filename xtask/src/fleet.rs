@@ -1,8 +1,8 @@
-//! `cargo xtask fleet`: the files of `simulator/fleet`, tried. Those for Kubernetes and GitHub are validated by their
+//! `cargo xtask fleet`: tests the files of `simulator/fleet`. Those for Kubernetes and GitHub are validated by their
 //! schemas. The script for Slurm sweeps on two nodes of this machine; one node is killed with its steps, and the
-//! controller once; what is merged afterwards must be the result of one process.
+//! controller once; the merged result must equal that of one process.
 //!
-//! Installs nothing in the system: it says which of Debian's packages are missing.
+//! Installs nothing in the system: prints the names of missing Debian packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use serde_json::Value;
 use crate::served;
 use crate::tools::{self, succeeds};
 
-/// Both bring the schemas along.
+/// The validators, which include the schemas.
 const VALIDATORS: [&str; 2] = ["check-jsonschema==0.39.0", "kubernetes-validate==1.37.0"];
 
-/// Programs, and the packages that they come with.
+/// The required programs, and their packages.
 const PROGRAMS: [(&str, &str); 5] = [
     ("munged", "munge"),
     ("slurmctld", "slurmctld"),
@@ -29,14 +29,14 @@ const PROGRAMS: [(&str, &str); 5] = [
 const NODES: [&str; 2] = ["a", "b"];
 const NIGHT: &str = "fleet";
 const SHARDS: u32 = 8;
-/// Enough that the first tasks have not ended when a node is killed.
+/// Enough seeds that the first tasks are still running when a node is killed.
 const SEEDS: u32 = 160;
-/// For all tasks; nothing else takes long.
+/// The timeout for all tasks together; nothing else takes long.
 const PATIENCE: Duration = Duration::from_secs(1_800);
-/// The figures in which one process and many must agree.
+/// The figures that must be equal for one process and many.
 const SAME: [&str; 8] = ["seeds", "events", "posts", "checks", "digests", "failures", "matrix", "gaps"];
 
-/// Tries all. Whether the files are valid, and the merged result is that of one process.
+/// Runs all tests. Returns `true` if the files are valid and the merged result is that of one process.
 pub(crate) fn run(root: &Path) -> Result<bool, String> {
     println!("==> Kubernetes and GitHub");
     let is_valid = validate(root)?;
@@ -68,17 +68,19 @@ fn slurm(root: &Path) -> Result<bool, String> {
     let home = root.join("target/fleet");
     let _ = fs::remove_dir_all(&home);
     let mut cluster = Cluster::start(&home, program.parent().ok_or("the program has no directory")?)?;
-    cluster
-        .until("both nodes are idle", |it| Ok(it.ask("sinfo", &["-h", "-N", "-o", "%t"])? == "idle\nidle"))?;
+    cluster.until("both nodes are idle", |cluster| {
+        Ok(cluster.ask("sinfo", &["-h", "-N", "-o", "%t"])? == "idle\nidle")
+    })?;
     let (array, script) = (format!("--array=1-{SHARDS}"), root.join("simulator/fleet/slurm.sh"));
     let script = script.display().to_string();
     println!("{}", cluster.ask("sbatch", &[&array, "--cpus-per-task=1", &script])?);
-    cluster
-        .until("tasks run on both nodes", |it| Ok(NODES.iter().all(|node| !it.processes(node).is_empty())))?;
+    cluster.until("tasks run on both nodes", |cluster| {
+        Ok(NODES.iter().all(|node| !cluster.processes(node).is_empty()))
+    })?;
     let steps = cluster.processes("b");
     cluster.kill("b")?;
     for pid in &steps {
-        // One that has just ended by itself is as good.
+        // The process may have just ended.
         let _ = testkit::signal(*pid, "KILL");
     }
     println!("killed node b and {} processes of its steps", steps.len());
@@ -86,7 +88,7 @@ fn slurm(root: &Path) -> Result<bool, String> {
     cluster.controller()?;
     cluster.node("b")?;
     println!("killed the controller; both are started again");
-    cluster.until("every task has ended", |it| Ok(it.ask("squeue", &["-h"])?.is_empty()))?;
+    cluster.until("every task has ended", |cluster| Ok(cluster.ask("squeue", &["-h"])?.is_empty()))?;
     let shards = home.join("shards");
     let mut merged = merge(&program, &shards)?;
     for shard in merged["missing"].as_array().cloned().unwrap_or_default() {
@@ -113,11 +115,11 @@ fn slurm(root: &Path) -> Result<bool, String> {
 fn is_there(program: &str) -> bool {
     let mut command = Command::new(program);
     command.arg("-V").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Without a cluster some fail even then.
+    // Without a cluster some programs fail although they are installed.
     command.status().is_ok()
 }
 
-/// The sweep of all tasks, or a part of it, in this process's machine alone.
+/// Runs the sweep of all tasks, or a part of it, in one process.
 fn sweep(program: &Path, home: &Path, options: &[&str]) -> Result<Value, String> {
     let seeds = SEEDS.to_string();
     let mut command = Command::new(program);
@@ -138,10 +140,10 @@ fn merge(program: &Path, shards: &Path) -> Result<Value, String> {
 fn json(command: &mut Command) -> Result<Value, String> {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("cannot start {command:?}: {error}"))?;
-    serde_json::from_slice(&output.stdout).map_err(|error| format!("{command:?} says no JSON: {error}"))
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("{command:?} printed no JSON: {error}"))
 }
 
-/// The daemons of two nodes and of their controller, on the loopback interface. Dropping it ends them.
+/// The daemons of two nodes and of their controller, on the loopback interface. Killed on drop.
 struct Cluster {
     home: PathBuf,
     path: String,
@@ -179,7 +181,7 @@ impl Cluster {
         let options = options.map(|(option, name)| format!("--{option}={}", at(name)));
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         cluster.daemon("munged", "munged", &[&["--foreground", "--force"], &options[..]].concat())?;
-        cluster.until("munged listens", |it| Ok(it.home.join("munge/socket").exists()))?;
+        cluster.until("munged listens", |cluster| Ok(cluster.home.join("munge/socket").exists()))?;
         cluster.controller()?;
         NODES.iter().try_for_each(|node| cluster.node(node))?;
         Ok(cluster)
@@ -201,7 +203,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Ends a daemon without a warning.
+    /// Kills a daemon.
     fn kill(&mut self, name: &str) -> Result<(), String> {
         let place = self.daemons.iter().position(|(it, _)| *it == name).ok_or("no such daemon")?;
         let (_, mut process) = self.daemons.remove(place);
@@ -222,7 +224,7 @@ impl Cluster {
         command
     }
 
-    /// Returns a program's output. A controller that is starting is asked again.
+    /// Returns a program's output. Retries while the controller starts.
     fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
         let output = self.command(program).args(arguments).output();
         let output = output.map_err(|error| format!("cannot start {program}: {error}"))?;
@@ -232,7 +234,7 @@ impl Cluster {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// Looks until something is so. A question that cannot be answered yet is asked again.
+    /// Polls a condition until it holds; errors are retried.
     fn until(&self, what: &str, condition: impl Fn(&Cluster) -> Result<bool, String>) -> Result<(), String> {
         let started = Instant::now();
         loop {
@@ -241,7 +243,7 @@ impl Cluster {
                 answer if started.elapsed() > PATIENCE => {
                     let why = answer.err().unwrap_or_default();
                     return Err(format!(
-                        "waited in vain until {what}; {why} (logs: {})",
+                        "timed out waiting until {what}; {why} (logs: {})",
                         self.home.display()
                     ));
                 }
@@ -250,7 +252,7 @@ impl Cluster {
         }
     }
 
-    /// The processes of the steps on a node, and those that Slurm watches them with.
+    /// Returns the processes of the steps on a node, and those that supervise them.
     fn processes(&self, node: &str) -> Vec<u32> {
         let marks = [
             format!("SLURMD_NODENAME={node}"),
@@ -280,7 +282,7 @@ impl Cluster {
     }
 }
 
-/// The least that two nodes on one machine need.
+/// Returns the minimal configuration for two nodes on one machine.
 fn settings(home: &Path) -> Result<String, String> {
     let output = Command::new("hostname")
         .arg("-s")

@@ -1,7 +1,7 @@
-//! `cargo xtask frameworks`: small honest servers on other people's frameworks, each judged by `chargeproof check`.
+//! `cargo xtask frameworks`: runs `chargeproof check` on small correct servers that use other frameworks.
 //!
-//! The servers lie in `conformance/mutants/frameworks`. A framework is skipped, with a word, where its language is
-//! not installed.
+//! The servers are in `conformance/mutants/frameworks`. A framework is skipped, with a message, if its language is not
+//! installed.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use std::thread;
 use crate::served;
 use crate::target::{Keys, check, listening, output};
 
-/// The keys that every server is started with, and asked with.
+/// The keys of every server.
 const LIVE_KEY: &str = "svc_live_aZ3kP9vQ7rT2mX5cB8nL";
 const TEST_KEY: &str = "svc_test_wE6yU1iO4pS9dF2gH7jK";
-/// The parts that none of the servers has.
+/// The parts that the servers do not have.
 const WITHOUT: [&str; 5] = ["webhooks", "inserts", "revoked", "second", "other"];
 /// The exact packages from PyPI.
 const PYTHON: [&str; 4] =
@@ -23,7 +23,7 @@ const PYTHON: [&str; 4] =
 struct Framework {
     name: &'static str,
     language: Language,
-    /// The command line, where `PORT` stands for the port.
+    /// The command line; `PORT` stands for the port.
     command: &'static [&'static str],
 }
 
@@ -47,7 +47,7 @@ const FRAMEWORKS: [Framework; 3] = [
     Framework { name: "Express", language: Language::Node, command: &["node", "express_shop.js", "PORT"] },
 ];
 
-/// Judges every server. `extra` goes to `chargeproof check`. Returns `true` if no statement failed.
+/// Judges every server. `extra` is passed to `chargeproof check`. Returns `true` if no violation was reported.
 pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let home = root.join("target/frameworks");
     copy(&root.join("conformance/mutants/frameworks"), &home)?;
@@ -75,7 +75,7 @@ pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     Ok(good)
 }
 
-/// Starts a server, judges it, and ends it.
+/// Starts a server, judges it, and stops it.
 fn judge(
     program: &Path,
     home: &Path,
@@ -93,7 +93,7 @@ fn judge(
     let keys = Keys { live: LIVE_KEY, test: TEST_KEY };
     let output = output(check(program, port, keys, &WITHOUT).args(extra).current_dir(home))?;
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    // What passed is told by its counts.
+    // Passed checks are reported by their number.
     let counts = text.lines().find(|line| line.contains("checks reported"));
     match counts.filter(|counts| output.status.success() && !counts.contains("warned")) {
         Some(counts) => Ok((true, format!("{counts}\n"))),
@@ -101,7 +101,7 @@ fn judge(
     }
 }
 
-/// Installs what the servers in Python need; tells why not, if there is no Python.
+/// Installs the Python packages; returns the reason if there is no Python.
 fn install_python(home: &Path) -> Result<Option<String>, String> {
     if !exists("python3") {
         return Ok(Some("there is no `python3` here".to_owned()));
@@ -122,7 +122,7 @@ fn install_python(home: &Path) -> Result<Option<String>, String> {
     write(&stamp, &PYTHON.join(" "))
 }
 
-/// Installs what the servers on Node.js need; tells why not, if there is no Node.js.
+/// Installs the Node.js packages; returns the reason if there is no Node.js.
 fn install_node(home: &Path) -> Result<Option<String>, String> {
     if !exists("node") || !exists("npm") {
         return Ok(Some("there is no `node` or no `npm` here".to_owned()));

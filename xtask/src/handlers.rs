@@ -1,7 +1,7 @@
-//! `cargo xtask handlers`: the webhook handlers of `/docs`, started one by one and tried by `chargeproof receiver try`.
+//! `cargo xtask handlers`: tests the webhook handlers of `/docs` by `chargeproof receiver try`.
 //!
-//! The files are taken from a served `/docs`, as a reader takes them. A handler is skipped, with a message, where its language is
-//! not installed or its registry cannot be reached.
+//! The files are fetched from a served `/docs`. A handler is skipped, with a message, if its language is not installed
+//! or its registry cannot be reached.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::target::{listening, output};
 use crate::tools::{self, fresh, starts, write};
 
 const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
-/// Prints how often a handler shipped the order of a charge: each says so in its log.
+/// Prints how often a handler shipped the order of a charge, as counted in its log.
 const ACTED: &str = "grep -c \"ship the order of charge $CHARGEPROOF_CHARGE\" log || true";
 /// The exact packages.
 const PYTHON: [&str; 3] = ["Flask==3.1.2", "fastapi==0.165.0", "uvicorn==0.54.0"];
@@ -22,7 +22,7 @@ const NODE: [&str; 1] = ["express@5.1.0"];
 struct Handler {
     /// The name of the file under `/docs/handlers`.
     file: &'static str,
-    /// The command that starts it on a port, or the reason why it cannot be started.
+    /// Returns the command that starts the handler on a port, or the reason why it cannot be started.
     command: fn(&Path, u16) -> Result<Command, String>,
 }
 
@@ -34,7 +34,7 @@ const HANDLERS: [Handler; 5] = [
     Handler { file: "hooks.go", command: go },
 ];
 
-/// Tries every handler. Returns `true` if each accepts and refuses what it must.
+/// Tests every handler. Returns `true` if each accepts valid deliveries and refuses invalid ones.
 ///
 /// # Errors
 /// The program cannot be built or served, or a file cannot be fetched.
@@ -81,7 +81,7 @@ fn accepts(program: &Path, command: &mut Command, home: &Path, port: u16) -> Res
     Ok(output.status.success())
 }
 
-/// A program of the Python environment, with these arguments.
+/// Returns a command for a program of the Python environment.
 fn python(home: &Path, name: &str, arguments: &[&str]) -> Result<Command, String> {
     if !tools::is_there("python3") {
         return Err("python3 is not installed".to_owned());

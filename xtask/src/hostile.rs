@@ -1,7 +1,7 @@
-//! `cargo xtask hostile`: lets libFuzzer choose the bytes for a target of that package.
+//! `cargo xtask hostile`: runs libFuzzer on a target of that package.
 //!
-//! No other tool and no nightly compiler is needed: the flags that cargo-fuzz sets work on stable. What is built
-//! lies in a directory of its own, because every package is built with these flags.
+//! Requires no other tool and no nightly compiler: the flags that cargo-fuzz sets work on stable. The build has its own
+//! directory, because all packages are built with these flags.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use clap::{Args, value_parser};
 
 use crate::packages::{cargo, platform};
 
-/// Counters at every edge, and the values of comparisons, as libFuzzer reads them.
+/// The flags for coverage counters and traced comparisons, as libFuzzer reads them.
 const FLAGS: &str = "\
 -Cpasses=sancov-module \
 -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -22,7 +22,7 @@ const FLAGS: &str = "\
 -Cdebug-assertions=on \
 --cfg fuzzing \
 --cap-lints allow";
-/// An input that takes longer, or needs more, is a finding.
+/// The limits of an input; one that exceeds them is a finding.
 const SECONDS_MAX: u32 = 10;
 const MEGABYTES_MAX: u32 = 2048;
 
@@ -85,23 +85,23 @@ pub(crate) fn run(root: &Path, options: &HostileOptions) -> Result<bool, String>
         hunt.arg(format!("-fork={jobs}"));
     }
     let status = hunt.status().map_err(|err| format!("cannot start {hunt:?}: {err}"))?;
-    // A finding of an earlier run is written again under its name.
+    // An earlier finding is rewritten under its name when found again.
     let is_new = |file: &PathBuf| fs::metadata(file).and_then(|it| it.modified()).is_ok_and(|at| at >= begin);
     let news: Vec<PathBuf> = files(&found)?.into_iter().filter(is_new).collect();
     if news.is_empty() {
-        // A hunt that ended otherwise than by its time, and left nothing, did not look.
+        // A run that ended early without a finding did not fuzz.
         return if status.success() { Ok(true) } else { Err(format!("the hunt ended with {status}")) };
     }
     for file in &news {
         let file = file.strip_prefix(root).unwrap_or(file).display();
         println!("\nfound   {file}\nreplay  cargo run -p hostile -- {target} {file}");
     }
-    println!("\nmend it, then keep the input: conformance/hostile/corpus/{target}/<what it is>");
+    println!("\nfix it, then add the input as conformance/hostile/corpus/{target}/<description>");
     Ok(false)
 }
 
-/// The corpora name the targets, so that nothing need be built to know them; a test of the package holds the two
-/// together.
+/// Returns the names of the targets, which are those of their corpora, so that nothing has to be built. A test of the
+/// package compares both.
 fn targets(root: &Path) -> Result<Vec<String>, String> {
     let mut names: Vec<String> = files(&root.join("conformance/hostile/corpus"))?
         .iter()
@@ -111,11 +111,11 @@ fn targets(root: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Returns the initial inputs of a target, beside those that it learned.
+/// Returns the initial inputs of a target, besides those found by earlier runs.
 fn seeds(root: &Path, target: &str) -> Result<Vec<PathBuf>, String> {
     let mut seeds = vec![root.join("conformance/hostile/corpus").join(target)];
     if target == "scenario" {
-        // Their schema, which lies beside them, would only make inputs longer.
+        // Without their schema, which would only make inputs longer.
         seeds.extend(files(&root.join("scenarios"))?.into_iter().filter(|it| it.is_dir()));
         seeds.sort();
     }
@@ -128,7 +128,7 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
     entries.map(|entry| entry.map(|entry| entry.path()).map_err(unread)).collect()
 }
 
-/// The platform is named, so that the flags go to what is fed and not to build scripts and macros.
+/// Builds the targets. The platform is explicit, so that the flags do not apply to build scripts and macros.
 fn build(root: &Path) -> Result<PathBuf, String> {
     let platform = platform()?;
     let directory = root.join("target/hostile");

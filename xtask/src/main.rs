@@ -1,7 +1,7 @@
 //! Development tasks, run as `cargo xtask <task>`.
 //!
-//! `ci`, `tidy`, `spec`, `attack` and `crash` need only what rustup installs. The others fetch tools from their registries
-//! into `target/`.
+//! `ci`, `tidy`, `spec`, `attack` and `crash` require only what rustup installs. The others download tools from their
+//! registries into `target/`.
 
 #[expect(clippy::disallowed_methods, reason = "other programs are waited for, and no runtime is stopped")]
 mod attack;
@@ -96,14 +96,14 @@ enum Task {
     Dist(dist::DistOptions),
 }
 
-/// Options that are passed on to another program.
+/// Options that are passed to another program.
 #[derive(clap::Args)]
 struct ForeignOptions {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     options: Vec<String>,
 }
 
-/// The form of a result.
+/// The format of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
     #[default]
@@ -149,7 +149,7 @@ fn run(root: &Path, task: &Task) -> Result<bool, String> {
     }
 }
 
-/// The directory of the workspace, which is where every task runs.
+/// Returns the directory of the workspace, in which every step runs.
 fn root() -> Result<PathBuf, String> {
     let package = env::var_os("CARGO_MANIFEST_DIR").ok_or("not started by cargo; run `cargo xtask`")?;
     let root = PathBuf::from(package).join("..");

@@ -1,4 +1,4 @@
-//! `cargo xtask mcp-conformance`: the served `/mcp` against the protocol's own conformance suite.
+//! `cargo xtask mcp-conformance`: runs the protocol's official conformance suite on the served `/mcp`.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,8 +6,7 @@ use std::process::Command;
 use crate::served;
 use crate::tools::{self, succeeds};
 
-/// The exact packages: the suite, its next version, which knows the present revision, and the Node.js that both
-/// need.
+/// The exact packages: the suite, its next version for the current revision, and the Node.js that both require.
 const TOOLS: [&str; 3] = [
     "@modelcontextprotocol/conformance@0.1.16",
     "next@npm:@modelcontextprotocol/conformance@0.2.0-alpha.12",
@@ -38,7 +37,7 @@ const PASSES: [Pass; 2] = [
     },
 ];
 
-/// Runs the suite. `extra` goes to it. Returns `true` if the results match the baseline.
+/// Runs the suite with `extra` arguments. Returns `true` if the results match the baseline.
 pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let home = root.join("target/mcp-conformance");
     tools::node(&home, &TOOLS)?;
@@ -47,12 +46,12 @@ pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let settings = root.join("xtask/mcp");
     let mut good = true;
     for pass in PASSES {
-        println!("==> {}; what does not apply stands in xtask/mcp/{}", pass.what, pass.baseline);
+        println!("==> {}; exceptions are listed in xtask/mcp/{}", pass.what, pass.baseline);
         let mut command = Command::new(home.join(NODE));
         command
             .current_dir(&home)
             .env("MCP_SERVER_KEY", served.word("test_key"))
-            // The suite knows no keys: this puts one into each of its requests.
+            // The suite supports no keys: this adds one to each of its requests.
             .arg("--import")
             .arg(settings.join("bearer.mjs"))
             .arg(pass.suite)

@@ -1,6 +1,6 @@
-//! `cargo xtask mcp-sdks`: the served `/mcp`, called by the protocol's official clients.
+//! `cargo xtask mcp-sdks`: calls the served `/mcp` with the official clients of the protocol.
 //!
-//! The clients validate each result against the output schema of its tool, so a result that does not fit fails here.
+//! The clients validate each result against the output schema of its tool, so invalid results fail here.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,9 +10,9 @@ use testkit::Running;
 use crate::served;
 use crate::tools::{self, succeeds};
 
-/// Installed from npm, at exact versions: both generations of the TypeScript SDK.
+/// The npm packages, at exact versions: both generations of the TypeScript SDK.
 const NODE: [&str; 2] = ["@modelcontextprotocol/sdk@1.32.2", "@modelcontextprotocol/client@2.4.0"];
-/// The modules of each: one, or one for the client and one for the transport.
+/// The modules of each SDK: one, or one for the client and one for the transport.
 const TYPESCRIPT_SDKS: [(&str, &[&str]); 2] = [
     (
         NODE[0],
@@ -20,10 +20,10 @@ const TYPESCRIPT_SDKS: [(&str, &[&str]); 2] = [
     ),
     (NODE[1], &["@modelcontextprotocol/client"]),
 ];
-/// Installed from PyPI, at an exact version.
+/// The package from PyPI, at an exact version.
 const PYTHON: [&str; 1] = ["mcp==2.3.0"];
 
-/// Runs the clients that are installed or can be, and names those that are skipped. Returns whether all succeeded.
+/// Runs the available clients and prints the skipped ones. Returns `true` if all succeeded.
 ///
 /// # Errors
 /// The program cannot be built or started, or a client cannot be started.
@@ -58,7 +58,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
 }
 
 fn typescript(root: &Path, home: &Path, served: &Running) -> Result<bool, String> {
-    // Node looks for packages beside the script.
+    // Node finds packages in the directory of the script.
     std::fs::copy(root.join("xtask/mcp/sdk.mjs"), home.join("sdk.mjs"))
         .map_err(|err| format!("cannot copy `sdk.mjs`: {err}"))?;
     let mut good = true;
@@ -70,7 +70,7 @@ fn typescript(root: &Path, home: &Path, served: &Running) -> Result<bool, String
     Ok(good)
 }
 
-/// The command with the address and the test key of the server in its environment.
+/// Adds the address and the test key of the server to a command's environment.
 fn at<'c>(served: &Running, command: &'c mut Command) -> &'c mut Command {
     let url = format!("{}/mcp", served.word("url"));
     command.env("MCP_SERVER_URL", url).env("MCP_SERVER_KEY", served.word("test_key"))

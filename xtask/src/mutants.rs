@@ -1,13 +1,13 @@
-//! `cargo xtask mutants`: starts the program of that package, so that the other tasks need not build it.
+//! `cargo xtask mutants`: runs the program of that package, so that the other tasks need not build it.
 
 use std::path::Path;
 
 use crate::packages::cargo;
 
-/// Hands the options on. Returns `true` if every result is the expected one.
+/// Passes the options on. Returns `true` if the program succeeds.
 pub(crate) fn run(root: &Path, options: &[String]) -> Result<bool, String> {
     let mut program = cargo(root);
-    // Optimised as for the tests: it judges recordings all the time.
+    // Optimised as for the tests, because it judges many recordings.
     program
         .args(["run", "--quiet", "--locked", "--profile", "test", "--package", "mutants", "--"])
         .args(options);

@@ -1,5 +1,4 @@
-//! `cargo xtask openapi`: whether generators of other people can read the served `/openapi.json`, and whether what they
-//! generate works.
+//! `cargo xtask openapi`: generates clients from the served `/openapi.json` with third-party tools, and tests them.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +17,7 @@ const NODE: [&str; 4] = [
 ];
 const PYTHON: [&str; 1] = ["openapi-python-client==0.29.1"];
 
-/// Runs the tools that are installed or can be, and says which are skipped. Whether nothing was found.
+/// Runs the available tools and prints the skipped ones. Returns `true` if there are no findings.
 ///
 /// # Errors
 /// The program cannot be built or started, or a tool cannot be started.
@@ -48,7 +47,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     Ok(good && served.is_alive())
 }
 
-/// The document has no error and no warning, and a request typed by it compiles.
+/// Checks that the document has no errors or warnings, and that a request with its types compiles.
 fn node(root: &Path, home: &Path, served: &Running) -> Result<bool, String> {
     let settings = root.join("xtask/openapi");
     let document = format!("{}/openapi.json", served.word("url"));
@@ -73,13 +72,13 @@ fn node(root: &Path, home: &Path, served: &Running) -> Result<bool, String> {
     Ok(good)
 }
 
-/// A client is generated without a warning, and opens, lists, gets and cancels a charge.
+/// Checks that a client is generated without a warning, and that it opens, lists, gets and cancels a charge.
 fn python(root: &Path, (home, programs): (&Path, &Path), served: &Running) -> Result<bool, String> {
     let settings = root.join("xtask/openapi");
     let package = home.join("client");
     tools::fresh(&package)?;
     println!("==> openapi-python-client: a client that works");
-    // It formats what it generates with a program that stands beside it.
+    // The generator formats its output with a program in the same environment.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let paths = std::iter::once(programs.to_owned()).chain(std::env::split_paths(&path));
     let path = std::env::join_paths(paths).map_err(|err| format!("cannot extend PATH: {err}"))?;

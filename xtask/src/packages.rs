@@ -1,4 +1,4 @@
-//! The packages of this workspace, as cargo sees them.
+//! [`Workspace`]: the packages of this workspace, from `cargo metadata`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 pub(crate) struct Workspace {
     packages: Vec<Member>,
-    /// The directory in which cargo builds: `target`, or the one that CARGO_TARGET_DIR or a configuration names.
+    /// The target directory of cargo: `target`, or the one set by CARGO_TARGET_DIR or a configuration.
     #[serde(default)]
     pub(crate) target_directory: PathBuf,
 }
@@ -40,50 +40,50 @@ struct Dependency {
 
 /// A dependency of one member of the workspace on another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Inside {
+pub(crate) struct WorkspaceDependency {
     /// The dependent package.
     pub(crate) from: String,
-    /// On whom.
+    /// The dependency.
     pub(crate) on: String,
     /// `true` if only tests, benches and examples depend on it.
     pub(crate) dev_only: bool,
 }
 
 impl Workspace {
-    /// Asks cargo.
+    /// Loads the packages from cargo.
     pub(crate) fn load(root: &Path) -> Result<Workspace, String> {
         let answer = ask(cargo(root).args(["metadata", "--no-deps", "--format-version", "1"]))?;
         serde_json::from_str(&answer).map_err(|err| format!("`cargo metadata` answers oddly: {err}"))
     }
 
-    /// The names of the packages.
+    /// Returns the names of the packages.
     pub(crate) fn members(&self) -> BTreeSet<&str> {
         self.packages.iter().map(|it| it.name.as_str()).collect()
     }
 
-    /// The version of a package.
+    /// Returns the version of a package.
     pub(crate) fn version(&self, name: &str) -> Option<&str> {
         self.packages.iter().find(|it| it.name == name).map(|it| it.version.as_str())
     }
 
-    /// The root files of each package's library and programs.
+    /// Returns the root files of each package's library and programs.
     pub(crate) fn crates(&self) -> BTreeMap<&str, Vec<&Path>> {
         let is_crate = |target: &&Target| target.kind.iter().any(|kind| kind == "lib" || kind == "bin");
         self.packages
             .iter()
-            .map(|it| {
-                let roots = it.targets.iter().filter(is_crate).map(|target| target.src_path.as_path());
-                (it.name.as_str(), roots.collect())
+            .map(|package| {
+                let roots = package.targets.iter().filter(is_crate).map(|target| target.src_path.as_path());
+                (package.name.as_str(), roots.collect())
             })
             .collect()
     }
 
     /// Returns the dependencies inside the workspace.
-    pub(crate) fn inside(&self) -> BTreeSet<Inside> {
+    pub(crate) fn inside(&self) -> BTreeSet<WorkspaceDependency> {
         let members = self.members();
-        let of = |member: &Member| -> Vec<Inside> {
+        let of = |member: &Member| -> Vec<WorkspaceDependency> {
             let own = member.dependencies.iter().filter(|on| members.contains(on.name.as_str()));
-            own.map(|on| Inside {
+            own.map(|on| WorkspaceDependency {
                 from: member.name.clone(),
                 on: on.name.clone(),
                 dev_only: on.kind.as_deref() == Some("dev"),
@@ -94,7 +94,7 @@ impl Workspace {
     }
 }
 
-/// Runs a command and gives what it prints.
+/// Runs a command and returns its output.
 pub(crate) fn ask(command: &mut Command) -> Result<String, String> {
     let output = command
         .stderr(Stdio::inherit())
@@ -106,15 +106,15 @@ pub(crate) fn ask(command: &mut Command) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|_| format!("{command:?} answers with other bytes than UTF-8"))
 }
 
-/// The cargo that started this task, in the directory of the workspace.
+/// Returns a command for the cargo that started this task, in the directory of the workspace.
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
     undescribed(command)
 }
 
-/// A command that is not told of this package. `cargo run` describes it to its program; build scripts that look at it would
-/// run again, and with them all that depends on them.
+/// Removes the variables about this package from a command. `cargo run` sets them for its program; build scripts that
+/// read them would run again, and everything that depends on them would be rebuilt.
 pub(crate) fn undescribed(mut command: Command) -> Command {
     for (name, _) in env::vars_os() {
         let described =
@@ -126,7 +126,7 @@ pub(crate) fn undescribed(mut command: Command) -> Command {
     command
 }
 
-/// The platform that the compiler builds for unless told otherwise, such as `x86_64-unknown-linux-gnu`.
+/// Returns the default target of the compiler, such as `x86_64-unknown-linux-gnu`.
 pub(crate) fn platform() -> Result<String, String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let said = ask(Command::new(rustc).arg("-vV"))?;
@@ -151,7 +151,11 @@ mod tests {
             ] }"#,
         )
         .expect("what cargo answers");
-        let edge = |dev_only| Inside { from: "simulator".into(), on: "reference-core".into(), dev_only };
+        let edge = |dev_only| WorkspaceDependency {
+            from: "simulator".into(),
+            on: "reference-core".into(),
+            dev_only,
+        };
         assert_eq!(workspace.inside(), BTreeSet::from([edge(false), edge(true)]));
     }
 }

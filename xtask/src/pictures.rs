@@ -1,7 +1,8 @@
 //! `cargo xtask pictures`: the README's screenshots, taken from the running program.
 //!
-//! Each picture exists in light and in dark. The server has a fixed seed and a frozen clock, so a new picture differs from the stored
-//! one only where the program does. [`PICTURES`] lists them; the files are stored in `.github/pictures`.
+//! Each picture exists in a light and a dark version. The server has a fixed seed and a frozen clock, so a new picture
+//! differs from the stored one only if the program changed. [`PICTURES`] lists them; the files are stored in
+//! `.github/pictures`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -55,7 +56,7 @@ const PICTURES: [Picture; 4] = [
     },
 ];
 
-/// Takes every picture anew. Returns `true`; a picture that cannot be taken is an error.
+/// Takes all pictures again. Returns `true`; a picture that cannot be taken is an error.
 ///
 /// # Errors
 /// No browser is installed, the program cannot be built or served, or a picture cannot be written.
@@ -100,7 +101,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Makes a payment arrive, and returns the address of its checkout page.
+/// Causes a payment, and returns the URL of its checkout page.
 fn checkout(program: &Path, url: &str) -> Result<String, String> {
     let mut trigger = Command::new(program);
     trigger.args(["trigger", "charge.payment_detected", "--format", "json", "--to", url]);

@@ -1,5 +1,5 @@
-//! `cargo xtask schemathesis`: the published document against its meta-schema, and the served reference against
-//! the document, both with other people's tools.
+//! `cargo xtask schemathesis`: tests the published document against its meta-schema, and the served reference against
+//! the document, with third-party tools.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,9 +10,9 @@ use crate::tools::{self, succeeds};
 /// The exact packages.
 const TOOLS: [&str; 2] = ["schemathesis==4.32.5", "openapi-spec-validator==0.9.0"];
 
-/// The passes over the document. Each has a server of its own, because `/sandbox` can break anything.
+/// The passes over the document. Each has its own server, because `/sandbox` can break anything.
 const PASSES: [(&str, &[&str]); 2] =
-    // What `/mcp` takes is another protocol's, which has a suite of its own.
+    // `/mcp` uses another protocol, which has its own suite.
     [
         ("the API", &["--exclude-tag", "Sandbox", "--exclude-path", "/mcp"]),
         ("the sandbox", &["--include-tag", "Sandbox"]),
@@ -21,7 +21,7 @@ const PASSES: [(&str, &[&str]); 2] =
 /// The defaults: cases per operation, and the seed of their generation.
 const USUAL: [(&str, &str); 2] = [("--max-examples", "50"), ("--seed", "1")];
 
-/// Runs the tools. `extra` goes to Schemathesis. Returns `true` if nothing was found.
+/// Runs the tools. `extra` is passed to Schemathesis. Returns `true` if there are no findings.
 pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let python = tools::python(&root.join("target/schemathesis"), &TOOLS)?;
     println!("==> openapi-spec-validator: the document is OpenAPI 3.1");
@@ -42,7 +42,7 @@ fn pass(
     extra: &[String],
 ) -> Result<bool, String> {
     let mut served = served::start(program, &["--rate-limit", "off"])?;
-    // What an earlier run kept would be tried again against a document that has changed.
+    // Stored examples of earlier runs would be replayed against a changed document.
     let room = root.join("target/schemathesis/run");
     tools::fresh(&room)?;
     let settings = root.join("xtask/schemathesis");

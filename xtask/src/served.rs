@@ -25,7 +25,7 @@ pub(crate) fn start(program: &Path, options: &[&str]) -> Result<Running, String>
     start_as(Command::new(program), options)
 }
 
-/// The same by a command of the caller's, to which the arguments are added.
+/// Starts a served reference by the given command, to which the arguments are added.
 pub(crate) fn start_as(command: Command, options: &[&str]) -> Result<Running, String> {
     Running::serve(command, &[&["--seed", "1"], options].concat())
 }

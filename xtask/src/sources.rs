@@ -1,4 +1,4 @@
-//! The sources of the packages: what lies in `conformance/cli`, and what is added from elsewhere in the workspace.
+//! The sources of the published packages, collected from `conformance/cli` and the rest of the workspace.
 
 use std::fs;
 use std::path::Path;
@@ -22,8 +22,8 @@ pub(crate) fn npm(root: &Path, directory: &Path) -> Result<(), String> {
     write(&directory.join("verify.js"), format!("{sample}\nmodule.exports = verify;\n"))
 }
 
-/// The README of the packages. `files` is where the repository shows a file, such as `https://host/owner/name/blob/v1.0.0`;
-/// without it the links become plain text.
+/// Returns the README of the packages. `files`: the URL of the repository's files, such as
+/// `https://host/owner/name/blob/v1.0.0`; without it, links become plain text.
 pub(crate) fn readme(root: &Path, files: Option<&str>) -> Result<String, String> {
     let mut text = read(&root.join("conformance/cli/PACKAGE.md"))?;
     for example in EXAMPLES {
@@ -48,7 +48,7 @@ fn without_links(text: &str) -> String {
     plain
 }
 
-/// Copies the files of a directory, without those of directories in it, into an empty one.
+/// Copies the files of a directory, without subdirectories, into an empty one.
 pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<(), String> {
     fresh(to)?;
     let unread = |err| format!("cannot read `{}`: {err}", from.display());

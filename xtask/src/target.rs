@@ -1,4 +1,4 @@
-//! A server that `chargeproof check` judges: a process on a loopback port, and what the check says of it.
+//! Runs `chargeproof check` on a server process on a loopback port.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use testkit::Running;
 
-/// Starts a command, and waits until its server listens on the port.
+/// Starts a command and waits until its server listens on the port.
 ///
 /// # Errors
 /// The command cannot be started, ends, or does not listen in time.
@@ -14,14 +14,14 @@ pub(crate) fn listening(command: &mut Command, port: u16) -> Result<Running, Str
     Running::start_until(command, || TcpStream::connect(("127.0.0.1", port)).is_ok())
 }
 
-/// The keys that a server is checked with.
+/// The keys for a check.
 #[derive(Clone, Copy)]
 pub(crate) struct Keys<'a> {
     pub(crate) live: &'a str,
     pub(crate) test: &'a str,
 }
 
-/// `chargeproof check` of the server on a loopback port, which leaves these parts out.
+/// Returns the command `chargeproof check` for the server on a loopback port, without these parts.
 pub(crate) fn check(program: &Path, port: u16, keys: Keys<'_>, without: &[&str]) -> Command {
     let mut check = Command::new(program);
     check.args(["check", &format!("http://127.0.0.1:{port}")]);
@@ -30,7 +30,7 @@ pub(crate) fn check(program: &Path, port: u16, keys: Keys<'_>, without: &[&str])
     check
 }
 
-/// Runs a command to its end.
+/// Runs a command to completion.
 pub(crate) fn output(command: &mut Command) -> Result<Output, String> {
     command.output().map_err(|err| format!("cannot start {command:?}: {err}"))
 }

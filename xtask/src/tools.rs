@@ -1,4 +1,4 @@
-//! Other people's tools, installed at exact versions below `target/`.
+//! Installs third-party tools at exact versions below `target/`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::process::{Command, Stdio};
 
 /// The directory of a Python virtual environment's programs.
 pub(crate) const PROGRAMS: &str = if cfg!(windows) { "Scripts" } else { "bin" };
-/// On Windows npm and what it installs are scripts.
+/// The file extension of npm and of its commands, which are scripts on Windows.
 const SCRIPT: &str = if cfg!(windows) { ".cmd" } else { "" };
 
-/// The package manager of Node.
+/// Returns the name of npm's program.
 pub(crate) fn npm() -> String {
     format!("npm{SCRIPT}")
 }
 
-/// A command that npm installed into this directory.
+/// Returns the path of a command that npm installed into this directory.
 pub(crate) fn node_program(home: &Path, name: &str) -> PathBuf {
     home.join("node_modules/.bin").join(format!("{name}{SCRIPT}"))
 }
@@ -31,8 +31,8 @@ pub(crate) fn starts(program: &str, option: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Installs Python packages into a virtual environment in `home`, unless they are there. Gives the directory of its
-/// programs.
+/// Installs Python packages into a virtual environment in `home`, unless they are installed. Returns the directory of
+/// its programs.
 ///
 /// # Errors
 /// There is no `python3` with venv, or the package index cannot be reached.
@@ -47,7 +47,7 @@ pub(crate) fn python(home: &Path, packages: &[&str]) -> Result<PathBuf, String> 
     Ok(programs)
 }
 
-/// Installs npm packages into `home`, unless they are there.
+/// Installs npm packages into `home`, unless they are installed.
 ///
 /// # Errors
 /// There is no `npm`, or its registry cannot be reached.
@@ -58,7 +58,7 @@ pub(crate) fn node(home: &Path, packages: &[&str]) -> Result<(), String> {
     })
 }
 
-/// A file in `home` says what was installed there.
+/// Installs packages unless a stamp file in `home` lists the same ones.
 fn installed(
     home: &Path,
     packages: &[&str],
@@ -77,13 +77,13 @@ fn installed(
     fs::write(&stamp, list).map_err(|err| format!("cannot write `{}`: {err}", stamp.display()))
 }
 
-/// An empty directory, whatever was there.
+/// Empties a directory, creating it if necessary.
 pub(crate) fn fresh(directory: &Path) -> Result<(), String> {
     let _ = fs::remove_dir_all(directory);
     fs::create_dir_all(directory).map_err(|err| format!("cannot make `{}`: {err}", directory.display()))
 }
 
-/// Runs a command that speaks for itself.
+/// Runs a command with its own output. Returns `true` if it succeeds.
 pub(crate) fn succeeds(command: &mut Command) -> Result<bool, String> {
     let status = command.status().map_err(|err| format!("cannot start {command:?}: {err}"))?;
     Ok(status.success())

@@ -1,7 +1,8 @@
-//! `cargo xtask worlds`: test suites in Python and JavaScript that open a world per test by the fixtures of the packages.
+//! `cargo xtask worlds`: runs test suites in Python and JavaScript that open a world per test by the packages'
+//! fixtures.
 //!
-//! The suites lie in `xtask/worlds`; `cargo xtask dist` runs them with the installed packages, this task with the sources. A
-//! suite is skipped, with a message, where its language is not installed or its registry cannot be reached.
+//! The suites are in `xtask/worlds`; `cargo xtask dist` runs them with the installed packages, this task with the
+//! sources. A suite is skipped, with a message, if its language is not installed or its registry cannot be reached.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +14,7 @@ use crate::tools::{self, succeeds};
 /// The exact packages.
 pub(crate) const PYTEST: [&str; 2] = ["pytest==8.4.2", "pytest-xdist==3.8.0"];
 pub(crate) const VITEST: [&str; 2] = ["vitest@3.2.4", "typescript@5.9.3"];
-/// The files that exercise the declared types.
+/// The file that uses the declared types.
 const TYPED: &str = "types.mts";
 
 /// Runs every suite. Returns `true` if every test passed.
@@ -52,7 +53,7 @@ fn python(root: &Path, home: &Path) -> Result<Suites, String> {
     Ok(vec![("pytest", command)])
 }
 
-/// The suite of pytest, by the programs of an environment.
+/// Returns the command of the pytest suite in an environment.
 pub(crate) fn pytest_suite(root: &Path, programs: &Path) -> Command {
     let mut command = Command::new(programs.join("pytest"));
     command.current_dir(root.join("xtask/worlds/pytest")).args(["-q", "-n", "2", "-p", "no:cacheprovider"]);
@@ -69,9 +70,9 @@ fn node(root: &Path, home: &Path) -> Result<Suites, String> {
     node_suites(root, home)
 }
 
-/// The suites of Node.js, in a directory where the package is installed.
+/// Returns the commands of the Node.js suites, in a directory with the installed package.
 pub(crate) fn node_suites(root: &Path, home: &Path) -> Result<Suites, String> {
-    // Node.js finds packages beside the files that use them.
+    // Node.js finds packages in the directories of the files that use them.
     for suite in ["vitest", "node"] {
         sources::copy_files(&root.join("xtask/worlds").join(suite), &home.join("suites").join(suite))?;
     }

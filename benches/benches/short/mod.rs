@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use criterion::Criterion;
 
-/// Short enough that all benchmarks together take less than five minutes.
+/// Returns a configuration with which all benchmarks together take less than five minutes.
 pub(crate) fn short() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(500))

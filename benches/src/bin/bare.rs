@@ -1,9 +1,9 @@
-//! A bare hyper server: prepared bytes for every path, and nothing else.
+//! A bare hyper server that sends prepared bytes for each path.
 //!
-//! The bound that `cargo xtask compare` measures the reference server against. It reads no key, keeps no limit and
-//! knows no query; its answers have the same heads and bodies as the reference server's.
+//! `cargo xtask compare` measures the reference server against it. It checks no key or limit and ignores queries; its
+//! responses have the same heads and bodies as those of the reference server.
 //!
-//! `bare METHOD PATH STATUS FILE …`: prints the address it listens on, and serves until it is killed.
+//! `bare METHOD PATH STATUS FILE …`: prints the listening address, and serves until it is killed.
 
 use std::{convert::Infallible, env, fs, process::ExitCode, sync::Arc};
 
@@ -18,7 +18,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-/// One prepared answer.
+/// A prepared response.
 struct Prepared {
     method: Method,
     path: String,
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
 fn prepare(arguments: &[String]) -> Result<Vec<Prepared>, String> {
     let answers = arguments.chunks(4).map(|four| {
         let [method, path, status, file] = four else {
-            return Err("it takes METHOD PATH STATUS FILE, and again".to_owned());
+            return Err("usage: bare (METHOD PATH STATUS FILE)…".to_owned());
         };
         Ok(Prepared {
             method: method.parse().map_err(|_| format!("`{method}` is not a method"))?,
@@ -73,11 +73,12 @@ async fn serve(answers: Vec<Prepared>) -> Result<(), String> {
 async fn answer(answers: &[Prepared], request: Request<Incoming>) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     if !body.is_end_stream() {
-        // What the reference server does as well before it can look at a body.
+        // The reference server also reads the body first.
         let _ = body.collect().await;
     }
     let path = head.uri.path_and_query().map_or("/", |it| it.as_str());
-    let Some(found) = answers.iter().find(|it| it.path == path && it.method == head.method) else {
+    let Some(found) = answers.iter().find(|answer| answer.path == path && answer.method == head.method)
+    else {
         let mut nothing = Response::new(Full::default());
         *nothing.status_mut() = StatusCode::NOT_FOUND;
         return nothing;

@@ -1,34 +1,34 @@
-//! The response times of a book with many events, and its memory.
+//! Measures response times and memory of a book with many events.
 //!
-//! `large EVENTS`: fills a book with paid charges, three events each, half of them from a payment link, then asks
-//! for lists of every kind, near and deep. Prints JSON: microseconds per request by kind, and bytes per charge
-//! with its three events.
+//! `large EVENTS`: fills a book with paid charges, three events each, half of them from a payment link, then reads
+//! lists of every kind, first and late pages. Prints JSON: microseconds per request by kind, and bytes per charge with
+//! its three events.
 
 use std::{collections::BTreeMap, env, fs, hint::black_box, process::ExitCode, time::Instant};
 
 use benches::BenchDriver;
 use reference_core::asset::Asset;
 
-/// The number of requests for each page; the fastest tenth decides, because the machine is shared.
+/// The number of requests for each page. The fastest tenth counts, because the machine is shared.
 const ROUNDS: usize = 400;
 
 fn main() -> ExitCode {
     let Some(events) = env::args().nth(1).and_then(|text| text.parse::<usize>().ok()).filter(|n| *n >= 300)
     else {
-        eprintln!("error: it takes a number of events from 300");
+        eprintln!("error: the argument must be a number of events, at least 300");
         return ExitCode::from(2);
     };
     let before = resident_bytes();
-    // Solana's addresses are drawn: the cheapest charges that there are.
+    // Addresses of Solana are random, so its charges cost least.
     let mut driver = BenchDriver::new(Asset::Sol, 0);
     let begin = Instant::now();
     let charges = events / 3;
     for _ in 0..charges / 2 {
-        driver.live();
+        driver.complete_charge();
     }
     let link = driver.use_link();
     for _ in charges / 2..charges {
-        driver.live();
+        driver.complete_charge();
     }
     let filled = begin.elapsed();
     let each = (resident_bytes().saturating_sub(before)) / charges as u64;

@@ -1,7 +1,6 @@
-//! The number of charges that one core takes from opened to paid in a second, with their deliveries written and
-//! signed.
+//! Measures the charges that one core takes from opened to paid in a second, with written and signed deliveries.
 //!
-//! `lives [COUNT]`: counted in processor time, so that other load changes little. Prints JSON.
+//! `lives [COUNT]`: measured in processor time, so that other load has little effect. Prints JSON.
 
 use std::{collections::BTreeMap, env, fs, process::ExitCode};
 
@@ -9,7 +8,7 @@ use benches::BenchDriver;
 use reference_core::asset::Asset;
 
 const COUNT: u64 = 100_000;
-/// Lives before the measurement: caches and tables are as they will be.
+/// The number of charges before the measurement, to fill caches and tables.
 const BEFORE: u64 = 2_000;
 
 fn main() -> ExitCode {
@@ -17,16 +16,16 @@ fn main() -> ExitCode {
         None => COUNT,
         Some(Ok(count @ 1..)) => count,
         Some(_) => {
-            eprintln!("error: it takes a number of lives");
+            eprintln!("error: the argument must be a number of charges");
             return ExitCode::from(2);
         }
     };
     let mut figures = BTreeMap::new();
     for (asset, endpoints) in [(Asset::Sol, 0), (Asset::Sol, 1), (Asset::Btc, 1), (Asset::Eth, 1)] {
         let mut driver = BenchDriver::new(asset, endpoints);
-        (0..BEFORE).for_each(|_| driver.live());
+        (0..BEFORE).for_each(|_| driver.complete_charge());
         let before = cpu_nanos();
-        (0..count).for_each(|_| driver.live());
+        (0..count).for_each(|_| driver.complete_charge());
         let nanos = (cpu_nanos() - before).max(1);
         let lives = count * 1_000_000_000 / nanos;
         figures.insert(format!("{asset}, {} deliveries each", 3 * endpoints), lives);
@@ -36,7 +35,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The time that this process has run, from the scheduler's own count.
+/// Returns the processor time of this process, as counted by the scheduler.
 fn cpu_nanos() -> u64 {
     let text = fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0)

@@ -1,7 +1,7 @@
-//! Asks a world without a socket, again and again: for tools that count instructions.
+//! Sends requests repeatedly to a world without a socket, for tools that count instructions.
 //!
 //! `steps COUNT [METHOD] PATH [BODY]`: `{event}` and `{charge}` in the path stand for the newest ones.
-//! `valgrind --tool=callgrind --toggle-collect='benches::World::ask'` counts nothing but the asking.
+//! `valgrind --tool=callgrind --toggle-collect='benches::World::ask'` counts only the requests.
 
 use std::{env, process::ExitCode};
 
@@ -13,7 +13,7 @@ fn main() -> ExitCode {
         [count, path] => (count, "GET", path, ""),
         [count, method, path, body] => (count, method.as_str(), path, body.as_str()),
         _ => {
-            eprintln!("error: it takes COUNT PATH, or COUNT METHOD PATH BODY");
+            eprintln!("error: usage: steps COUNT [METHOD] PATH [BODY]");
             return ExitCode::from(2);
         }
     };

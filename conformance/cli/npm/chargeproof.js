@@ -13,13 +13,13 @@ try {
 }
 
 const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
-// What is sent to the launcher alone is handed on. A terminal sends Ctrl-C to both, and a second one means more.
+// Signals to the launcher alone are forwarded. A terminal sends Ctrl-C to both, and a second one has another meaning.
 const onTerminal = [process.stdin, process.stdout, process.stderr].some((stream) => stream.isTTY);
 process.on("SIGINT", () => onTerminal || child.kill("SIGINT"));
 for (const signal of ["SIGTERM", "SIGHUP"]) {
   process.on(signal, () => child.kill(signal));
 }
-// npm starts commands through a shell, which ends by a signal and tells nobody.
+// npm starts commands through a shell, which exits on a signal without forwarding it.
 if (process.env.npm_lifecycle_event && process.platform !== "win32") {
   const parent = process.ppid;
   const watch = setInterval(() => {

@@ -93,7 +93,7 @@ export async function startServer(options = []) {
   const command = [program(), "serve", "--port", "0", "--format", "json", "--log", "off", ...options];
   const child = spawn(command[0], command.slice(1), { stdio: ["ignore", "pipe", "inherit"] });
   const ended = new Promise((resolve) => child.once("close", resolve));
-  // The worlds are in memory, or in a store that a crash does not harm: there is nothing to finish.
+  // The worlds are in memory, or in crash-safe storage, so nothing has to be flushed.
   const kill = () => child.kill("SIGKILL");
   process.once("exit", kill);
   const lines = createInterface({ input: child.stdout });

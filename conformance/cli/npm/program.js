@@ -1,7 +1,7 @@
 // The path of the program in this platform's package.
 "use strict";
 
-/** `CHARGEPROOF_PROGRAM`, or the installed program. Throws where neither is there. */
+/** `CHARGEPROOF_PROGRAM`, or the installed program. Throws if neither exists. */
 module.exports = function program() {
   if (process.env.CHARGEPROOF_PROGRAM) return process.env.CHARGEPROOF_PROGRAM;
   const native = `@chargeproof/${process.platform}-${process.arch}`;

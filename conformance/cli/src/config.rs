@@ -1,4 +1,4 @@
-//! `chargeproof.toml`: the settings without an option. `settings` adds the options.
+//! [`Config`]: the settings of `chargeproof.toml` that are not command-line options. `settings` reads the others.
 
 use std::{
     collections::BTreeMap,
@@ -13,9 +13,9 @@ use toml::{Table, Value};
 
 use crate::{Failure, files};
 
-/// The file that is read when none is named.
+/// The default configuration file.
 const DEFAULT: &str = "chargeproof.toml";
-/// The settings of `[check]` that are no options.
+/// The settings of `[check]` that are not options.
 pub(crate) const TYPED: [&str; 10] = [
     "live_key_file",
     "test_key_file",
@@ -29,19 +29,19 @@ pub(crate) const TYPED: [&str; 10] = [
     "baseline",
 ];
 
-/// A configuration with every setting in it, commented out.
+/// A sample configuration with every setting, commented out.
 pub(crate) const COMMENTED: &str = include_str!("chargeproof.toml");
 
-/// A configuration file that was read.
+/// A parsed configuration file.
 #[derive(Debug)]
 pub(crate) struct File {
     pub(crate) path: PathBuf,
     pub(crate) config: Config,
-    /// Options, by command.
+    /// The options, by command.
     pub(crate) settings: Table,
 }
 
-/// The settings that are no options.
+/// The settings that are not options.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Config {
     pub(crate) dialect: Dialect,
@@ -62,12 +62,12 @@ pub(crate) struct CheckSection {
     create: CreateSection,
     #[serde(default)]
     paths: PathsSection,
-    /// Known failures by the statement that they violate.
+    /// The known failures by statement.
     #[serde(default)]
     baseline: BTreeMap<String, KnownFailure>,
 }
 
-/// The request that creates a record.
+/// The settings of the request that creates a record.
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 struct CreateSection {
@@ -75,7 +75,7 @@ struct CreateSection {
     body: Option<String>,
 }
 
-/// The paths of single objects.
+/// The settings of the paths of single objects.
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 struct PathsSection {
@@ -94,7 +94,7 @@ struct KnownFailure {
 }
 
 impl CheckSection {
-    /// The request that creates a record.
+    /// The settings of the request that creates a record.
     pub(crate) fn create(&self) -> Create {
         let default = Create::default();
         Create {
@@ -103,20 +103,20 @@ impl CheckSection {
         }
     }
 
-    /// The paths of single objects.
+    /// The settings of the paths of single objects.
     pub(crate) fn paths(&self) -> Paths {
         let PathsSection { charge, invoice, payment_link } = &self.paths;
         Paths { charge: charge.clone(), invoice: invoice.clone(), payment_link: payment_link.clone() }
     }
 
-    /// The known failures as of a day.
+    /// Returns the known failures that have not expired by a day.
     pub(crate) fn baseline(&self, today: String) -> Result<Baseline, String> {
         let known = self.baseline.iter().map(|(id, it)| Ok((id.clone(), it.known("check.baseline.", id)?)));
         Ok(Baseline { today, known: known.collect::<Result<_, String>>()? })
     }
 }
 
-/// The entries of a file of known failures, by statement.
+/// Parses a file of known failures; returns the entries by statement.
 pub(crate) fn known_failures(text: &str) -> Result<BTreeMap<String, Known>, String> {
     let entries: BTreeMap<String, KnownFailure> = toml::from_str(text).map_err(|error| error.to_string())?;
     entries.iter().map(|(id, it)| Ok((id.clone(), it.known("", id)?))).collect()
@@ -144,7 +144,7 @@ struct DialectSection {
 }
 
 impl DialectSection {
-    /// The names of keys and headers.
+    /// Returns the names of keys and headers.
     fn dialect(self) -> Result<Dialect, String> {
         let mut dialect = Dialect::default();
         let letters = |text: &str, more: &[u8]| {
@@ -179,7 +179,7 @@ impl DialectSection {
 }
 
 impl File {
-    /// The named file, or the default one if it exists.
+    /// Reads the named file, or the default one if it exists.
     pub(crate) fn read(named: Option<&Path>) -> Result<File, Failure> {
         let path = named.unwrap_or(Path::new(DEFAULT));
         let text = match files::read_text(path, files::SETTINGS_MAX) {

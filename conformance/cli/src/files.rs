@@ -1,4 +1,4 @@
-//! Files: read within a bound, written whole or not at all.
+//! File access: bounded reads and atomic writes.
 
 use std::{
     fs,
@@ -10,14 +10,14 @@ use tempfile::NamedTempFile;
 
 use crate::Failure;
 
-/// Settings, keys, certificates and sample objects.
+/// The maximum size of settings, keys, certificates and sample objects.
 pub(crate) const SETTINGS_MAX: u64 = 1024 * 1024;
-/// A scenario or a transcript.
+/// The maximum size of a scenario or a transcript.
 pub(crate) const SCENARIO_MAX: u64 = 4 * 1024 * 1024;
-/// A recording, a HAR file or the results of a sweep.
+/// The maximum size of a recording, a HAR file or the results of a sweep.
 pub(crate) const RECORDING_MAX: u64 = 256 * 1024 * 1024;
 
-/// Bytes of a file that has at most `max` of them.
+/// Reads a file of at most `max` bytes.
 pub(crate) fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(max + 1).read_to_end(&mut bytes)?;
@@ -28,18 +28,18 @@ pub(crate) fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Text of a file that has at most `max` bytes.
+/// Reads a text file of at most `max` bytes.
 pub(crate) fn read_text(path: &Path, max: u64) -> io::Result<String> {
     let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
     String::from_utf8(read(path, max)?).map_err(no_text)
 }
 
-/// The same, for a file that the operator named.
+/// Reads a text file that was named on the command line or in the configuration.
 pub(crate) fn text_of(path: &Path, max: u64) -> Result<String, Failure> {
     read_text(path, max).map_err(|error| cannot_read(path, &error))
 }
 
-/// The error for a file that cannot be read.
+/// Returns the error for a file that cannot be read.
 pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     let shown = path.display();
     let why = match error.kind() {
@@ -53,7 +53,7 @@ pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     Failure::usage(format!("`{shown}` can't be read: {why}"))
 }
 
-/// Returns the missing path: the file, or the first directory on the way to it.
+/// Returns the missing part of a path: the file, or its first missing directory.
 fn missing(path: &Path) -> String {
     let absent = path
         .ancestors()
@@ -66,12 +66,12 @@ fn missing(path: &Path) -> String {
     format!("there is no `{}`{place}", absent.display())
 }
 
-/// The error for a file that cannot be written.
+/// Returns the error for a file that cannot be written.
 fn cannot_write(path: &Path, why: impl std::fmt::Display) -> Failure {
     Failure::usage(format!("`{}` can't be written: {why}", path.display()))
 }
 
-/// A message that quotes a file, with its long lines cut.
+/// Returns an error message that quotes a file, with long lines truncated.
 pub(crate) fn excerpt(text: &str) -> String {
     const LINE_MAX: usize = 160;
     const LINES_MAX: usize = 12;
@@ -82,7 +82,7 @@ pub(crate) fn excerpt(text: &str) -> String {
     text.lines().take(LINES_MAX).map(cut).collect::<Vec<_>>().join("\n")
 }
 
-/// Checks, before any work is done, that a file can be created or replaced there.
+/// Checks that a file can be created or replaced, before any work is done.
 pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
     let directory = directory_of(path);
     if path.file_name().is_none() {
@@ -98,24 +98,24 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
     }
     match is_special(path) {
         true => fs::OpenOptions::new().write(true).open(path).map(drop),
-        // It has no name, so nothing is left behind whatever happens.
+        // An unnamed file, which leaves nothing behind.
         false => tempfile::tempfile_in(directory).map(drop),
     }
     .map_err(|error| cannot_write(path, error))
 }
 
-/// Writes a file whole or not at all: readers see the old content or the new one, never a part.
+/// Writes a file atomically: readers see the old content or the new one, never a part.
 pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     replace(path, text.as_bytes(), 0o666).map_err(|error| cannot_write(path, error))
 }
 
-/// The same for a file with secrets: only its owner can read it, and links are not followed.
+/// Writes a file with secrets atomically: only its owner can read it, and links are not followed.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
     let write = || beside(path, text.as_bytes(), 0o600)?.persist(path).map(drop).map_err(|error| error.error);
     write().map_err(|error| cannot_write(path, error))
 }
 
-/// Writes a new file; an existing one is an error of kind `AlreadyExists` and stays.
+/// Writes a new file. An existing one is an error of kind `AlreadyExists` and is not changed.
 pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
     beside(path, text.as_bytes(), 0o666)?.persist_noclobber(path).map(drop).map_err(|error| error.error)
 }
@@ -124,12 +124,12 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     if is_special(path) {
         return fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
     }
-    // A link stays, and what it leads to is replaced.
+    // The target of a link is replaced, not the link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     beside(&path, bytes, mode)?.persist(&path).map(drop).map_err(|error| error.error)
 }
 
-/// A temporary file in the same directory. Dropping it removes it.
+/// Creates a temporary file in the same directory, removed on drop.
 fn beside(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
     use std::os::unix::fs::PermissionsExt;
     let mut file = tempfile::Builder::new()
@@ -142,7 +142,7 @@ fn beside(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// A device or a pipe, which is written to and not replaced.
+/// Returns `true` for a device or a pipe, which cannot be replaced by a file.
 fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
@@ -151,14 +151,14 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A file of lines that grows. A line that cannot be written whole is taken back.
+/// An append-only file of lines. A partly written line is removed again.
 pub(crate) struct LineFile {
     path: PathBuf,
     file: fs::File,
 }
 
 impl LineFile {
-    /// Opens or creates it; only the owner can read a new one.
+    /// Opens or creates the file; only the owner can read a new one.
     pub(crate) fn open(path: &Path) -> Result<LineFile, Failure> {
         use std::os::unix::fs::OpenOptionsExt;
         let file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);

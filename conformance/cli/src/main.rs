@@ -1,7 +1,7 @@
 //! `chargeproof`: run the reference server, test implementations, run scenarios and simulations.
 //!
-//! Exit codes: 0 success · 1 a violation · 2 wrong usage or configuration · 3 incomplete · 4 the target did not
-//! answer · 5 this machine or program failed · 130 interrupted.
+//! Exit codes: 0 success · 1 a violation · 2 wrong usage or configuration · 3 incomplete · 4 the target did not respond
+//! · 5 this machine or program failed · 130 interrupted.
 
 mod args;
 mod command;
@@ -23,9 +23,9 @@ use config::Config;
 use settings::SettingsError;
 use terminal::BAD;
 
-/// Wrong usage or configuration.
+/// The exit code for wrong usage or configuration.
 const USAGE: u8 = 2;
-/// This machine or this program failed.
+/// The exit code if this machine or this program failed.
 const MACHINE: u8 = 5;
 
 /// The failure of a command, with its exit code.

@@ -1,4 +1,4 @@
-//! The descriptions of the command line: shell completions, man pages and the reference in `REFERENCE.md`.
+//! Generated descriptions of the command line: shell completions, man pages and `REFERENCE.md`.
 
 use std::{fs, path::Path};
 
@@ -36,7 +36,7 @@ mod tests {
 
     const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/REFERENCE.md");
 
-    /// A command and all below it, by their full names.
+    /// Returns a command and its subcommands by their full names.
     fn every(command: &Command, above: &str) -> Vec<(String, Command)> {
         let name = format!("{above} {}", command.get_name()).trim_start().to_owned();
         let below = command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help");
@@ -57,7 +57,7 @@ mod tests {
             let help = command.term_width(100).render_long_help().to_string();
             let lines: Vec<_> = help.lines().map(str::trim_end).collect();
             write!(text, "\n## {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end())
-                .expect("a string takes any text");
+                .expect("writing to a string does not fail");
         }
         text
     }
@@ -88,8 +88,12 @@ mod tests {
             for line in help.lines().filter(|line| line.starts_with("  chargeproof ")) {
                 // Two spaces precede a comment; shell syntax is not checked.
                 let line = line.trim().split("  ").next().unwrap_or_default();
-                let words =
-                    line.split(" > ").next().unwrap_or_default().split(' ').map(|it| it.trim_matches('\''));
+                let words = line
+                    .split(" > ")
+                    .next()
+                    .unwrap_or_default()
+                    .split(' ')
+                    .map(|word| word.trim_matches('\''));
                 let parsed = Cli::command().try_get_matches_from(words);
                 let quoted = line.contains("--acted");
                 assert!(quoted || parsed.is_ok(), "{name}: {line}: {}", parsed.unwrap_err());
@@ -101,7 +105,8 @@ mod tests {
 
     /// Returns the schema of a setting, by the option of the same name.
     fn setting(arg: &Arg) -> Value {
-        let words: Vec<_> = arg.get_possible_values().iter().map(|it| it.get_name().to_owned()).collect();
+        let words: Vec<_> =
+            arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
         let one = match (arg.get_action(), words.is_empty()) {
             (ArgAction::SetTrue, _) => json!({ "type": "boolean" }),
             (_, false) => json!({ "enum": words }),
@@ -134,7 +139,7 @@ mod tests {
         json!({ "type": "object", "properties": properties, "additionalProperties": false })
     }
 
-    /// The settings of `[check]` that are no options.
+    /// Returns the schemas of the settings of `[check]` that are not options.
     fn typed() -> serde_json::Map<String, Value> {
         let mut entry = texts(&["reason", "fingerprint"]);
         entry["properties"]["expires"] = json!({ "description": "a day such as 2027-01-31" });
@@ -189,7 +194,7 @@ mod tests {
 
     /// Arguments of a single call, which are not settings.
     const OF_ONE_CALL: [&str; 8] = ["a", "b", "directory", "event", "file", "files", "paths", "shell"];
-    /// A value of each form that an option takes.
+    /// Values of all forms that options accept.
     const SAMPLES: [&str; 14] = [
         "7",
         "x",
@@ -206,7 +211,7 @@ mod tests {
         "webhooks",
         "500",
     ];
-    /// The options that another option may need; the first that is accepted is taken.
+    /// Options that another option may require; the first accepted one is used.
     const BESIDE: [&str; 13] = [
         "http://127.0.0.1:9 --receiver=127.0.0.1:0",
         "http://127.0.0.1:9",
@@ -223,7 +228,7 @@ mod tests {
         "--scenario=x",
     ];
 
-    /// The arguments that a command does not run without.
+    /// Returns the required arguments of a command.
     fn needed(command: &Command) -> impl Iterator<Item = String> {
         let word = |arg: &Arg| match (arg.get_long(), arg.get_possible_values().first()) {
             (Some(long), _) => format!("--{long}=x"),
@@ -272,7 +277,7 @@ mod tests {
                     _ => (format!("--{long}={value}"), format!("[{section}]\n{key} = {value:?}")),
                 });
                 let beside = |(typed, file): (String, String)| {
-                    let sets = BESIDE.map(|it| it.split_whitespace().map(str::to_owned));
+                    let sets = BESIDE.map(|options| options.split_whitespace().map(str::to_owned));
                     sets.into_iter().find_map(|set| {
                         let words: Vec<_> = words.iter().cloned().chain(set).collect();
                         let typed = parsed(&[&words[..], std::slice::from_ref(&typed)].concat(), "").ok()?;

@@ -1,4 +1,4 @@
-//! A stage over HTTP: a served reference.
+//! [`RemoteStage`]: runs scenarios and calls on a served reference over HTTP.
 
 use conformance::receiver::LimitedHead;
 use http_body_util::{BodyExt, Full, Limited};
@@ -12,11 +12,11 @@ use tokio::{
 };
 use url::Url;
 
-/// Longer than anything the sandbox does: a moved clock may let a lot happen.
+/// The time limit of a call, longer than any sandbox call takes, even one that moves the clock far.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 const ANSWER_MAX: usize = 64 * 1024 * 1024;
 
-/// A served reference that is called over one connection, one call at a time.
+/// A client of a served reference with one connection and one call at a time.
 pub(crate) struct RemoteStage {
     runtime: Runtime,
     host: String,
@@ -25,7 +25,7 @@ pub(crate) struct RemoteStage {
 }
 
 impl RemoteStage {
-    /// The stage at an address such as `http://127.0.0.1:8402`.
+    /// Creates a client for an address such as `http://127.0.0.1:8402`.
     pub(crate) fn new(address: &str) -> Result<RemoteStage, String> {
         let url = Url::parse(address).map_err(|error| format!("`{address}` is not an address: {error}"))?;
         if url.scheme() != "http" {
@@ -76,7 +76,7 @@ async fn ask(
         }
     };
     let body = call.body.map(serde_json::Value::to_string).unwrap_or_default();
-    // A link that the server wrote has its prefix already.
+    // Links of the server already contain its prefix.
     let path = call.path.strip_prefix(prefix).filter(|rest| rest.starts_with('/')).unwrap_or(call.path);
     let mut request = Request::builder()
         .method(call.method)

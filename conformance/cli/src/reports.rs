@@ -12,12 +12,12 @@ use crate::{
     terminal,
 };
 
-/// Finds out before the first request whether the files can be written.
+/// Checks that all report files can be written, before the first request.
 pub(crate) fn prepare(files: &[ReportFile]) -> Result<(), Failure> {
     files.iter().try_for_each(|file| check_writable(&file.path))
 }
 
-/// Prints the report and writes the others.
+/// Prints the report and writes the report files.
 pub(crate) fn write_all(outcome: &Outcome, reports: &Reports) -> Result<(), Failure> {
     let powerful = reports.power.then(|| outcome.clone().with_power());
     let outcome = powerful.as_ref().unwrap_or(outcome);

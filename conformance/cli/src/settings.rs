@@ -1,7 +1,6 @@
-//! Joins the command line with `chargeproof.toml`: an option that only the file names is added as if it had been typed.
+//! Merges `chargeproof.toml` into the command line: an option that only the file contains is added to the arguments.
 //!
-//! So the file can set everything that an option can, it is validated by the same code, and there is no second
-//! list of settings.
+//! So every option can be set in the file and is validated by the same code, without a second list of settings.
 
 use std::{collections::BTreeSet, error::Error as _, ffi::OsString, path::PathBuf};
 
@@ -19,9 +18,9 @@ use crate::{
     suggestions,
 };
 
-/// The positional URL of a command is this setting.
+/// The setting for the positional URL of a command.
 const TARGET: &str = "target";
-/// Options that make sense on the command line only, and why.
+/// Options that are allowed on the command line only, with the reason.
 pub(crate) const NOT_IN_FILE: [(&str, &str); 5] = [
     ("config", "names the file"),
     ("help", "prints a text instead of running the command"),
@@ -29,7 +28,7 @@ pub(crate) const NOT_IN_FILE: [(&str, &str); 5] = [
     ("init", "writes the file"),
     ("save_from", "takes two values, and a setting has one"),
 ];
-/// Options of `check` that need another one. Without it, the file's are ignored instead of refused.
+/// Options of `check` that require another one. If the file has the first only, it is ignored instead of refused.
 const NEEDED: [(&str, &str); 7] = [
     ("cacert", "url"),
     ("receiver", "url"),
@@ -40,7 +39,7 @@ const NEEDED: [(&str, &str); 7] = [
     ("register", "receiver"),
 ];
 
-/// The reason why there is no command to run.
+/// The reason why no command runs.
 pub(crate) enum SettingsError {
     /// The command line is invalid, or requests help.
     Usage(Box<clap::Error>),
@@ -54,16 +53,16 @@ impl From<clap::Error> for SettingsError {
     }
 }
 
-/// The command to run: from the command line, completed by the file.
+/// Parses the command line, completed by the file.
 pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), SettingsError> {
     let mut command = Cli::command();
     command.build();
     let matches = match command.clone().try_get_matches_from(&argv) {
-        // The file may contain what is missing.
+        // The file may contain the missing argument.
         Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
             lenient(command.clone()).try_get_matches_from(&argv)?
         }
-        Err(error) => return Err(suggestions::hinted(error, &command, &argv).into()),
+        Err(error) => return Err(suggestions::with_suggestion(error, &command, &argv).into()),
         Ok(matches) => matches,
     };
     let (mut leaf, mut given, mut section) = (&command, &matches, Vec::new());
@@ -92,17 +91,17 @@ pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), SettingsErr
     let matches =
         command.clone().try_get_matches_from(&argv).map_err(|error| match explain(&error, &added) {
             Some(why) => wrong(why),
-            None => suggestions::hinted(error, &command, &argv).into(),
+            None => suggestions::with_suggestion(error, &command, &argv).into(),
         })?;
     Ok((Cli::from_arg_matches(&matches)?, file.config))
 }
 
-/// The command and all below it, taking what is incomplete.
+/// Makes a command and its subcommands accept incomplete arguments.
 fn lenient(command: Command) -> Command {
     command.ignore_errors(true).mut_subcommands(lenient)
 }
 
-/// A setting of the file, as words of a command line.
+/// A setting of the file as command-line arguments.
 struct FileSetting {
     /// `check.time_limit`
     name: String,
@@ -111,7 +110,7 @@ struct FileSetting {
     words: Vec<String>,
 }
 
-/// The key under which the file names an option.
+/// Returns the key of an option in the file.
 pub(crate) fn key_of(arg: &Arg) -> Option<String> {
     let id = arg.get_id().as_str();
     match arg.get_long() {
@@ -173,7 +172,7 @@ fn word(option: &str, arg: &Arg, value: &str) -> String {
     if arg.is_positional() { value.to_owned() } else { format!("{option}={value}") }
 }
 
-/// A value as it would be typed.
+/// Returns a value as a command-line argument.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -203,7 +202,7 @@ fn check_names(command: &Command, table: &Table, section: &str) -> Result<(), St
     Ok(())
 }
 
-/// The nearest of several names, or all of them.
+/// Returns a suggestion: the most similar of the known names, or all of them.
 fn one_of<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let mut known: Vec<&str> = known.collect();
     known.sort_unstable();
@@ -213,14 +212,14 @@ fn one_of<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// The name that was probably meant.
+/// Returns the known name that is most similar.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const ALIKE: f64 = 0.8;
-    // Nothing has so long a name, and comparing takes time that grows with the product of both lengths.
+    // No name is that long, and the time of a comparison grows with the product of both lengths.
     const NAME_BYTES_MAX: usize = 256;
     known
         .filter(|_| name.len() <= NAME_BYTES_MAX)
-        .map(|it| (strsim::jaro_winkler(name, it), it))
+        .map(|known| (strsim::jaro_winkler(name, known), known))
         .max_by(|one, other| one.0.total_cmp(&other.0))
         .filter(|(likeness, _)| *likeness > ALIKE)
         .map(|(_, nearest)| nearest)
@@ -338,13 +337,16 @@ mod tests {
         assert!(parse("", &["load"]).is_err_and(|why| why.contains("<URL>")));
     }
 
-    /// Settings of [serve] that exclude others.
+    /// Settings of [serve] that conflict with others.
     const ALONE: [&str; 1] = ["from"];
 
-    /// A line with a setting begins with `#` and no space; prose has one.
+    /// Returns the sample configuration with all settings enabled. Settings start with `#` and no space; comments have
+    /// a space.
     fn uncommented() -> String {
         let setting = |line: &str| {
-            line.strip_prefix('#').filter(|it| !it.is_empty() && !it.starts_with(' ')).map(str::to_owned)
+            line.strip_prefix('#')
+                .filter(|setting| !setting.is_empty() && !setting.starts_with(' '))
+                .map(str::to_owned)
         };
         let alone = |line: &&str| ALONE.iter().any(|it| line.starts_with(&format!("#{it} = ")));
         let lines = COMMENTED.lines().filter(|line| !alone(line));

@@ -1,11 +1,11 @@
-//! The seeds of a sweep that this machine runs. Pure: variables of CI systems are passed in.
+//! [`Shard`]: the part of a sweep's seeds that this machine runs. Pure: variables of CI systems are passed in.
 
 use std::str::FromStr;
 
-/// Each shard also runs this many seeds of the next one, so that every sweep compares machines.
+/// The number of seeds of the next shard that each shard also runs, to compare machines.
 const OVERLAP: u64 = 64;
 
-/// One of several equal parts, counted from 1.
+/// One of several equal parts, with an index from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shard {
     pub(crate) index: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Shard {
 pub(crate) enum ShardChoice {
     /// `3/8`
     Named(Shard),
-    /// `auto`: from variables of the CI system.
+    /// `auto`: the shard is read from variables of the CI system.
     Auto,
 }
 
@@ -36,7 +36,7 @@ impl FromStr for ShardChoice {
     }
 }
 
-/// Variables of a CI system or scheduler: the index, what the first index is, and how many there are.
+/// The variables of a CI system or scheduler: the index, the first index, and the number of shards.
 struct IndexVariables {
     index: &'static str,
     first: FirstIndex,
@@ -47,18 +47,18 @@ enum FirstIndex {
     Zero,
     One,
     /// The name of the variable.
-    Said(&'static str),
+    Variable(&'static str),
 }
 
-/// Systems that number their tasks. Our own names come first, for all others.
+/// The supported systems. The variables of this program come first.
 const ENGINES: [IndexVariables; 8] = [
     IndexVariables { index: "CHARGEPROOF_SHARD", first: FirstIndex::One, of: "CHARGEPROOF_SHARDS" },
     IndexVariables {
         index: "SLURM_ARRAY_TASK_ID",
-        first: FirstIndex::Said("SLURM_ARRAY_TASK_MIN"),
+        first: FirstIndex::Variable("SLURM_ARRAY_TASK_MIN"),
         of: "SLURM_ARRAY_TASK_COUNT",
     },
-    // An Indexed Job does not pass the number of its tasks.
+    // An Indexed Job does not pass the number of its tasks to them.
     IndexVariables { index: "JOB_COMPLETION_INDEX", first: FirstIndex::Zero, of: "CHARGEPROOF_SHARDS" },
     IndexVariables { index: "CI_NODE_INDEX", first: FirstIndex::One, of: "CI_NODE_TOTAL" },
     IndexVariables { index: "CIRCLE_NODE_INDEX", first: FirstIndex::Zero, of: "CIRCLE_NODE_TOTAL" },
@@ -76,7 +76,7 @@ const ENGINES: [IndexVariables; 8] = [
 ];
 
 impl Shard {
-    /// The whole.
+    /// All seeds.
     pub(crate) const WHOLE: Shard = Shard { index: 1, of: 1 };
 
     fn checked(index: u64, of: u64) -> Option<Shard> {
@@ -87,10 +87,7 @@ impl Shard {
     pub(crate) fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, String> {
         let engine = ENGINES.iter().find(|engine| variable(engine.index).is_some()).ok_or_else(|| {
             let names: Vec<&str> = ENGINES.iter().map(|engine| engine.index).collect();
-            format!(
-                "no variable says which shard this is: none of {} is set; name it, such as --shard 3/8",
-                names.join(", ")
-            )
+            format!("the shard is unknown: none of {} is set; name it, such as --shard 3/8", names.join(", "))
         })?;
         let number = |name: &str| {
             let text =
@@ -101,7 +98,7 @@ impl Shard {
         let first = match engine.first {
             FirstIndex::Zero => 0,
             FirstIndex::One => 1,
-            FirstIndex::Said(name) => number(name)?,
+            FirstIndex::Variable(name) => number(name)?,
         };
         let index = index.checked_sub(first).map(|index| index + 1);
         index.and_then(|index| Shard::checked(index, of)).ok_or_else(|| {
@@ -112,7 +109,7 @@ impl Shard {
         })
     }
 
-    /// Returns the first of its seeds, counted from the first of the sweep, and their number.
+    /// Returns the first seed of the shard, counted from that of the sweep, and the number of seeds.
     pub(crate) fn range(self, seeds: u64) -> (u64, u64) {
         let at = |n: u64| {
             u64::try_from(u128::from(seeds) * u128::from(n) / u128::from(self.of)).unwrap_or(u64::MAX)
@@ -121,7 +118,7 @@ impl Shard {
         (begin, at(self.index) - begin)
     }
 
-    /// The seeds of the next shard that this one runs too; the last runs the first's.
+    /// Returns the seeds of the next shard that this one also runs; the last shard runs those of the first.
     pub(crate) fn overlap(self, seeds: u64) -> (u64, u64) {
         if self.of == 1 {
             return (0, 0);

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM.
+//! Handling of Ctrl-C and SIGTERM.
 
 use std::{
     process,
@@ -27,7 +27,7 @@ pub(crate) struct StopSignals {
 }
 
 impl StopSignals {
-    /// Catches them from now on. Needs a Tokio runtime.
+    /// Starts catching the signals. Requires a Tokio runtime.
     pub(crate) fn catch() -> Result<StopSignals, Failure> {
         let cannot = |error| Failure::machine(format!("cannot catch signals: {error}"));
         Ok(StopSignals {
@@ -36,7 +36,7 @@ impl StopSignals {
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -45,13 +45,13 @@ impl StopSignals {
     }
 }
 
-/// An interrupt of a check that the first signal raises. The second one ends the program.
+/// Returns an interrupt of a check, raised by the first signal. The second signal exits the program.
 pub(crate) fn interrupt(runtime: &Runtime) -> Result<Interrupt, Failure> {
     let (interrupt, raise) = Interrupt::new();
     let mut signals = runtime.block_on(async { StopSignals::catch() })?;
     runtime.spawn(async move {
         signals.next().await;
-        // Without a receiver the check is over.
+        // Without a receiver, the check has finished.
         let _ = raise.send(true);
         signals.next().await;
         process::exit(i32::from(INTERRUPTED));
@@ -59,7 +59,7 @@ pub(crate) fn interrupt(runtime: &Runtime) -> Result<Interrupt, Failure> {
     Ok(interrupt)
 }
 
-/// A flag that the first signal raises, for work that polls it. The second one ends the program.
+/// Returns a flag that the first signal sets, for work that polls it. The second signal exits the program.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&flag);

@@ -1,4 +1,4 @@
-//! Suggestions for wrong command lines: a sentence below clap's error with the right input.
+//! Suggestions for invalid command lines: a sentence below clap's error with the correct input.
 
 use std::{error::Error as _, ffi::OsString};
 
@@ -7,7 +7,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-/// Options of other tools, and the option to use instead.
+/// Options of other tools, with their replacements.
 const INSTEAD: [(&str, &str, &str); 5] = [
     ("check", "--key", "keys come from the environment: CHARGEPROOF_LIVE_KEY and CHARGEPROOF_TEST_KEY"),
     ("load", "--duration", "`--for 30s` sets the duration"),
@@ -16,8 +16,8 @@ const INSTEAD: [(&str, &str, &str); 5] = [
     ("trigger", "--url", "`--to` names the served reference"),
 ];
 
-/// Adds what to do next to an error that leaves it open.
-pub(crate) fn hinted(mut error: Error, command: &Command, argv: &[OsString]) -> Error {
+/// Adds a suggestion to an error that has none.
+pub(crate) fn with_suggestion(mut error: Error, command: &Command, argv: &[OsString]) -> Error {
     let leaf = leaf_of(command, argv);
     let tip = match error.kind() {
         ErrorKind::UnknownArgument => instead(&error, leaf),
@@ -31,7 +31,7 @@ pub(crate) fn hinted(mut error: Error, command: &Command, argv: &[OsString]) -> 
         _ => None,
     };
     if let Some(tip) = tip {
-        // clap's own guess is of another meaning.
+        // clap's suggestion is unrelated.
         error.remove(ContextKind::SuggestedArg);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
@@ -45,13 +45,13 @@ fn context_text(error: &Error, kind: ContextKind) -> Option<&str> {
     }
 }
 
-/// The command that a command line names.
+/// Returns the subcommand that a command line names.
 fn leaf_of<'a>(command: &'a Command, argv: &[OsString]) -> &'a Command {
     let words = argv.iter().skip(1).filter_map(|word| word.to_str());
     words.fold(command, |at, word| at.find_subcommand(word).unwrap_or(at))
 }
 
-/// The first example of a command that has this part, as it would be typed.
+/// Returns the first example of a command that contains a text.
 fn example(command: &Command, part: &str) -> Option<String> {
     let help = command.get_after_help()?.to_string();
     let mut lines = help.lines().filter(|line| line.starts_with("  chargeproof ") && !line.ends_with('\\'));
@@ -73,7 +73,7 @@ fn instead(error: &Error, command: &Command) -> Option<String> {
     }
 }
 
-/// The allowed values that end with the one that was given, after a dot.
+/// Returns the allowed values that end with a dot and the given value.
 fn longer_value(error: &Error) -> Option<String> {
     let given = format!(".{}", context_text(error, ContextKind::InvalidValue)?);
     let Some(ContextValue::Strings(allowed)) = error.get(ContextKind::ValidValue) else { return None };
@@ -82,7 +82,7 @@ fn longer_value(error: &Error) -> Option<String> {
     (!meant.is_empty()).then(|| format!("did you mean {}?", meant.join(" or ")))
 }
 
-/// Returns the values of an option that was given none: its help, and its parser's message.
+/// Returns the allowed values of an option without a value, from its help and its parser's message.
 fn missing_value(error: &Error, command: &Command, argv: &[OsString]) -> Option<String> {
     let long = context_text(error, ContextKind::InvalidArg)?.strip_prefix("--")?.split([' ', '=']).next()?;
     let arg = leaf_of(command, argv).get_arguments().find(|arg| arg.get_long() == Some(long))?;
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::args::Cli;
 
-    /// Every command that can be run, with the words that name it.
+    /// Collects all commands without subcommands, with the words that name them.
     fn leaves(command: &Command, words: &[String], found: &mut Vec<(Vec<String>, Command)>) {
         let words = [words, &[command.get_name().to_owned()]].concat();
         for below in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
@@ -127,7 +127,7 @@ mod tests {
                 let parse = |last: &[String]| {
                     let argv: Vec<OsString> = [words, last].concat().iter().map(OsString::from).collect();
                     let error = command.clone().try_get_matches_from(&argv).err();
-                    error.map(|error| (error.kind(), hinted(error, &command, &argv).to_string()))
+                    error.map(|error| (error.kind(), with_suggestion(error, &command, &argv).to_string()))
                 };
                 if let Some((ErrorKind::InvalidValue, said)) = parse(&[format!("--{long}")]) {
                     asked += 1;

@@ -1,4 +1,4 @@
-//! Standard output and standard error: colours and progress on terminals, and no panic on closed pipes.
+//! Output on stdout and stderr: colours and progress on terminals, and no panic on closed pipes.
 
 use std::{
     borrow::Cow,
@@ -26,13 +26,13 @@ pub(crate) const DIM: Style = Style::new().dimmed();
 /// A position in a file.
 pub(crate) const PLACE: Style = AnsiColor::Cyan.on_default();
 
-/// So long a line may take to be printed on the way out.
+/// The maximum time to print a line while exiting.
 const NOTE_TIME: Duration = Duration::from_millis(200);
 
 /// Without a terminal, progress is printed this often.
 pub(crate) const LOG_EVERY_SECS: u64 = 15;
 
-/// The error of writing to stdout, if there was one.
+/// The first error of writing to stdout.
 static LOST: Mutex<Option<io::ErrorKind>> = Mutex::new(None);
 
 /// Prints a line on stdout. Colours are removed unless it is a terminal. A failure is recorded for [`finish`].
@@ -61,12 +61,12 @@ pub(crate) fn print_error(text: impl fmt::Display) {
     let _ = write!(anstream::stderr(), "{}", visible(&text.to_string()));
 }
 
-/// The text with U+FFFD in place of each invisible character, except for line ends, tabs and the escapes of our own colours.
+/// Replaces invisible characters by U+FFFD, except for line ends, tabs and the program's own colour escapes.
 fn visible(text: &str) -> Cow<'_, str> {
     without(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t' | '\u{1b}'))
 }
 
-/// Text of others, which brings no colours, on as many lines as it has.
+/// Replaces invisible characters in foreign text, colour escapes included; line ends stay.
 pub(crate) fn foreign(text: &str) -> Cow<'_, str> {
     without(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t'))
 }
@@ -78,8 +78,8 @@ fn without(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(text.replace(&is_hidden, "\u{fffd}"))
 }
 
-/// Prints a line on stderr, and returns after at most [`NOTE_TIME`] even if stderr takes nothing: its reader may have
-/// stopped, and another thread may hold its lock.
+/// Prints a line on stderr; returns after at most [`NOTE_TIME`] even if stderr blocks: its reader may have stopped, and
+/// another thread may hold its lock.
 pub(crate) fn note_briefly(line: String) {
     let (printed, done) = mpsc::channel();
     thread::spawn(move || {
@@ -100,7 +100,7 @@ fn lost() -> std::sync::MutexGuard<'static, Option<io::ErrorKind>> {
     LOST.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// The columns of the terminal that stdout is; `None` if it is none.
+/// Returns the width of the terminal on stdout; `None` if it is not a terminal.
 pub(crate) fn columns() -> Option<usize> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
 }
@@ -110,8 +110,8 @@ pub(crate) fn is_lost() -> bool {
     lost().is_some()
 }
 
-/// Flushes stdout. The exit code that is left if the result did not get out: whoever closed a pipe has read enough, but
-/// a full disk has lost the result.
+/// Flushes stdout and returns the exit code: `code`, unless the result was lost. A reader that closed the pipe has read
+/// enough, but a full disk has lost the result.
 pub(crate) fn finish(code: u8) -> u8 {
     keep(io::stdout().flush());
     match *lost() {

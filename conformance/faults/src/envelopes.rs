@@ -1,4 +1,4 @@
-//! Faults in the account, in how JSON is written, and in how single events and filtered lists are answered.
+//! Faults in the account, in JSON formatting, in single events and in filtered lists.
 
 use conformance_model::recording::List;
 use conformance_model::words::Mode;
@@ -24,7 +24,7 @@ const ACCOUNT: &[AnswerFault] = &[
     }),
 ];
 
-/// The faults in the writing of an answer, at each place.
+/// The faults in the format of a response, at each place.
 const WRITTEN: &[AnswerFault] = &[
     ("it is called text/html", &["answers.content_type"], |it| it.set("content-type", "text/html")),
     ("it has no Content-Type", &["answers.media_type"], |it| it.drop_header("content-type")),

@@ -1,4 +1,4 @@
-//! One known fault.
+//! [`Fault`], a known fault of an implementation.
 
 use std::fmt;
 
@@ -12,36 +12,36 @@ use crate::reply::Reply;
 pub struct Fault {
     /// The description of the fault.
     pub what: &'static str,
-    /// The field that it is about, if it is about one.
+    /// The affected field, if it is a single one.
     pub field: Option<&'static str>,
-    /// The statements of which at least one must notice it.
+    /// The violated statements, of which at least one must fail.
     pub breaks: Vec<&'static str>,
     /// The place.
     pub place: Place,
-    /// At which pages.
+    /// The affected pages.
     pub position: Position,
-    /// With the key of which mode, or of which mode the delivery is; in both if there is none.
+    /// The mode of the key or of the delivery; `None` for both.
     pub mode: Option<Mode>,
     pub(crate) change: Change,
 }
 
 pub(crate) enum Change {
-    /// Of a whole answer.
+    /// A change of the response.
     Reply(Box<dyn Fn(&mut Reply) + Send + Sync>),
-    /// Of each object at the place.
+    /// A change of each object at the place.
     Object(Box<dyn Fn(&mut Value) + Send + Sync>),
-    /// Of the headers of a delivery: a name without the service's prefix, and what becomes of the value.
+    /// A change of a header of a delivery: its name without the service's prefix, and the new value; `None` removes it.
     Header(&'static str, Option<&'static str>),
 }
 
 impl Fault {
-    /// The chapter of the first statement that notices it.
+    /// Returns the chapter of the first violated statement.
     pub fn chapter(&self) -> &'static str {
         let first = self.breaks.first().copied().unwrap_or_default();
         first.split('.').next().unwrap_or_default()
     }
 
-    /// Returns the data that a run needs so that the fault can show in it.
+    /// Returns the data that a run needs to reveal the fault.
     pub fn needs(&self) -> String {
         let mode = self.mode.map_or(String::new(), |mode| format!(" in {} mode", mode.word()));
         match (self.place, self.position) {
@@ -51,7 +51,7 @@ impl Fault {
     }
 }
 
-/// `page 2 of the list of charges in live mode: a record is missing`
+/// Writes such as `page 2 of the list of charges in live mode: a record is missing`.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field {
@@ -61,7 +61,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A fault in answers.
+/// Returns a fault in responses.
 pub(crate) fn reply(
     what: &'static str,
     breaks: &[&'static str],

@@ -1,9 +1,9 @@
-//! The grid: every known fault, at every place and position and in every mode where it can show.
+//! The grid: all known faults at all places, positions and modes in which they can occur.
 
 use crate::fault::Fault;
 use crate::{envelopes, objects, pages, refusals, sent};
 
-/// Every known fault, in a fixed order.
+/// Returns all known faults, in a fixed order.
 pub fn faults() -> Vec<Fault> {
     let mut all = Vec::new();
     pages::fill(&mut all);

@@ -1,9 +1,9 @@
-//! Known faults of implementations, and which of them a recording would have shown.
+//! Fault injection: known faults of implementations, and the share of them that a recording would have revealed.
 //!
-//! A fault is a pure function: it spoils what one place shows, at one position, in one mode. Because a verdict is a
-//! pure function of a recording, a recording can be spoiled and judged again. If no verdict changes, the run that
-//! made the recording would not have noticed a server with that fault. The same faults spoil the answers of the
-//! fake server that the suite is tested with.
+//! A [`Fault`] is a pure function that changes the data at one place, one position and in one mode. Because a verdict
+//! is a pure function of a recording, a fault can be injected into a recording, which is then judged again. If no
+//! verdict changes, the run would not have noticed a server with this fault. The same faults are injected into the
+//! responses of the fake server that tests the suite.
 
 mod envelopes;
 mod fault;
@@ -20,6 +20,6 @@ mod spoil;
 pub use fault::Fault;
 pub use grid::faults;
 pub use place::{Place, Position, Show};
-pub use power::{Chapter, Power, Reach, Tried, power, tried};
+pub use power::{Chapter, FaultEffect, FaultTrial, Power, power, tried};
 pub use reply::Reply;
-pub use spoil::Seen;
+pub use spoil::ObservedRequest;

@@ -1,4 +1,4 @@
-//! Faults in events, and in the charges and invoices that events and deliveries carry.
+//! Faults in events, and in the charges and invoices of events and deliveries.
 
 use conformance_model::recording::List;
 use conformance_model::words::Mode;
@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use crate::fault::{Change, Fault};
 use crate::place::{Place, Position, Show};
 
-/// A field, what is put in its place, what that is, and the statements that notice it. Without a value the field
-/// is taken away.
+/// A field, its replacement (`None` removes it), the description of the fault, and the violated statements.
 type FieldFault = (&'static str, Option<fn() -> Value>, &'static str, &'static [&'static str]);
 
 const MISSING: &str = "is missing";
@@ -97,7 +96,7 @@ const DELIVERY: &[FieldFault] = &[
     ("data", Some(|| json!([])), "is an array", &["webhooks.body", "webhooks.data"]),
 ];
 
-/// The faults of a charge in its list.
+/// The faults of the charge of a single event that differs from the listed one.
 const CHARGE_ALONE: &[FieldFault] = &[
     ("status", Some(|| json!("elsewhere")), "is another than in the list", &["events.single"]),
     ("asset", Some(|| json!("XYZ")), "is another than in the list", &["events.single"]),
@@ -107,7 +106,7 @@ const INVOICE_ALONE: &[FieldFault] = &[
     ("status", Some(|| json!("elsewhere")), "is another than in the list", &["events.single"]),
     ("amount", Some(|| json!("0.01")), "is another than in the list", &["events.single"]),
 ];
-/// The faults of a charge in an event of the API.
+/// The faults of a delivered charge that differs from the one in the API.
 const CHARGE_SENT: &[FieldFault] = &[
     ("asset", Some(|| json!("XYZ")), "is another than in the API", &["webhooks.event_id"]),
     ("fiat_amount", Some(|| json!("0.01")), "is another than in the API", &["webhooks.event_id"]),
@@ -123,7 +122,7 @@ const LISTED_CHARGE: &[FieldFault] = &[(
     &["lists.complete"],
 )];
 
-/// The faults of fields that only deliveries promise: decimals of amounts, and the form of times.
+/// The faults of formats that are specified for deliveries only: decimals of amounts and precision of times.
 const DELIVERED_CHARGE: &[FieldFault] = &[
     ("fiat_amount", Some(|| json!("49.9")), "has one decimal", &["charges.fiat_amount"]),
     ("asset_amount", Some(|| json!("0.00025")), "has 5 decimals", &["charges.asset_amount"]),

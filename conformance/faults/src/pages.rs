@@ -8,7 +8,7 @@ use crate::fault::{Change, Fault};
 use crate::place::{Place, Position};
 use crate::reply::Reply;
 
-/// A fault, the statements that notice it, and the positions at which it can show.
+/// A fault, the violated statements, the positions at which it can occur, and the change.
 type PageFault = (&'static str, &'static [&'static str], &'static [Position], fn(&mut Reply));
 
 const EVERYWHERE: &[Position] = &[
@@ -136,7 +136,7 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
     }
 }
 
-/// The records of a page; none of a page without any.
+/// Returns the records of a page, replacing an invalid `data` by an empty array.
 fn rows(reply: &mut Reply) -> &mut Vec<Value> {
     if !reply.body["data"].is_array() {
         reply.body["data"] = json!([]);
@@ -150,7 +150,7 @@ fn add(reply: &mut Reply, name: &str, by: i64) {
     }
 }
 
-/// Puts another value for a parameter into a link, or leaves it out.
+/// Replaces a parameter of a link; an empty value removes it.
 fn relink(reply: &mut Reply, rel: &str, name: &str, value: &str) {
     let link = &mut reply.body["links"][rel];
     let Some((path, query)) = link.as_str().and_then(|it| it.split_once('?')) else { return };

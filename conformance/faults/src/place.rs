@@ -1,8 +1,8 @@
-//! The place of a fault: the spoiled object, its position in a list, its mode.
+//! The place of a fault: the changed object, and its position in a list.
 
 use std::fmt;
 
-use conformance_model::recording::{Caller, Forgery, Kind, List};
+use conformance_model::recording::{Caller, Forgery, List, ObjectKind};
 
 /// The way in which an event is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,19 +28,19 @@ pub enum Place {
     Charge(Show),
     /// The invoice of an event.
     Invoice(Show),
-    /// Requests that must be refused with 401, by who asks; only those to one path, if it is named.
+    /// Requests that must get 401, by caller, and by path if it is given.
     Unauthorized(Caller, Option<&'static str>),
     /// Events that do not exist.
     Absent,
     /// Events of the other mode.
     Foreign,
     /// Single charges and invoices of the other mode.
-    ForeignObject(Kind),
-    /// A list filtered by an object of the other mode; the filter's name.
+    ForeignObject(ObjectKind),
+    /// A list filtered by an object of the other mode, with the name of the filter.
     ForeignFilter(&'static str),
-    /// A list filtered by an object of the key's own mode; the filter's name.
+    /// A list filtered by an object of the key's own mode, with the name of the filter.
     Filtered(&'static str),
-    /// Requests above the limit, to one path if it is named.
+    /// Requests above the limit, to one path if it is given.
     TooMany(Option<&'static str>),
     /// A delivery.
     Delivery,
@@ -52,36 +52,36 @@ pub enum Place {
     DeliveredInvoice,
 }
 
-/// At which pages of a list a fault shows.
+/// The pages of a list that a fault affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
-    /// At all.
+    /// All pages.
     Any,
-    /// At the page of that number, at any size.
+    /// The page with this number, of any size.
     Number(u64),
-    /// Behind the third page and before the last.
+    /// The pages after the third and before the last.
     Middle,
-    /// At the last page, where there are several.
+    /// The last of several pages.
     Last,
-    /// At pages of that size.
+    /// The pages of this size.
     Size(u64),
-    /// At pages of an odd size from 3 to 99.
+    /// The pages of an odd size from 3 to 99.
     OddSize,
-    /// At later pages that are asked for without a size.
+    /// The later pages of the default size.
     DefaultLater,
 }
 
-/// A page as far as a position goes.
+/// The properties of a page that determine its position.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Leaf {
+pub(crate) struct PageCoordinates {
     pub(crate) number: u64,
     pub(crate) size: Option<u64>,
     pub(crate) last: u64,
 }
 
 impl Position {
-    pub(crate) fn holds(self, leaf: Leaf) -> bool {
-        let Leaf { number, size, last } = leaf;
+    pub(crate) fn holds(self, leaf: PageCoordinates) -> bool {
+        let PageCoordinates { number, size, last } = leaf;
         match self {
             Position::Any => true,
             Position::Number(wanted) => number == wanted,

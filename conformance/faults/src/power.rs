@@ -1,31 +1,29 @@
 //! The power of a run: the known faults that its recording would have shown.
 //!
-//! A run in which every statement passes says little if the target has no data: without a second page, no fault of
-//! paging can show. Power measures that. It answers, for each known fault of an implementation, "if the target had
-//! this fault, would this run have noticed?", and it needs no second run, because a verdict is a pure function of
-//! the recording.
+//! A run in which every statement passes means little if the target has no data: without a second page, no fault of
+//! paging can be detected. Power measures this: it determines for each known fault whether this run would have
+//! noticed it in the target. It needs no second run, because a verdict is a pure function of the recording.
 //!
-//! For each fault of the `grid` the recorded responses and deliveries that it reaches are changed as a server with
-//! the fault would have sent them. The changed recording is judged again, by the statements that the fault breaks,
-//! and is changed back. The result is one [`Reach`]:
+//! For each fault of the `grid`, the affected responses and deliveries of the recording are changed as a server with
+//! the fault would have sent them. The changed recording is judged again by the statements that the fault violates,
+//! and then restored. The result is one [`FaultEffect`]:
 //!
 //! - `Noticed`: a statement that passed before now fails or warns. The fault counts towards the power.
-//! - `Missed`: the recording changed and no statement noticed. A hole in the checks.
-//! - `Absent`: no recorded response could have shown it. The report lists what the run lacks, for example "page 2
-//!   of the list of charges in live mode".
+//! - `Missed`: the recording changed, but no verdict did. A gap in the checks.
+//! - `Absent`: the fault affects no recorded response. The report lists the missing data, for example "page 2 of the
+//!   list of charges in live mode".
 //! - `Undecided`: every statement that could notice it already fails or was not judged.
 //!
 //! A [`Fault`] has a place (the rows of a list, a single event, a delivery, …), a position (page 2, the last page,
-//! …) and a mode, and the grid crosses them: a fault that shows only on the last page of live charges is another
-//! one than the same fault in test mode. Because of that the needs are exact, and an operator sees which data to
-//! create.
+//! …) and a mode, and the grid is their product: a fault on the last page of live charges is different from the same
+//! fault in test mode. So the report lists exactly the data that the operator should create.
 //!
 //! Example: in a recording of an account with 30 live charges and 10 test charges, at 25 on a page, the fault "page
 //! 2 of the list of charges in live mode: its last record is missing" changes a recorded page, and `paging.length`
 //! fails on the changed recording: noticed. The same fault in test mode is absent, because there is no page 2.
 //!
-//! The same faults are injected into the fake server that tests the suite. Must not contain: a request, a check of
-//! its own, or a fault that only this suite's server can have.
+//! The same faults are injected into the fake server that tests the suite. Must not contain: a request, a check, or a
+//! fault that only this suite's server can have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,29 +35,29 @@ use serde::Serialize;
 
 use crate::fault::Fault;
 use crate::grid::faults;
-use crate::spoil::{Readings, Spoiled};
+use crate::spoil::{InjectedChanges, ParsedReplies};
 
 /// The effect of one fault in a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// It would have been noticed, by these statements.
+pub enum FaultEffect {
+    /// These statements would have failed.
     Noticed(BTreeSet<String>),
-    /// It would have caused a warning and no failure, by these statements.
+    /// These statements would have warned, and none failed.
     Warned(BTreeSet<String>),
-    /// Every statement that could notice it is broken, or was not judged, without it.
+    /// Every statement that could notice it is already violated or was not judged.
     Undecided,
     /// No recorded response could have shown it.
     Absent,
-    /// It could have been seen, and no statement would have noticed it.
+    /// No statement would have noticed it, although it affects recorded responses.
     Missed,
 }
 
-/// A fault, and what became of it.
-pub struct Tried {
+/// A fault and its effect.
+pub struct FaultTrial {
     /// The fault.
     pub fault: Fault,
     /// The effect in this recording.
-    pub reach: Reach,
+    pub reach: FaultEffect,
 }
 
 /// The power of a run: the known faults that it would have noticed.
@@ -92,26 +90,31 @@ pub struct Chapter {
     pub missed: Vec<String>,
 }
 
-/// Spoils a recording by every known fault in turn, and judges it again by the statements that must notice.
-pub fn tried(recording: &Recording) -> Vec<Tried> {
+/// Injects each known fault into the recording, and judges the result by the statements that the fault violates.
+pub fn tried(recording: &Recording) -> Vec<FaultTrial> {
     let sound = worded(recording, |_| true, |verdict| matches!(verdict, Verdict::Pass { .. }));
-    let readings = Readings::of(recording);
+    let readings = ParsedReplies::of(recording);
     let mut recording = recording.clone();
     let try_one = |fault: Fault| {
         let reach = reach(&fault, &mut recording, &readings, &sound);
-        Tried { fault, reach }
+        FaultTrial { fault, reach }
     };
     faults().into_iter().map(try_one).collect()
 }
 
-fn reach(fault: &Fault, recording: &mut Recording, readings: &Readings, sound: &BTreeSet<String>) -> Reach {
-    let mut spoiled = Spoiled::by(fault, recording, readings);
+fn reach(
+    fault: &Fault,
+    recording: &mut Recording,
+    readings: &ParsedReplies,
+    sound: &BTreeSet<String>,
+) -> FaultEffect {
+    let mut spoiled = InjectedChanges::by(fault, recording, readings);
     if spoiled.is_empty() {
-        return Reach::Absent;
+        return FaultEffect::Absent;
     }
     let able = |id: &str| fault.breaks.contains(&id) && sound.contains(id);
     if !fault.breaks.iter().any(|id| able(id)) {
-        return Reach::Undecided;
+        return FaultEffect::Undecided;
     }
     spoiled.swap(recording);
     let failed = worded(recording, able, |verdict| matches!(verdict, Verdict::Fail(_)));
@@ -121,13 +124,13 @@ fn reach(fault: &Fault, recording: &mut Recording, readings: &Readings, sound: &
     };
     spoiled.swap(recording);
     match (failed.is_empty(), warned.is_empty()) {
-        (false, _) => Reach::Noticed(failed),
-        (true, false) => Reach::Warned(warned),
-        (true, true) => Reach::Missed,
+        (false, _) => FaultEffect::Noticed(failed),
+        (true, false) => FaultEffect::Warned(warned),
+        (true, true) => FaultEffect::Missed,
     }
 }
 
-/// The selected statements whose verdict fits.
+/// Returns the selected statements with a matching verdict.
 fn worded(
     recording: &Recording,
     selected: impl Fn(&str) -> bool,
@@ -137,18 +140,20 @@ fn worded(
     rows.into_iter().filter(|row| fits(&row.verdict)).map(|row| row.id).collect()
 }
 
-/// The power of a run.
+/// Computes the power of a run.
 pub fn power(recording: &Recording) -> Power {
     let mut chapters: BTreeMap<&str, Chapter> = BTreeMap::new();
-    for Tried { fault, reach } in tried(recording) {
+    for FaultTrial { fault, reach } in tried(recording) {
         let chapter = chapters.entry(fault.chapter()).or_default();
         chapter.known += 1;
         match reach {
-            Reach::Noticed(_) => chapter.noticed += 1,
-            Reach::Missed => chapter.missed.push(fault.to_string()),
-            // A job in CI stays green.
-            Reach::Warned(_) => chapter.missed.push(format!("{fault} (a warning only)")),
-            Reach::Absent | Reach::Undecided => *chapter.needs.entry(fault.needs()).or_default() += 1,
+            FaultEffect::Noticed(_) => chapter.noticed += 1,
+            FaultEffect::Missed => chapter.missed.push(fault.to_string()),
+            // A warning does not fail a CI job.
+            FaultEffect::Warned(_) => chapter.missed.push(format!("{fault} (a warning only)")),
+            FaultEffect::Absent | FaultEffect::Undecided => {
+                *chapter.needs.entry(fault.needs()).or_default() += 1
+            }
         }
     }
     let chapters: Vec<_> =

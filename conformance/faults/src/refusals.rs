@@ -1,6 +1,6 @@
-//! Faults in refusals: 401, 404 and 429, and differences between foreign and absent objects.
+//! Faults in 401, 404 and 429 responses, and differences between foreign and absent objects.
 
-use conformance_model::recording::{Caller, Forgery, Kind};
+use conformance_model::recording::{Caller, Forgery, ObjectKind};
 use conformance_model::words::Mode;
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::reply::Reply;
 
 type RefusalFault = (&'static str, fn(&mut Reply));
 
-/// The callers that must be refused, with the statement.
+/// The callers that must be refused, each with its statement.
 const CALLERS: &[(Caller, &str)] = &[
     (Caller::Nobody, "auth.no_header"),
     (Caller::Revoked, "auth.revoked_key"),
@@ -39,12 +39,12 @@ const LET_IN: &[RefusalFault] = &[
     }),
 ];
 
-/// No answer at all, if every request gets it.
+/// The responses that are not usable if every request gets them.
 const UNCLEAR: &[RefusalFault] = &[
     ("is always answered 502", |it| *it = Reply::json(502, json!({ "message": "Bad gateway." }))),
     ("is always answered 503", |it| *it = Reply::json(503, json!({ "message": "Unavailable." }))),
 ];
-/// A lock against guessing may answer a revoked key so; to any other request it is no answer.
+/// A 429, which may be a lockout for a revoked key, but is not usable for other requests.
 const LOCKED: RefusalFault =
     ("is always answered 429", |it| *it = Reply::json(429, json!({ "message": "Too many requests." })));
 
@@ -60,7 +60,7 @@ const UNREADABLE: &[RefusalFault] = &[
     ("is refused without a body", |it| it.raw = Some(String::new())),
 ];
 
-/// Ways in which an answer can give away that an object exists in the other mode.
+/// The responses that reveal the existence of an object in the other mode.
 const TOLD: &[RefusalFault] = &[
     ("is answered 403", |it| it.status = 403),
     ("is answered 410", |it| it.status = 410),
@@ -138,7 +138,7 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
         for (what, change) in TOLD {
             let breaks = ["isolation.not_found", "isolation.indistinguishable"];
             all.push(reply(what, &breaks, Place::Foreign, mode, *change));
-            for kind in [Kind::Charge, Kind::Invoice] {
+            for kind in [ObjectKind::Charge, ObjectKind::Invoice] {
                 all.push(reply(what, &["isolation.objects"], Place::ForeignObject(kind), mode, *change));
             }
         }

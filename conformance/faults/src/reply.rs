@@ -1,40 +1,40 @@
-//! An answer, taken apart so that it can be spoiled.
+//! A response in a form into which faults can be injected.
 
 use conformance_model::recording::Answer;
 use serde_json::Value;
 
-/// An answer that can be spoiled.
+/// A response into which faults can be injected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
     /// The status code.
     pub status: u16,
     /// The header fields, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body, unless `raw` is there.
+    /// The body, unless `raw` is set.
     pub body: Value,
-    /// The body, if it is not JSON or is written in a way of its own.
+    /// The raw body, if it is not JSON or has a special format.
     pub raw: Option<String>,
 }
 
 impl Reply {
-    /// An answer with a body of JSON that says so.
+    /// Returns a JSON response.
     pub fn json(status: u16, body: Value) -> Reply {
         let headers = vec![("content-type".into(), "application/json".into())];
         Reply { status, headers, body, raw: None }
     }
 
-    /// Puts a header field in place of others of that name.
+    /// Sets a header field, replacing others of the same name.
     pub fn set(&mut self, name: &str, value: &str) {
         self.drop_header(name);
         self.headers.push((name.into(), value.into()));
     }
 
-    /// The first value of a header field.
+    /// Returns the first value of a header field.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
     }
 
-    /// Takes a header field out.
+    /// Removes a header field.
     pub fn drop_header(&mut self, name: &str) {
         self.headers.retain(|(it, _)| it != name);
     }

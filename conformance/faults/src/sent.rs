@@ -5,7 +5,7 @@ use conformance_model::words::Mode;
 use crate::fault::{Change, Fault};
 use crate::place::{Place, Position};
 
-/// A header without the service's prefix, what is put in its place, what that is, and what notices it.
+/// A header without the service's prefix, its replacement, the description of the fault, and the violated statements.
 type HeaderFault = (&'static str, Option<&'static str>, &'static str, &'static [&'static str]);
 
 const LINES: &[HeaderFault] = &[

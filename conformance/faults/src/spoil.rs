@@ -1,34 +1,34 @@
-//! Puts a fault into answers: those of a recording, or those that a server is about to give.
+//! Injects a fault into responses: those of a recording, or those of a server.
 
 use std::collections::BTreeMap;
 
 use conformance_model::deliveries::Delivery;
-use conformance_model::octets::Octets;
+use conformance_model::raw_bytes::RawBytes;
 use conformance_model::recording::{Answer, Caller, Ending, Exchange, List, Purpose, Recording, Side};
 use conformance_model::words::Mode;
 use serde_json::Value;
 use url::form_urlencoded;
 
 use crate::fault::{Change, Fault};
-use crate::place::{Leaf, Place, Show};
+use crate::place::{PageCoordinates, Place, Show};
 use crate::reply::Reply;
 
-/// The request whose response is spoiled.
+/// The request of a response into which a fault is injected.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct ObservedRequest<'a> {
     /// The caller.
     pub caller: Caller,
     /// The path below the base address.
     pub path: &'a str,
     /// The parameters, each once.
     pub query: &'a BTreeMap<String, String>,
-    /// On which side of the isolation the object lies that was asked for or filtered by, if that is known.
+    /// The owner of the requested object or of the filter's value, if known.
     pub side: Option<Side>,
 }
 
 impl Fault {
-    /// Spoils an answer, if it is one that the fault reaches.
-    pub fn spoil(&self, seen: &Seen<'_>, reply: &mut Reply) {
+    /// Injects the fault into a response, if it affects the request.
+    pub fn spoil(&self, seen: &ObservedRequest<'_>, reply: &mut Reply) {
         if !self.reaches(seen, reply) {
             return;
         }
@@ -39,7 +39,7 @@ impl Fault {
         }
     }
 
-    fn reaches(&self, seen: &Seen<'_>, reply: &Reply) -> bool {
+    fn reaches(&self, seen: &ObservedRequest<'_>, reply: &Reply) -> bool {
         let own = |mode: Option<Mode>| match seen.caller {
             Caller::Own(of) => mode.is_none_or(|mode| mode == of),
             Caller::Second => mode.is_none_or(|mode| mode == Mode::Test),
@@ -87,17 +87,17 @@ impl Fault {
     }
 }
 
-fn leaf(seen: &Seen<'_>, reply: &Reply) -> Leaf {
+fn leaf(seen: &ObservedRequest<'_>, reply: &Reply) -> PageCoordinates {
     let told = |name: &str| reply.body["meta"][name].as_u64();
     let asked = |name: &str| seen.query.get(name).and_then(|text| text.parse().ok());
-    Leaf {
+    PageCoordinates {
         number: asked("page").or_else(|| told("current_page")).unwrap_or(1),
         size: asked("per_page"),
         last: told("last_page").unwrap_or(1),
     }
 }
 
-/// Changes every object at a place of a body.
+/// Changes all objects at a place of a body.
 fn each_object(place: Place, body: &mut Value, mut change: impl FnMut(&mut Value)) {
     let member = match place {
         Place::Charge(_) | Place::DeliveredCharge => Some("charge"),
@@ -129,7 +129,7 @@ fn each_object(place: Place, body: &mut Value, mut change: impl FnMut(&mut Value
     }
 }
 
-/// The single event, bare or under any name.
+/// Returns the single event, bare or under any member.
 fn single(body: &mut Value) -> Option<&mut Value> {
     let is_event = |it: &Value| it.get("id").is_some() && it.get("type").is_some();
     if is_event(body) {
@@ -138,11 +138,11 @@ fn single(body: &mut Value) -> Option<&mut Value> {
     body.as_object_mut()?.values_mut().find(|it| is_event(it))
 }
 
-/// The answers of a recording, read once for all faults.
-pub(crate) struct Readings(Vec<Reading>);
+/// The responses of a recording, parsed once for all faults.
+pub(crate) struct ParsedReplies(Vec<ParsedReply>);
 
-struct Reading {
-    /// The place of its exchange in the recording.
+struct ParsedReply {
+    /// The index of its exchange in the recording.
     at: usize,
     caller: Caller,
     path: String,
@@ -151,8 +151,8 @@ struct Reading {
     reply: Reply,
 }
 
-impl Readings {
-    pub(crate) fn of(recording: &Recording) -> Readings {
+impl ParsedReplies {
+    pub(crate) fn of(recording: &Recording) -> ParsedReplies {
         let origin = recording.base.split_once("://").map_or(recording.base.as_str(), |(_, rest)| rest);
         let prefix = origin.find('/').map_or("", |at| origin[at..].trim_end_matches('/'));
         let read = |(at, exchange): (usize, &Exchange)| {
@@ -165,7 +165,7 @@ impl Readings {
                 | Purpose::Twin { side, .. } => Some(*side),
                 _ => None,
             };
-            Some(Reading {
+            Some(ParsedReply {
                 at,
                 caller: exchange.caller,
                 path: path.to_owned(),
@@ -174,14 +174,14 @@ impl Readings {
                 reply: Reply::of(exchange.answer()?),
             })
         };
-        Readings(recording.exchanges.iter().enumerate().filter_map(read).collect())
+        ParsedReplies(recording.exchanges.iter().enumerate().filter_map(read).collect())
     }
 
-    /// The answers that the fault changes, with the places of their exchanges.
+    /// Returns the responses that the fault changes, with the indexes of their exchanges.
     fn spoiled(&self, fault: &Fault) -> Vec<(usize, Answer)> {
-        let spoil = |reading: &Reading| {
-            let Reading { at, caller, path, query, side, reply } = reading;
-            let seen = Seen { caller: *caller, path, query, side: *side };
+        let spoil = |reading: &ParsedReply| {
+            let ParsedReply { at, caller, path, query, side, reply } = reading;
+            let seen = ObservedRequest { caller: *caller, path, query, side: *side };
             if !fault.reaches(&seen, reply) {
                 return None;
             }
@@ -193,14 +193,14 @@ impl Readings {
     }
 }
 
-/// The change that a fault makes in a recording; applied twice it leaves the recording as it was.
-pub(crate) struct Spoiled {
+/// The changes of a fault in a recording. Applying them twice restores it.
+pub(crate) struct InjectedChanges {
     endings: Vec<(usize, Ending)>,
     deliveries: Vec<(usize, Delivery)>,
 }
 
-impl Spoiled {
-    pub(crate) fn by(fault: &Fault, recording: &Recording, readings: &Readings) -> Spoiled {
+impl InjectedChanges {
+    pub(crate) fn by(fault: &Fault, recording: &Recording, readings: &ParsedReplies) -> InjectedChanges {
         let answers = readings.spoiled(fault).into_iter();
         let sent =
             recording.deliveries.iter().flat_map(|it| it.caught.iter().map(|sent| (sent, &it.header_prefix)));
@@ -208,7 +208,7 @@ impl Spoiled {
             let changed = spoiled_delivery(fault, prefix, sent)?;
             (changed != *sent).then_some((at, changed))
         };
-        Spoiled {
+        InjectedChanges {
             endings: answers.map(|(at, answer)| (at, Ending::Answered(answer))).collect(),
             deliveries: sent.enumerate().filter_map(changed).collect(),
         }
@@ -218,7 +218,7 @@ impl Spoiled {
         self.endings.is_empty() && self.deliveries.is_empty()
     }
 
-    /// Exchanges what is in the recording with what is here.
+    /// Swaps the changed parts with those of the recording.
     pub(crate) fn swap(&mut self, recording: &mut Recording) {
         for (at, ending) in &mut self.endings {
             std::mem::swap(ending, &mut recording.exchanges[*at].ending);
@@ -249,13 +249,13 @@ fn spoiled_delivery(fault: &Fault, prefix: &str, sent: &Delivery) -> Option<Deli
         Change::Header(name, to) => {
             let name = name.replace("X-", &format!("{prefix}-"));
             changed.headers.retain(|(it, _)| !it.eq_ignore_ascii_case(&name));
-            changed.headers.extend(to.map(|to| (name, Octets(to.as_bytes().to_vec()))));
+            changed.headers.extend(to.map(|to| (name, RawBytes(to.as_bytes().to_vec()))));
         }
         Change::Object(change) => {
             let before = body.clone();
             each_object(fault.place, &mut body, |it| change(it));
             if body != before {
-                changed.body = Octets(body.to_string().into_bytes());
+                changed.body = RawBytes(body.to_string().into_bytes());
             }
         }
         Change::Reply(_) => {}

@@ -1,14 +1,13 @@
-//! Edits of a recording as lines of text, which are readable and suit a fuzzer's mutations.
+//! Edits of a recording as lines of text, a format that is readable and suits the mutations of a fuzzer.
 //!
-//! `<place> <word> <rest>`, where a place is a number modulo the exchanges there are. Other lines are
-//! skipped.
+//! A line is `<index> <edit> <argument>`. The index is taken modulo the number of exchanges. Other lines are skipped.
 
 use std::time::Duration;
 
 use conformance::{Answer, Body, Ending, Exchange, Purpose, Recording};
 use serde_json::Value;
 
-/// Applies every line.
+/// Applies all lines.
 pub(crate) fn apply(recording: &mut Recording, text: &str) {
     for line in text.lines() {
         let mut words = line.splitn(3, ' ');
@@ -69,7 +68,7 @@ fn apply_to(exchange: &mut Exchange, word: &str, rest: &str) {
     }
 }
 
-/// `/data/0/id "text"`: puts a JSON value, or else the text itself, at a place of a JSON body.
+/// Sets a value in a JSON body. `rest`: a JSON pointer and a JSON value or a text, such as `/data/0/id "text"`.
 fn set(body: &mut Body, rest: &str) {
     let (pointer, value) = rest.split_once(' ').unwrap_or((rest, "null"));
     let Some(mut whole) = body.json().as_deref().cloned() else { return };

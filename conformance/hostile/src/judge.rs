@@ -1,4 +1,4 @@
-//! The target `judge`: verdicts on edited recordings.
+//! The fuzz target `judge`: verdicts on edited recordings.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -36,14 +36,14 @@ const OF_A_KIND_MAX: usize = 3;
 const FORMATS: [Format; 6] =
     [Format::Text, Format::Json, Format::Junit, Format::Markdown, Format::Html, Format::Github];
 
-/// Applies the bytes as edits to a few exchanges of a correct recording, or after a line `all` to all of them. Judges the
-/// result twice and reports it in one of the formats.
+/// Applies the bytes as edits to a few exchanges of a correct recording, or to all of them after a line `all`. Judges
+/// the result twice and reports it in one of the formats.
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut outcome = if text.starts_with("all\n") { CORRECT.clone() } else { FEW.clone() };
     edit::apply(&mut outcome.recording, text);
     let rows = judge(&outcome.recording);
-    assert_eq!(rows.len(), judged().len(), "a word on every statement");
+    assert_eq!(rows.len(), judged().len(), "every statement has a verdict");
     assert_eq!(verdicts(&judge(&outcome.recording)), verdicts(&rows), "judged twice");
     outcome.rows = rows;
     // A report takes as long as a judgement, so each input is reported in one format.

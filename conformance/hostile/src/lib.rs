@@ -1,8 +1,8 @@
-//! Robustness targets: every reader of bytes must survive hostile ones.
+//! Fuzz targets: every parser must survive arbitrary bytes.
 //!
-//! A [`Target`] takes any bytes and panics if their reader broke a promise. `cargo xtask hostile` lets libFuzzer
-//! choose the bytes, guided by the code that they reach; a plain build of this package replays files, and its test
-//! replays the files under `corpus/`: seeds, and every input that once found a fault.
+//! A [`Target`] takes any bytes and panics if an invariant of the parser is violated. `cargo xtask hostile` runs the
+//! targets with libFuzzer, guided by coverage. A plain build of this package replays files, and its test replays the
+//! files under `corpus/`: seeds, and all inputs that once revealed a fault.
 
 mod edit;
 mod judge;
@@ -10,37 +10,37 @@ mod recording;
 mod request;
 mod scenario;
 
-/// One reader of bytes.
+/// A fuzz target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// The name on the command line and of the directory under `corpus/`.
+    /// The name on the command line, and of the directory under `corpus/`.
     pub name: &'static str,
-    /// The reader of the bytes, and its promise.
+    /// The description of the parser and its invariants.
     pub what: &'static str,
-    /// Runs the reader; panics if it broke its promise.
+    /// Runs the parser. Panics if an invariant is violated.
     pub feed: fn(&[u8]),
 }
 
-/// Every target.
+/// All fuzz targets.
 pub const TARGETS: [Target; 4] = [
     Target {
         name: "request",
-        what: "requests to the reference: answered in JSON with a known status, refused ones change nothing",
+        what: "requests to the reference server: JSON responses with a known status; refused requests change nothing",
         feed: request::feed,
     },
     Target {
         name: "scenario",
-        what: "scenario files: read or refused, and written back as they were read",
+        what: "scenario files: parsed or rejected, and unchanged after writing and parsing",
         feed: scenario::feed,
     },
     Target {
         name: "recording",
-        what: "kept runs and HAR files: read or refused, and written back as they were read",
+        what: "run files and HAR files: parsed or rejected, and unchanged after writing and parsing",
         feed: recording::feed,
     },
     Target {
         name: "judge",
-        what: "a recording of a correct server with random edits: judged, twice the same, and reported",
+        what: "a recording of a correct server with random edits: judged deterministically, and reported",
         feed: judge::feed,
     },
 ];
@@ -49,7 +49,7 @@ pub const TARGETS: [Target; 4] = [
 ///
 /// # Errors
 ///
-/// Lists all names if there is no target with this one.
+/// A message with all names, if there is no target with this one.
 pub fn target(name: &str) -> Result<Target, String> {
     TARGETS.into_iter().find(|target| target.name == name).ok_or_else(|| {
         let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();

@@ -1,5 +1,5 @@
-//! `hostile TARGET FILE…` feeds files to a target, to repeat a finding. Built by `cargo xtask hostile` it is libFuzzer's
-//! own program instead, and the variable `HOSTILE_TARGET` names the target.
+//! `hostile TARGET FILE…` runs a fuzz target on files, to reproduce a finding. Built by `cargo xtask hostile`, it is a
+//! libFuzzer program instead, and the environment variable `HOSTILE_TARGET` selects the target.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -20,7 +20,7 @@ fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match replay(&arguments) {
         Ok(count) => {
-            println!("{count} inputs, and every promise held");
+            println!("{count} inputs, no invariant violated");
             std::process::ExitCode::SUCCESS
         }
         Err(why) => {
@@ -33,13 +33,13 @@ fn main() -> std::process::ExitCode {
     }
 }
 
-/// Feeds the files to the target. A broken promise panics and ends the program.
+/// Runs the target on files. Panics if an invariant is violated.
 #[cfg(not(fuzzing))]
 fn replay(arguments: &[String]) -> Result<usize, String> {
-    let [name, files @ ..] = arguments else { return Err("no target is named".to_owned()) };
+    let [name, files @ ..] = arguments else { return Err("the target is missing".to_owned()) };
     let target = hostile::target(name)?;
     if files.is_empty() {
-        return Err("no file is named".to_owned());
+        return Err("no file is given".to_owned());
     }
     for file in files {
         let bytes = std::fs::read(file).map_err(|err| format!("cannot read `{file}`: {err}"))?;

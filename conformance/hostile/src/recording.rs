@@ -1,8 +1,8 @@
-//! The target `recording`: recordings and HAR files.
+//! The fuzz target `recording`: run files and HAR files.
 
 use conformance::{Outcome, Row};
 
-/// Reads the bytes as both formats. Writing and reading the result again must give the same verdicts.
+/// Parses the bytes in both formats. Writing and parsing the result must not change the verdicts.
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(outcome) = Outcome::from_file(text) {
@@ -18,7 +18,7 @@ pub(crate) fn feed(bytes: &[u8]) {
 fn must_come_back(outcome: &Outcome) {
     let written = outcome.to_file();
     let again = Outcome::from_file(&written)
-        .unwrap_or_else(|why| panic!("what was written cannot be read: {why}\n\n{written}"));
+        .unwrap_or_else(|why| panic!("the written file cannot be parsed: {why}\n\n{written}"));
     assert_eq!(again.to_file(), written, "written twice");
     assert_eq!(verdicts(&again.rows), verdicts(&outcome.rows), "judged twice");
     assert_eq!(again.exit_code(), outcome.exit_code());

@@ -1,6 +1,6 @@
-//! The target `request`: requests to the reference service, as a host passes them on.
+//! The fuzz target `request`: requests to the reference service, as a host passes them on.
 //!
-//! The bytes are requests one after the other, each a head, an empty line and a body, with a line `%%` between them:
+//! The bytes are a sequence of requests, each a head, an empty line and a body, with a line `%%` between them:
 //!
 //! ```text
 //! POST /v1/charges/{pending}/refunds?page=1
@@ -10,7 +10,7 @@
 //! {"amount":"0.001"}
 //! ```
 //!
-//! `live` and `test` stand for the two keys, and a name in braces for the id of an object of that kind.
+//! `live` and `test` represent the two keys, and a name in braces the id of an object of that kind.
 
 use std::sync::LazyLock;
 
@@ -34,15 +34,15 @@ use serde_json::{Value, json};
 
 const OPENING: Timestamp = Timestamp(1_789_898_400_000_000);
 const BASE: &str = "https://api.svc.example";
-/// The seed of every input, so that addresses are derived once.
+/// The seed of all inputs, so that addresses are derived once.
 const SEED: Seed = Seed(7);
 static WALLETS: LazyLock<WalletCache> = LazyLock::new(|| WalletCache::new(SEED));
 
-/// The number of requests of one input that are sent.
+/// The largest number of requests per input.
 const REQUESTS_MAX: usize = 8;
 const STATUSES: [u16; 12] = [200, 201, 400, 401, 404, 405, 409, 413, 415, 422, 429, 503];
 
-/// Sends every request, and checks the responses.
+/// Sends all requests, and checks the responses.
 pub(crate) fn feed(bytes: &[u8]) {
     let mut service = FilledService::open();
     for part in split(bytes, b"\n%%\n").take(REQUESTS_MAX) {
@@ -62,7 +62,7 @@ pub(crate) fn feed(bytes: &[u8]) {
     }
 }
 
-/// Checks the properties that every response must have.
+/// Checks the invariants of a response.
 fn proper(answer: &Response) -> Result<(), String> {
     let Response { status, headers, body } = answer;
     if !STATUSES.contains(status) {
@@ -91,7 +91,7 @@ fn proper(answer: &Response) -> Result<(), String> {
     }
 }
 
-/// A request of the input.
+/// A parsed request of the input.
 #[derive(Debug)]
 struct FuzzedRequest {
     method: String,
@@ -104,7 +104,7 @@ struct FuzzedRequest {
 }
 
 impl FuzzedRequest {
-    /// Reads a request; `None` if a host would not pass on its head: it must be text without line breaks.
+    /// Parses a request; `None` if a host would reject its head, which must be text without line breaks.
     fn read(part: &[u8], service: &FilledService) -> Option<FuzzedRequest> {
         let (head, body) = match find(part, b"\n\n") {
             Some(at) => (&part[..at], &part[at + 2..]),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_read_as_they_are_written() {
+    fn requests_are_parsed() {
         let head = "authorization: live\ncontent-type: application/json\n";
         for (text, status) in [
             ("GET /v1/charges?status=paid\nauthorization: live".to_owned(), 200),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_not_proper_is_noticed() {
+    fn an_invalid_response_is_detected() {
         let good = Response { status: 200, headers: Vec::new(), body: b"{\"data\":[]}".as_slice().into() };
         assert_eq!(proper(&good), Ok(()));
         let body = |text: &str| Response { body: text.as_bytes().to_vec().into(), ..good.clone() };

@@ -1,10 +1,10 @@
-//! The target `scenario`: scenario files.
+//! The fuzz target `scenario`: scenario files.
 
 use simulator::script::Script;
 
 const PATH: &str = "hostile.yaml";
 
-/// Parses the bytes. An error must be printable and name a line; a parsed script must survive writing and reading.
+/// Parses the bytes. An error must be printable and name the file; a script must not change by writing and parsing.
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Script::parse(PATH, text) {
@@ -15,7 +15,7 @@ pub(crate) fn feed(bytes: &[u8]) {
         Ok(script) => {
             let written = script.to_yaml();
             let again = Script::parse(PATH, &written)
-                .unwrap_or_else(|error| panic!("what was written cannot be read: {error}\n\n{written}"));
+                .unwrap_or_else(|error| panic!("the written file cannot be parsed: {error}\n\n{written}"));
             assert_eq!(facts(&again), facts(&script), "written as\n{written}");
             assert_eq!(again.to_yaml(), written, "written twice");
         }

@@ -1,4 +1,4 @@
-//! Every input that is kept: seeds, and what once found something.
+//! Replays the corpus: seeds, and inputs that once revealed a fault.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn feed_all(target: &Target, directory: &Path) -> usize {
         if file.is_dir() {
             count += feed_all(target, &file);
         } else if file.extension().is_none_or(|ending| ending == "yaml" || ending == "har") {
-            // Captured, so it shows only when a target panics: which file it was.
+            // Captured, so the name is printed only if a target panics.
             println!("{}", file.display());
             (target.feed)(&fs::read(&file).unwrap());
             count += 1;
@@ -36,14 +36,14 @@ fn requests_are_answered() {
 }
 
 #[test]
-fn scenarios_come_back() {
+fn scenarios_survive_writing_and_parsing() {
     check("scenario");
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     assert!(feed_all(&hostile::target("scenario").unwrap(), &all) > 50);
 }
 
 #[test]
-fn recordings_come_back() {
+fn recordings_survive_writing_and_parsing() {
     check("recording");
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use conformance_model::group::Group;
 use conformance_model::reading::mode_told;
 use conformance_model::recording::{Caller, Exchange, Recording};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use super::evidence::unanswered;
@@ -20,7 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("account.fields", &[Group::Account], fields),
 ];
 
-fn served(recording: &Recording) -> Judged {
+fn served(recording: &Recording) -> CheckResult {
     for mode in Mode::BOTH {
         let exchange = answered(recording, mode)?;
         if exchange.status() != Some(200) {
@@ -32,10 +32,10 @@ fn served(recording: &Recording) -> Judged {
             return Err(CheckError::broken(exchange.number, "a JSON object", exchange.summary()));
         }
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-fn mode(recording: &Recording) -> Judged {
+fn mode(recording: &Recording) -> CheckResult {
     for mode in Mode::BOTH {
         let (exchange, meta) = meta(recording, mode)?;
         let told = meta.get("mode").cloned().unwrap_or(Value::Null);
@@ -44,7 +44,7 @@ fn mode(recording: &Recording) -> Judged {
             return Err(CheckError::broken(exchange.number, expected, format!("meta.mode {told}")));
         }
     }
-    // Both keys at the same moment, and one after the other: each is told its own mode every time.
+    // Concurrent and alternating requests of both keys must each get the mode of their key.
     for exchange in recording.exchanges.iter().filter(|it| it.target.ends_with(ACCOUNT_PATH)) {
         let (Caller::Own(mode), Some(told)) = (exchange.caller, mode_told(exchange)) else { continue };
         if exchange.status() == Some(200) && told != mode.word() {
@@ -52,10 +52,10 @@ fn mode(recording: &Recording) -> Judged {
             return Err(CheckError::broken(exchange.number, expected, format!("meta.mode \"{told}\"")));
         }
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-fn accepted_assets(recording: &Recording) -> Judged {
+fn accepted_assets(recording: &Recording) -> CheckResult {
     for mode in Mode::BOTH {
         let (exchange, meta) = meta(recording, mode)?;
         let told = meta.get("accepted_assets").cloned().unwrap_or(Value::Null);
@@ -67,14 +67,14 @@ fn accepted_assets(recording: &Recording) -> Judged {
             ));
         }
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-fn fields(recording: &Recording) -> Judged {
+fn fields(recording: &Recording) -> CheckResult {
     let (_, body) = body(recording, Mode::Test)?;
     let account = body.get("data").filter(|data| data.is_object()).unwrap_or(&body);
     let names: Vec<_> = account.as_object().into_iter().flat_map(|it| it.keys().cloned()).collect();
-    Ok(Held::Seen(if names.is_empty() { "none".into() } else { names.join(", ") }))
+    Ok(CheckOutcome::Observed(if names.is_empty() { "none".into() } else { names.join(", ") }))
 }
 
 fn answered(recording: &Recording, mode: Mode) -> Result<&Exchange, CheckError> {

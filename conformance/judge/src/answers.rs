@@ -3,7 +3,7 @@
 use conformance_model::group::Group;
 use conformance_model::reading::{duplicate_key, is_json};
 use conformance_model::recording::{Answer, Caller, Exchange, Purpose, Recording, shorten};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::unanswered;
 use crate::check::Check;
@@ -18,15 +18,15 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("answers.head", &[Group::Account, Group::Auth], head),
 ];
 
-/// HEAD is GET without the content. Not to take it is another matter, and honest.
-fn head(recording: &Recording) -> Judged {
+/// Judges HEAD, which is GET without the content. A server may refuse the method.
+fn head(recording: &Recording) -> CheckResult {
     let own = |it: &&Exchange| it.purpose == Purpose::Head && matches!(it.caller, Caller::Own(_));
     let got = |of: &Exchange| {
         let same = |it: &Exchange| (it.caller, &it.target) == (of.caller, &of.target) && it.method() == "GET";
         recording.last(|it| same(it) && it.status() == Some(200)).and_then(Exchange::answer)
     };
     let heads = || recording.exchanges.iter().filter(own);
-    // Of what is not there, isolation.not_found tells.
+    // isolation.not_found judges HEAD of absent objects.
     let asked = heads().rev().find_map(|it| Some((it, it.answer()?, got(it)?)));
     let Some((exchange, answer, got)) = asked else {
         return Err(unanswered(heads().next_back(), "HEAD and GET of one address"));
@@ -37,7 +37,7 @@ fn head(recording: &Recording) -> Judged {
         200 => {
             let kind = |it: &Answer| it.header("content-type").map(str::to_owned);
             if kind(answer) == kind(got) {
-                return Ok(Held::Plainly);
+                return Ok(CheckOutcome::Holds);
             }
             let told = |kind: Option<String>| format!("Content-Type {}", kind.unwrap_or("none".into()));
             Err(CheckError::broken(exchange.number, told(kind(got)), told(kind(answer))))
@@ -46,7 +46,7 @@ fn head(recording: &Recording) -> Judged {
     }
 }
 
-/// Answers of 200 to a real key. What a forged key gets is no business of this chapter.
+/// Returns the responses with status 200 to a valid key. Chapter "auth" judges invalid keys.
 fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckError> {
     let own = |it: &&Exchange| {
         matches!(it.caller, Caller::Own(_) | Caller::Second | Caller::OtherAccount) && it.method() != "HEAD"
@@ -60,16 +60,16 @@ fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckEr
     if found.is_empty() { Err(unanswered(None, "anything that succeeded")) } else { Ok(found) }
 }
 
-fn json(recording: &Recording) -> Judged {
+fn json(recording: &Recording) -> CheckResult {
     for (exchange, answer) in successes(recording)? {
         if answer.body.json().is_none() {
             return Err(CheckError::broken(exchange.number, "a body of JSON", shorten(&answer.body)));
         }
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-fn content_type(recording: &Recording) -> Judged {
+fn content_type(recording: &Recording) -> CheckResult {
     for (exchange, answer) in successes(recording)? {
         let kind = answer.header("content-type").filter(|_| answer.body.json().is_some() && !is_json(answer));
         if let Some(kind) = kind {
@@ -80,10 +80,10 @@ fn content_type(recording: &Recording) -> Judged {
             ));
         }
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-fn media_type(recording: &Recording) -> Judged {
+fn media_type(recording: &Recording) -> CheckResult {
     let unnamed = |(_, answer): &(&Exchange, &Answer)| {
         answer.header("content-type").is_none() && answer.body.json().is_some()
     };
@@ -93,11 +93,11 @@ fn media_type(recording: &Recording) -> Judged {
             "a Content-Type",
             "an answer with a body and without one",
         )),
-        None => Ok(Held::Plainly),
+        None => Ok(CheckOutcome::Holds),
     }
 }
 
-fn duplicate_keys(recording: &Recording) -> Judged {
+fn duplicate_keys(recording: &Recording) -> CheckResult {
     for (exchange, answer) in successes(recording)? {
         if let Some(name) = duplicate_key(&answer.body) {
             return Err(CheckError::broken(
@@ -107,5 +107,5 @@ fn duplicate_keys(recording: &Recording) -> Judged {
             ));
         }
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }

@@ -7,7 +7,7 @@ use conformance_model::reading::has_text;
 use conformance_model::recording::{
     Answer, Caller, Exchange, Forgery, List, PageAsk, Purpose, Recording, Side,
 };
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use super::evidence::{called_json, is_garbled, unanswered};
@@ -37,35 +37,35 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("auth.www_authenticate", NEEDS, www_authenticate),
 ];
 
-fn no_header(recording: &Recording) -> Judged {
+fn no_header(recording: &Recording) -> CheckResult {
     served_account(recording)?;
     must_be_refused(refusal(recording, Caller::Nobody, ACCOUNT_PATH)?)
 }
 
-fn refused(recording: &Recording, forgery: Forgery) -> Judged {
+fn refused(recording: &Recording, forgery: Forgery) -> CheckResult {
     served_account(recording)?;
     must_be_refused(refusal(recording, Caller::Forged(forgery), ACCOUNT_PATH)?)
 }
 
-/// Judges a forgery, and those of the same kind that a run asked with. Recordings of old runs have fewer.
-fn refused_with(recording: &Recording, first: Forgery, more: &[Forgery]) -> Judged {
+/// Judges an invalid token and further ones of its kind, if the recording has them. Old recordings have fewer.
+fn refused_with(recording: &Recording, first: Forgery, more: &[Forgery]) -> CheckResult {
     refused(recording, first)?;
     let is_asked = |forgery: &&Forgery| recording.last(|it| it.caller == Caller::Forged(**forgery)).is_some();
     for forgery in more.iter().filter(is_asked) {
         refused(recording, *forgery)?;
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-fn appended(recording: &Recording) -> Judged {
+fn appended(recording: &Recording) -> CheckResult {
     refused_with(recording, Forgery::Appended, &[Forgery::WordAppended, Forgery::ListAppended])
 }
 
-fn other_scheme(recording: &Recording) -> Judged {
+fn other_scheme(recording: &Recording) -> CheckResult {
     refused_with(recording, Forgery::NoScheme, &[Forgery::BasicScheme])
 }
 
-fn letter_case(recording: &Recording) -> Judged {
+fn letter_case(recording: &Recording) -> CheckResult {
     let asked = recording.last(|it| it.caller == Caller::Forged(Forgery::LetterCase));
     if asked.is_none() && refusals(recording).next().is_some() {
         return Err(CheckError::Inapplicable("the test key has no letters".into()));
@@ -73,7 +73,7 @@ fn letter_case(recording: &Recording) -> Judged {
     refused(recording, Forgery::LetterCase)
 }
 
-fn revoked_key(recording: &Recording) -> Judged {
+fn revoked_key(recording: &Recording) -> CheckResult {
     if recording.last(|it| it.caller == Caller::Revoked).is_none() {
         return Err(CheckError::unjudged(
             "there was no revoked key to ask with",
@@ -87,11 +87,11 @@ fn revoked_key(recording: &Recording) -> Judged {
             must_be_refused(it)?;
         }
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-/// A refusal at an address is no answer to the next request there, nor is what was served to a key.
-fn after_refusal(recording: &Recording) -> Judged {
+/// Judges a valid request right after a refused one at the same address, which a cache must not serve.
+fn after_refusal(recording: &Recording) -> CheckResult {
     served_account(recording)?;
     let asked = recording.last(|it| it.purpose == Purpose::AfterRefusal);
     let Some(exchange) = asked.filter(|it| !is_unclear(it)) else {
@@ -100,11 +100,11 @@ fn after_refusal(recording: &Recording) -> Judged {
     if exchange.status() != Some(200) {
         return Err(CheckError::broken(exchange.number, "200 right after a refusal", exchange.summary()));
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-/// Judges HEAD without a key: the head of an answer needs a key too. Refusing HEAD altogether is honest.
-fn head(recording: &Recording) -> Judged {
+/// Judges HEAD without a key, which must be refused too. A server may refuse the method altogether.
+fn head(recording: &Recording) -> CheckResult {
     let asked = || {
         let heads = recording.exchanges.iter().filter(|it| it.purpose == Purpose::Head);
         heads.filter(|it| it.caller == Caller::Nobody)
@@ -116,22 +116,22 @@ fn head(recording: &Recording) -> Judged {
         }
         judged = true;
     }
-    if judged { Ok(Held::Plainly) } else { Err(unanswered(asked().next_back(), "HEAD without a key")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(unanswered(asked().next_back(), "HEAD without a key")) }
 }
 
-/// Returns `true` if a key was served at the same path: otherwise a wrong path would look like a refusal.
+/// Returns `true` if a key was served at the same path. Otherwise a wrong path would look like a refusal.
 fn beside(recording: &Recording, refused: &Exchange) -> bool {
     let served = |it: &Exchange| matches!(it.caller, Caller::Own(_)) && it.status() == Some(200);
     recording.exchanges.iter().any(|it| served(it) && path(it) == path(refused))
 }
 
-/// A lock against guessing, or a passing weakness, says nothing about the key.
+/// Returns `true` for a response that does not depend on the key: a lockout after failed attempts, or an outage.
 fn is_unclear(exchange: &Exchange) -> bool {
     exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504))
 }
 
-fn every_path(recording: &Recording) -> Judged {
-    // The last for each address, since a passing weakness is asked past.
+fn every_path(recording: &Recording) -> CheckResult {
+    // The last of each address, because the suite retries after an outage.
     let asked: BTreeMap<_, _> = refusals(recording)
         .filter(|it| it.caller == Caller::Nobody && (it.status() == Some(200) || !is_unclear(it)))
         .map(|it| (it.target.as_str(), it))
@@ -144,7 +144,7 @@ fn every_path(recording: &Recording) -> Judged {
     let judged = judged.len();
     let paths = 2 + List::ALL.len();
     if judged == paths {
-        return Ok(Held::Plainly);
+        return Ok(CheckOutcome::Holds);
     }
     let event = recording.last(|it| matches!(it.purpose, Purpose::Event { side: Side::Own, .. }));
     let page = recording.last(|it| matches!(&it.purpose, Purpose::Page(PageAsk { link: None, .. })));
@@ -157,7 +157,7 @@ fn every_path(recording: &Recording) -> Judged {
     }
 }
 
-fn message(recording: &Recording) -> Judged {
+fn message(recording: &Recording) -> CheckResult {
     for (exchange, answer) in answers_401(recording)? {
         if is_garbled(answer) || !answer.body.json().is_some_and(|body| body.is_object() && has_text(&body)) {
             return Err(CheckError::broken(
@@ -168,16 +168,16 @@ fn message(recording: &Recording) -> Judged {
         }
         called_json(exchange, answer)?;
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-fn www_authenticate(recording: &Recording) -> Judged {
+fn www_authenticate(recording: &Recording) -> CheckResult {
     for (exchange, answer) in answers_401(recording)? {
         if answer.header("www-authenticate").is_none() {
             return Err(CheckError::broken(exchange.number, "WWW-Authenticate: Bearer", "no such header"));
         }
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
 fn refusals(recording: &Recording) -> impl Iterator<Item = &Exchange> {
@@ -201,7 +201,7 @@ fn refusal<'a>(recording: &'a Recording, caller: Caller, path: &str) -> Result<&
         .ok_or_else(|| unanswered(None, "a request that must be refused"))
 }
 
-/// A refusal counts only beside a 200 on the same path with the right key.
+/// Checks that both keys are served. A refusal counts only if a valid key gets 200 at the same path.
 fn served_account(recording: &Recording) -> Result<(), CheckError> {
     for mode in Mode::BOTH {
         let account = recording.account(mode);
@@ -212,9 +212,9 @@ fn served_account(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn must_be_refused(exchange: &Exchange) -> Judged {
+fn must_be_refused(exchange: &Exchange) -> CheckResult {
     match exchange.status() {
-        Some(401) => Ok(Held::Plainly),
+        Some(401) => Ok(CheckOutcome::Holds),
         None | Some(429 | 502..=504) => Err(unanswered(Some(exchange), "a request that must be refused")),
         Some(_) => Err(CheckError::broken(exchange.number, "401", exchange.summary())),
     }

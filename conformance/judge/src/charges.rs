@@ -1,4 +1,4 @@
-//! Chapter "charges": the charge as deliveries carry it.
+//! Chapter "charges": the charge in deliveries and events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use conformance_model::group::Group;
 use conformance_model::reading::{text_at, utc};
 use conformance_model::recording::Recording;
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::{Check, Flaw};
-use crate::delivered::{Seen, caught, each, has_microseconds, missing, told};
+use crate::delivered::{ParsedDelivery, caught, each, has_microseconds, missing, told};
 use crate::subjects::{Subject, each_subject, none_of, subjects};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
@@ -54,25 +54,25 @@ const FIELDS: [&str; 12] = [
 const AMOUNTS: [&str; 3] = ["fiat_amount", "asset_amount", "received_amount"];
 const OF_A_CHARGE: &str = "a charge";
 
-/// The charge that a delivery carries.
-fn charge<'a>(it: &'a Seen<'_>) -> Option<&'a Value> {
+/// Returns the charge of a delivery.
+fn charge<'a>(it: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
     it.body.as_ref()?.get("data")?.get("charge").filter(|charge| charge.is_object())
 }
 
-fn of_charges(recording: &Recording, flaw: impl Fn(&Value, &Subject) -> Flaw) -> Judged {
+fn of_charges(recording: &Recording, flaw: impl Fn(&Value, &Subject) -> Flaw) -> CheckResult {
     each_subject(recording, "charge", OF_A_CHARGE, |it| Some(flaw(&it.object, it)))
 }
 
-/// Judges a field where it is not null, and needs one charge at least where it is not.
-fn of_filled(recording: &Recording, name: &str, flaw: impl Fn(&Value) -> Option<String>) -> Judged {
+/// Judges a field of the charges in which it is not null. There must be at least one.
+fn of_filled(recording: &Recording, name: &str, flaw: impl Fn(&Value) -> Option<String>) -> CheckResult {
     each_subject(recording, "charge", &format!("a charge that has a {name}"), |it| {
         let value = it.object.get(name).filter(|value| !value.is_null())?;
         Some(flaw(value).map(|expected| (expected, told(&it.object, name))))
     })
 }
 
-/// Fields of what may not have happened, or may not have been given, when the charge is still open. The reading
-/// here: they may be absent until the charge is paid, and a paid charge has all twelve.
+/// The fields that may be absent until the charge is paid, in the interpretation of this check. A paid charge has all
+/// twelve.
 const OPTIONAL: [&str; 3] = ["customer_email", "description", "paid_at"];
 
 fn fields(charge: &Value, it: &Subject) -> Flaw {
@@ -87,8 +87,8 @@ fn decimals(text: &str) -> Option<usize> {
     (digits(whole) && fraction.is_none_or(digits)).then(|| fraction.map_or(0, str::len))
 }
 
-/// A number before its power of ten, as some languages write a small one. Where a number of places is promised, as in
-/// deliveries, that is another writing.
+/// Returns the mantissa of a number in scientific notation, which some languages use for small numbers. In deliveries,
+/// where the number of decimals is specified, the notation is invalid.
 fn mantissa(text: &str) -> &str {
     let (number, power) = text.split_once(['E', 'e']).unwrap_or((text, "0"));
     let digits = power.strip_prefix(['+', '-']).unwrap_or(power);
@@ -111,9 +111,9 @@ fn amounts(charge: &Value, it: &Subject) -> Flaw {
     None
 }
 
-/// Of what is no decimal number, `charges.amounts` tells.
-fn places(recording: &Recording, name: &str, places: usize) -> Judged {
-    let found = |it: &Seen<'_>| charge(it).and_then(|it| decimals(text_at(it, &[name])?));
+/// Judges the number of decimals. `charges.amounts` judges values that are not decimal numbers.
+fn places(recording: &Recording, name: &str, places: usize) -> CheckResult {
+    let found = |it: &ParsedDelivery<'_>| charge(it).and_then(|it| decimals(text_at(it, &[name])?));
     let wants = format!("a charge that has a {name}");
     each(
         recording,
@@ -126,7 +126,7 @@ fn places(recording: &Recording, name: &str, places: usize) -> Judged {
     )
 }
 
-fn word(recording: &Recording, name: &str) -> Judged {
+fn word(recording: &Recording, name: &str) -> CheckResult {
     of_charges(recording, |charge, _| {
         let value = charge.get(name)?;
         let fine = value.as_str().is_some_and(|text| !text.trim().is_empty());
@@ -134,27 +134,27 @@ fn word(recording: &Recording, name: &str) -> Judged {
     })
 }
 
-fn prose(recording: &Recording, name: &str) -> Judged {
+fn prose(recording: &Recording, name: &str) -> CheckResult {
     of_filled(recording, name, |value| (!value.is_string()).then(|| format!("{name} as a string")))
 }
 
-fn status(recording: &Recording) -> Judged {
+fn status(recording: &Recording) -> CheckResult {
     word(recording, "status")?;
     let found = subjects(recording, "charge")?;
     let mut judged = false;
     for delivered in [true, false] {
         let paid = || found.iter().filter(|it| it.is_payment() && it.is_delivered == delivered);
         let Some(first) = paid().next() else { continue };
-        // A body may be made when it is sent, and by then the charge may have moved on: one is enough.
+        // A body may show the charge at the time of sending, when its status may have changed again: one is enough.
         if !paid().any(|it| text_at(&it.object, &["status"]) == Some("paid")) {
             return Err(first.broken("status paid of a charge that is paid", told(&first.object, "status")));
         }
         judged = true;
     }
-    if judged { Ok(Held::Plainly) } else { Err(none_of(recording, "a charge that was paid")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(none_of(recording, "a charge that was paid")) }
 }
 
-fn metadata(recording: &Recording) -> Judged {
+fn metadata(recording: &Recording) -> CheckResult {
     of_charges(recording, |charge, it| {
         let fine = match charge.get("metadata")? {
             Value::Null => !it.is_paid(),
@@ -170,7 +170,7 @@ fn payment_link(charge: &Value, _: &Subject) -> Flaw {
     (!fine).then(|| ("payment_link as a string or null".into(), told(charge, "payment_link")))
 }
 
-/// One charge may have lost the time of its payment to a refund. Not all of them.
+/// Checks that not all paid charges lack `paid_at`. A single one may have lost it by a refund.
 fn some_paid_at(recording: &Recording) -> Result<(), CheckError> {
     let found = subjects(recording, "charge")?;
     let paid = || found.iter().filter(|it| it.is_payment() && !it.is_delivered);
@@ -184,14 +184,14 @@ fn some_paid_at(recording: &Recording) -> Result<(), CheckError> {
     }
 }
 
-fn paid_at(recording: &Recording) -> Judged {
+fn paid_at(recording: &Recording) -> CheckResult {
     some_paid_at(recording)?;
     each_subject(recording, "charge", "a charge that was paid", |it| {
         let told = || told(&it.object, "paid_at");
         let value = it.object.get("paid_at").filter(|value| !value.is_null());
         let Some(value) = value else {
-            // A charge paid too late, or refunded, may have lost or kept it: only the event itself is sure. An event
-            // that is read later may show the charge as it is by then.
+            // A late or refunded payment may have no `paid_at`, and a listed event may show a later state of the
+            // charge: only a delivered payment must have it.
             let sure = it.is_payment() && it.is_delivered && it.object.get("paid_at").is_some();
             return sure.then(|| Some(("paid_at of a charge that is paid".into(), told())));
         };
@@ -205,8 +205,8 @@ fn paid_at(recording: &Recording) -> Judged {
     })
 }
 
-/// Returns the values that all received charges show, taken together.
-fn seen_in(recording: &Recording, look: impl Fn(&Value) -> Vec<String>) -> Judged {
+/// Returns the union of the values in all received charges.
+fn seen_in(recording: &Recording, look: impl Fn(&Value) -> Vec<String>) -> CheckResult {
     let catch = caught(recording)?;
     let charges: Vec<&Value> = catch.readable().filter_map(charge).collect();
     if charges.is_empty() {
@@ -215,22 +215,22 @@ fn seen_in(recording: &Recording, look: impl Fn(&Value) -> Vec<String>) -> Judge
     let seen: BTreeSet<String> = charges.into_iter().flat_map(look).collect();
     let seen =
         if seen.is_empty() { "nothing".to_owned() } else { seen.into_iter().collect::<Vec<_>>().join(", ") };
-    Ok(Held::Seen(seen))
+    Ok(CheckOutcome::Observed(seen))
 }
 
-fn other_fields(recording: &Recording) -> Judged {
+fn other_fields(recording: &Recording) -> CheckResult {
     seen_in(recording, |charge| {
         let names = charge.as_object().into_iter().flat_map(|it| it.keys().cloned());
         names.filter(|name| !FIELDS.contains(&name.as_str())).collect()
     })
 }
 
-fn status_values(recording: &Recording) -> Judged {
+fn status_values(recording: &Recording) -> CheckResult {
     seen_in(recording, |charge| text_at(charge, &["status"]).map(str::to_owned).into_iter().collect())
 }
 
 /// Observes the order of statuses, by the time of the events.
-fn transitions(recording: &Recording) -> Judged {
+fn transitions(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
     let mut lives: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     for it in catch.readable().filter(|it| !it.is_test()) {
@@ -244,7 +244,7 @@ fn transitions(recording: &Recording) -> Judged {
     }
     let mut seen = BTreeSet::new();
     for life in lives.into_values() {
-        // Of what happened at the same time, nobody can say which came first.
+        // The order of events at the same time is unknown.
         let statuses: Vec<_> = life.into_values().collect();
         let changes = statuses.windows(2).filter(|it| it[0].len() == 1 && it[1].len() == 1 && it[0] != it[1]);
         let told = |it: &BTreeSet<&str>| it.first().copied().unwrap_or_default().to_owned();
@@ -255,7 +255,7 @@ fn transitions(recording: &Recording) -> Judged {
             "no charge was delivered in two statuses",
             "open a charge and pay it while the suite receives",
         )),
-        false => Ok(Held::Seen(seen.into_iter().collect::<Vec<_>>().join(", "))),
+        false => Ok(CheckOutcome::Observed(seen.into_iter().collect::<Vec<_>>().join(", "))),
     }
 }
 
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_decimal_number_has_no_decimals() {
+    fn text_that_is_not_a_decimal_number_has_no_decimals() {
         for text in ["", ".", "1.", ".5", "1e3", "-", "1,5", "0x10", " 1", "NaN"] {
             check(text, None);
         }

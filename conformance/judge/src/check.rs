@@ -1,49 +1,49 @@
-//! [`Check`]: a statement's name, the groups of probes that it needs, and the function that judges it.
+//! [`Check`]: the name of a statement, the groups of probes that it needs, and the function that judges it.
 
 use conformance_model::group::Group;
 use conformance_model::recording::Recording;
-use conformance_model::verdict::Judged;
+use conformance_model::verdict::CheckResult;
 use conformance_model::words::Part;
 
-/// The fault of one subject of a statement: the expectation, and the actual value.
+/// A violation: the expectation and the actual value. `None` if there is none.
 pub(crate) type Flaw = Option<(String, String)>;
 
-/// The entry of a statement among the checks.
+/// The check of one statement.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
-    /// The statement's name in the catalogue.
+    /// The name of the statement in the catalogue.
     pub id: &'static str,
-    /// The probes that exercise it. What an operator can leave out, and what it costs, follows from them.
+    /// The probes that test it. They determine its cost and the parts that exclude it.
     pub needs: &'static [Group],
-    /// Probes that show more of it, where they run.
+    /// Probes with additional evidence, if they run.
     pub also: &'static [Group],
-    /// The part that an operator may leave out of it beside its probes.
+    /// A further part that excludes it.
     pub part: Option<Part>,
-    /// Judges it.
-    pub judge: fn(&Recording) -> Judged,
+    /// The function that judges it.
+    pub judge: fn(&Recording) -> CheckResult,
 }
 
 impl Check {
-    /// A check that needs these probes.
+    /// Returns a check that needs these probes.
     pub(crate) const fn of(
         id: &'static str,
         needs: &'static [Group],
-        judge: fn(&Recording) -> Judged,
+        judge: fn(&Recording) -> CheckResult,
     ) -> Check {
         Check { id, needs, also: &[], part: None, judge }
     }
 
-    /// The same, shown by these probes as well.
+    /// Adds probes with additional evidence.
     pub(crate) const fn and(self, also: &'static [Group]) -> Check {
         Check { also, ..self }
     }
 
-    /// The same, left out together with this part.
+    /// Adds a part that excludes it.
     pub(crate) const fn part(self, part: Part) -> Check {
         Check { part: Some(part), ..self }
     }
 
-    /// Returns `true` if `--without` that part leaves the statement out.
+    /// Returns `true` if `--without` with this part excludes the statement.
     pub fn is_left_out_with(&self, part: Part) -> bool {
         self.part == Some(part) || self.needs.iter().any(|group| group.part() == Some(part))
     }

@@ -1,4 +1,4 @@
-//! The deliveries, read as far as possible, and the verdict when there are none.
+//! Parsed deliveries, and the verdict if there are none.
 
 use std::fmt::Write;
 
@@ -8,39 +8,39 @@ use crate::check::Flaw;
 use conformance_model::deliveries::{Deliveries, Delivery};
 use conformance_model::reading::text_at;
 use conformance_model::recording::Recording;
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::Mode;
 
-/// A delivery and what its body says.
-pub(super) struct Seen<'a> {
+/// A delivery and its parsed body.
+pub(super) struct ParsedDelivery<'a> {
     pub(super) delivery: &'a Delivery,
     /// The body, if it is JSON.
     pub(super) body: Option<Value>,
 }
 
-impl Seen<'_> {
-    /// A text of the body.
+impl ParsedDelivery<'_> {
+    /// Returns the string at a path of the body.
     pub(super) fn text(&self, path: &[&str]) -> Option<&str> {
         text_at(self.body.as_ref()?, path)
     }
 
-    /// The type of the event, as the body says.
+    /// Returns the type of the event in the body.
     pub(super) fn kind(&self) -> Option<&str> {
         self.text(&["event"])
     }
 
-    /// The mode that the body names.
+    /// Returns the mode in the body.
     pub(super) fn mode(&self) -> Option<Mode> {
         let told = self.text(&["mode"])?;
         Mode::BOTH.into_iter().find(|mode| mode.word() == told)
     }
 
-    /// Returns `true` for "Send test event": there is no such event, and no endpoint has to subscribe to it.
+    /// Returns `true` for a delivery of "Send test event", which has no event and needs no subscription.
     pub(super) fn is_test(&self) -> bool {
         self.body.as_ref().is_some_and(|body| body.get("test") == Some(&Value::Bool(true)))
     }
 
-    /// Returns the name in findings.
+    /// Returns the name of the delivery in findings.
     pub(super) fn name(&self) -> String {
         let mut name = format!("delivery {}", self.delivery.number);
         if let Some(kind) = self.kind() {
@@ -54,26 +54,26 @@ impl Seen<'_> {
     }
 }
 
-/// Deliveries, without requests that merely followed a redirect.
-pub(super) struct Catch<'a> {
+/// The received deliveries, without requests that followed a redirect.
+pub(super) struct ReceivedDeliveries<'a> {
     pub(super) all: &'a Deliveries,
-    pub(super) seen: Vec<Seen<'a>>,
+    pub(super) seen: Vec<ParsedDelivery<'a>>,
 }
 
-impl Catch<'_> {
-    /// The deliveries of which the body could be read.
-    pub(super) fn readable(&self) -> impl Iterator<Item = &Seen<'_>> {
+impl ReceivedDeliveries<'_> {
+    /// Returns the deliveries whose body is a JSON object.
+    pub(super) fn readable(&self) -> impl Iterator<Item = &ParsedDelivery<'_>> {
         self.seen.iter().filter(|it| it.body.as_ref().is_some_and(Value::is_object))
     }
 
-    /// The mode of the endpoint that a delivery came to, if it was declared.
-    pub(super) fn endpoint_mode(&self, seen: &Seen<'_>) -> Option<Mode> {
+    /// Returns the mode of the endpoint that received a delivery, if declared.
+    pub(super) fn endpoint_mode(&self, seen: &ParsedDelivery<'_>) -> Option<Mode> {
         self.all.endpoints.get(seen.delivery.endpoint?)?.mode
     }
 }
 
-/// Everything that came, or why nothing can be said.
-pub(super) fn caught(recording: &Recording) -> Result<Catch<'_>, CheckError> {
+/// Returns the received deliveries, or the reason why there are none.
+pub(super) fn caught(recording: &Recording) -> Result<ReceivedDeliveries<'_>, CheckError> {
     let Some(all) = &recording.deliveries else {
         return Err(CheckError::unjudged(
             "nobody received deliveries",
@@ -81,12 +81,12 @@ pub(super) fn caught(recording: &Recording) -> Result<Catch<'_>, CheckError> {
              or declare `--without webhooks`",
         ));
     };
-    let parse = |delivery| Seen { delivery, body: serde_json::from_slice(&delivery.body.0).ok() };
+    let parse = |delivery| ParsedDelivery { delivery, body: serde_json::from_slice(&delivery.body.0).ok() };
     let seen: Vec<_> = all.caught.iter().filter(|it| !it.redirected).map(parse).collect();
     if seen.is_empty() {
         return Err(nothing_came(all));
     }
-    Ok(Catch { all, seen })
+    Ok(ReceivedDeliveries { all, seen })
 }
 
 fn nothing_came(all: &Deliveries) -> CheckError {
@@ -106,13 +106,13 @@ fn nothing_came(all: &Deliveries) -> CheckError {
     )
 }
 
-/// Judges every delivery that the statement is about. `flaw` says nothing of the others.
+/// Judges the deliveries for which `is_meant` returns `true`.
 pub(super) fn each(
     recording: &Recording,
     wants: &str,
-    is_meant: impl Fn(&Seen<'_>) -> bool,
-    flaw: impl Fn(&Deliveries, &Seen<'_>) -> Flaw,
-) -> Judged {
+    is_meant: impl Fn(&ParsedDelivery<'_>) -> bool,
+    flaw: impl Fn(&Deliveries, &ParsedDelivery<'_>) -> Flaw,
+) -> CheckResult {
     let catch = caught(recording)?;
     let mut judged = false;
     for seen in catch.seen.iter().filter(|it| is_meant(it)) {
@@ -121,10 +121,10 @@ pub(super) fn each(
         }
         judged = true;
     }
-    if judged { Ok(Held::Plainly) } else { Err(missing(wants)) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(missing(wants)) }
 }
 
-/// Returns the error for missing deliveries of a kind, where others came.
+/// Returns the error if no delivery of a kind came, but others did.
 pub(super) fn missing(wants: &str) -> CheckError {
     CheckError::unjudged(
         format!("no delivery came with {wants}"),
@@ -132,7 +132,7 @@ pub(super) fn missing(wants: &str) -> CheckError {
     )
 }
 
-/// A value as it stands, short enough for a line.
+/// Returns a member and its value, shortened for one line.
 pub(super) fn told(holder: &Value, name: &str) -> String {
     match holder.get(name) {
         None => format!("{name} missing"),
@@ -140,7 +140,7 @@ pub(super) fn told(holder: &Value, name: &str) -> String {
     }
 }
 
-/// `an ISO 8601 time in UTC with microseconds` and nothing else. `Z` and `+00:00` mean the same.
+/// Returns `true` for an ISO 8601 time in UTC (`Z` or `+00:00`) with exactly six decimals.
 pub(super) fn has_microseconds(text: &str) -> bool {
     let clock = text.strip_suffix('Z').or_else(|| text.strip_suffix("+00:00"));
     let digits = clock.and_then(|clock| clock.rsplit_once('.')).map(|(_, digits)| digits);
@@ -148,7 +148,7 @@ pub(super) fn has_microseconds(text: &str) -> bool {
         && digits.is_some_and(|it| it.len() == 6 && it.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Any version: the specification names none.
+/// Returns `true` for a UUID of any version: the specification requires none.
 pub(super) fn is_uuid(text: &str) -> bool {
     let groups: Vec<_> = text.split('-').collect();
     let lengths: Vec<_> = groups.iter().map(|group| group.len()).collect();

@@ -1,8 +1,8 @@
-//! Chapter "endpoints": which addresses the service takes.
+//! Chapter "endpoints": the allowed addresses of webhook endpoints.
 
 use conformance_model::group::Group;
 use conformance_model::recording::Recording;
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::Part;
 
 use crate::check::Check;
@@ -10,8 +10,8 @@ use crate::check::Check;
 pub(super) const CHECKS: &[Check] =
     &[Check::of("endpoints.address", &[Group::Account, Group::Webhooks], address).part(Part::Registration)];
 
-/// A refusal counts only beside an address that was taken.
-fn address(recording: &Recording) -> Judged {
+/// Judges the refusal of private addresses. It counts only if a public address was accepted.
+fn address(recording: &Recording) -> CheckResult {
     let tried = recording.deliveries.iter().flat_map(|it| &it.registrations);
     let (public, private): (Vec<_>, Vec<_>) = tried.partition(|it| it.public);
     if let Some(taken) = private.iter().find(|it| it.accepted) {
@@ -34,5 +34,5 @@ fn address(recording: &Recording) -> Judged {
             "see what the command says, and whether it can add an endpoint at all",
         ));
     }
-    Ok(Held::With(format!("{} addresses were refused, a public one was taken", private.len())))
+    Ok(CheckOutcome::HoldsWith(format!("{} addresses were refused, a public one was taken", private.len())))
 }

@@ -1,4 +1,4 @@
-//! Chapter "events": the shape of an event, in lists and alone.
+//! Chapter "events": the fields of an event in lists and as a single object.
 
 use serde_json::Value;
 
@@ -6,11 +6,11 @@ use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
 use conformance_model::reading::{listed, own_event_asked, single_event, text_at, utc, wrapped_event};
 use conformance_model::recording::{Caller, Exchange, List, Recording};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::Mode;
 
-use super::contrast::{SETTLED, STATE, contradict, contradiction, differ, is_still};
 use super::delivered::is_uuid;
+use super::diff::{SETTLED, STATE, contradict, contradiction, differ, is_still};
 use super::evidence::{PageView, in_burst, may_be_limited, pages, unanswered};
 use crate::check::{Check, Flaw};
 
@@ -26,8 +26,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("events.envelope", NEEDS, envelope),
 ];
 
-/// Judges every event that was listed or asked for alone.
-fn each(recording: &Recording, flaw: fn(&Value) -> Flaw) -> Judged {
+/// Judges all listed events and all events that were requested singly.
+fn each(recording: &Recording, flaw: fn(&Value) -> Flaw) -> CheckResult {
     let views = pages(recording);
     let listed = views
         .iter()
@@ -44,7 +44,7 @@ fn each(recording: &Recording, flaw: fn(&Value) -> Flaw) -> Judged {
         }
         judged = true;
     }
-    if judged { Ok(Held::Plainly) } else { Err(no_events()) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_events()) }
 }
 
 fn no_events() -> CheckError {
@@ -54,7 +54,7 @@ fn no_events() -> CheckError {
     )
 }
 
-/// Events that were asked for alone, without those of which the limit may have been the answer.
+/// Returns the requests of single events, except those that the rate limit may have refused.
 fn own(recording: &Recording) -> impl Iterator<Item = &Exchange> {
     let own = |it: &&Exchange| own_event_asked(it).is_some();
     recording
@@ -109,12 +109,12 @@ fn created_at(event: &Value) -> Flaw {
     (!fine).then(|| ("an ISO 8601 time in UTC".into(), told(event, "created_at")))
 }
 
-fn single(recording: &Recording) -> Judged {
+fn single(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     let mut judged = false;
     for exchange in own(recording) {
         let (Caller::Own(mode), Some(id)) = (exchange.caller, own_event_asked(exchange)) else { continue };
-        // The same may have been asked again, past a passing weakness.
+        // The suite may have retried the request after an outage.
         let again = || own(recording).any(|it| it.number > exchange.number && it.target == exchange.target);
         match exchange.status() {
             None | Some(429 | 502..=504) if in_burst(exchange) || again() => continue,
@@ -132,11 +132,11 @@ fn single(recording: &Recording) -> Judged {
         }
         judged = true;
     }
-    if judged { Ok(Held::Plainly) } else { Err(no_events()) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_events()) }
 }
 
-/// The first member that the list shows otherwise, and what it is here. An object may have moved on between two
-/// requests, so unless nothing happens any more, only what is settled of a charge or an invoice must agree.
+/// Returns the first member that differs from the listed event, and its value here. Charges and invoices may change
+/// between two requests, so only their immutable fields are compared unless the object is at rest.
 fn otherwise_listed(
     recording: &Recording,
     views: &[PageView<'_>],
@@ -164,8 +164,12 @@ fn otherwise_listed(
     Some((format!("{member}.{name}"), told(&event[member], name)))
 }
 
-fn envelope(recording: &Recording) -> Judged {
+fn envelope(recording: &Recording) -> CheckResult {
     let (path, _) =
         own(recording).filter(|it| it.status() == Some(200)).find_map(wrapped_event).ok_or_else(no_events)?;
-    Ok(Held::Seen(if path.is_empty() { "bare".to_owned() } else { format!("under {}", path.join(".")) }))
+    Ok(CheckOutcome::Observed(if path.is_empty() {
+        "bare".to_owned()
+    } else {
+        format!("under {}", path.join("."))
+    }))
 }

@@ -1,4 +1,4 @@
-//! The evidence of a chapter: the readable pages, and the verdict when there are none.
+//! Readable pages of the lists, and the verdict if there are none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +9,12 @@ use conformance_model::recording::{Answer, Burst, Caller, Exchange, List, PageAs
 use conformance_model::verdict::CheckError;
 use conformance_model::words::Mode;
 
-/// The largest size the specification allows; pages of this size are the long ones.
+/// The largest allowed page size. A page of this size is a long page.
 pub(super) const PER_PAGE_MAX: u64 = reading::LONG;
-/// The size of pages that are asked for without one.
+/// The default page size.
 pub(super) const PER_PAGE_DEFAULT: u64 = 25;
 
-/// A page that was answered with 200 and JSON.
+/// A page with status 200 and a JSON body.
 pub(super) struct PageView<'a> {
     pub(super) exchange: &'a Exchange,
     pub(super) mode: Mode,
@@ -22,7 +22,7 @@ pub(super) struct PageView<'a> {
     pub(super) page: Page,
 }
 
-/// The numbers a page gives of itself.
+/// The numbers in the `meta` of a page.
 #[derive(Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) current: u64,
@@ -49,7 +49,7 @@ impl PageView<'_> {
         self.page.rows().map_or(&[], Vec::as_slice)
     }
 
-    /// `None` where a number is missing or makes no sense: another statement tells of that.
+    /// Returns the numbers of the page. `None` if one is missing or invalid, which another statement judges.
     pub(super) fn numbers(&self) -> Option<Numbers> {
         let [current, size, total] = ["current_page", "per_page", "total"].map(|name| self.page.meta(name));
         let numbers = Numbers { current: current?, size: size?, total: total? };
@@ -57,7 +57,7 @@ impl PageView<'_> {
         (numbers.current > 0 && numbers.size > 0 && is_asked).then_some(numbers)
     }
 
-    /// Returns `true` if the numbers of a page fit its rows and each other.
+    /// Returns `true` if the numbers of the page are consistent with its rows and each other.
     pub(super) fn is_sound(&self) -> bool {
         let pages = self.page.meta("last_page");
         self.numbers().is_some_and(|it| {
@@ -66,25 +66,25 @@ impl PageView<'_> {
         })
     }
 
-    /// Asked for by page and size, and by nothing else.
+    /// Returns `true` if the page was requested by page and size only.
     pub(super) fn is_plain(&self) -> bool {
         self.ask.filters.is_empty() && self.ask.link.is_none()
     }
 }
 
-/// Every readable page that was asked for to be compared with others, of a size that the specification allows.
+/// Returns the readable pages of an allowed size that were requested for comparison.
 pub(super) fn compared_pages(recording: &Recording) -> Vec<PageView<'_>> {
     recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Page(_))).filter_map(view).collect()
 }
 
-/// Every readable page, whatever it was asked for: what a page says of itself holds in a burst, too, and while
-/// records are created.
+/// Returns all readable pages, including those of bursts and of reads while records are created. The numbers of a
+/// single page must be consistent in any case.
 pub(super) fn pages(recording: &Recording) -> Vec<PageView<'_>> {
     recording.exchanges.iter().filter_map(view).collect()
 }
 
-/// The readable pages that may be compared with each other: those that were asked for to be compared, and those of
-/// each burst. Between one and the other lies a minute in which records change.
+/// Returns the readable pages in groups that may be compared: those requested for comparison, and those of each burst.
+/// Records may change in the minute between two groups.
 pub(super) fn eras(recording: &Recording) -> Vec<Vec<PageView<'_>>> {
     let mut eras: BTreeMap<u8, Vec<PageView<'_>>> = BTreeMap::new();
     for exchange in &recording.exchanges {
@@ -100,22 +100,23 @@ pub(super) fn eras(recording: &Recording) -> Vec<Vec<PageView<'_>>> {
     eras.into_values().collect()
 }
 
-/// The records of a list, as its long pages show them.
-pub(super) struct Whole<'s> {
-    /// Path and query of the first long page.
+/// The records of a list, from its long pages.
+pub(super) struct FullList<'s> {
+    /// The path and query of the first long page.
     pub(super) target: &'s str,
     pub(super) rows: Vec<&'s Value>,
-    /// `true` if these are all.
+    /// `true` if the rows are complete.
     pub(super) is_all: bool,
 }
 
-impl<'s> Whole<'s> {
-    /// The first long page of a list, and the later ones that show the same total and fit `is_meant`.
+impl<'s> FullList<'s> {
+    /// Joins the first long page of a list with the later ones that have the same total and for which `is_meant` is
+    /// `true`.
     fn joined(
         views: &'s [PageView<'_>],
         first: &'s PageView<'_>,
         is_meant: impl Fn(&PageView<'_>) -> bool,
-    ) -> Whole<'s> {
+    ) -> FullList<'s> {
         let mut rows: Vec<&Value> = first.rows().iter().collect();
         for number in 2.. {
             let next = views.iter().find(|it| {
@@ -125,56 +126,61 @@ impl<'s> Whole<'s> {
                     && it.page.meta("total") == first.page.meta("total")
                     && is_meant(it)
             });
-            // A page that is not full has no page behind it that would continue it.
+            // A page that is not full is the last one.
             let Some(next) = next.filter(|_| rows.len() as u64 == (number - 1) * PER_PAGE_MAX) else { break };
             rows.extend(next.rows());
         }
         let is_all = first.page.meta("total") == Some(rows.len() as u64);
-        Whole { target: &first.exchange.target, rows, is_all }
+        FullList { target: &first.exchange.target, rows, is_all }
     }
 
-    /// The list between two reads of its first long page. Where it grew between them, or where `is_first_enough`,
-    /// only what that page shows.
+    /// Returns the list between two reads of its first long page. Only that page, if the list grew between them or
+    /// `is_first_enough` is set.
     pub(super) fn between(
         views: &'s [PageView<'_>],
         [before, after]: [&'s PageView<'_>; 2],
         is_first_enough: bool,
-    ) -> Whole<'s> {
+    ) -> FullList<'s> {
         let is_same = !is_first_enough && before.page.meta("total") == after.page.meta("total");
-        Whole::joined(views, before, |it| is_same && (before.number()..after.number()).contains(&it.number()))
+        FullList::joined(views, before, |it| {
+            is_same && (before.number()..after.number()).contains(&it.number())
+        })
     }
 
-    /// The list as it was each time that it was read before a page of it.
-    pub(super) fn earlier(views: &'s [PageView<'_>], view: &PageView<'_>) -> impl Iterator<Item = Whole<'s>> {
+    /// Returns the list in each earlier read than that of a page.
+    pub(super) fn earlier(
+        views: &'s [PageView<'_>],
+        view: &PageView<'_>,
+    ) -> impl Iterator<Item = FullList<'s>> {
         let number = view.number();
         let earlier = longs(views, view.ask.list, view.mode).filter(move |it| it.number() < number);
-        earlier.map(|first| Whole::joined(views, first, |_| true))
+        earlier.map(|first| FullList::joined(views, first, |_| true))
     }
 
-    /// The list as it was when a page of it was read: a page that shows the same total, since records only come; or
-    /// any, if the total was the same before and after.
+    /// Returns the list at the time of a page: the nearest read with the same total, because records are never deleted;
+    /// or any read, if the total was the same before and after.
     pub(super) fn around(
         recording: &Recording,
         views: &'s [PageView<'_>],
         view: &PageView<'_>,
-    ) -> Option<Whole<'s>> {
+    ) -> Option<FullList<'s>> {
         let total = |it: &PageView<'_>| it.page.meta("total");
         let same_list = |it: &&PageView<'_>| {
             it.is_plain() && (it.ask.list, it.mode) == (view.ask.list, view.mode) && total(it) == total(view)
         };
         let same = longs(views, view.ask.list, view.mode).filter(same_list);
         if let Some(first) = same.min_by_key(|it| it.number().abs_diff(view.number())) {
-            return Some(Whole::joined(views, first, |_| true));
+            return Some(FullList::joined(views, first, |_| true));
         }
-        // Later pages may go on from what was there when the first page was read.
+        // Later pages may continue an older read of the first page.
         let is_of_an_older_read = views.iter().filter(same_list).any(|it| it.number() < view.number());
         let pair =
             enclosing_views(recording, views, view).filter(|[before, after]| total(before) == total(after));
-        pair.filter(|_| !is_of_an_older_read).map(|pair| Whole::between(views, pair, false))
+        pair.filter(|_| !is_of_an_older_read).map(|pair| FullList::between(views, pair, false))
     }
 }
 
-/// The first long pages of its list that were read before and after a page.
+/// Returns the first long pages of the list that were read before and after a page.
 pub(super) fn enclosing_views<'s, 'a>(
     recording: &Recording,
     views: &'s [PageView<'a>],
@@ -192,7 +198,7 @@ fn view(exchange: &Exchange) -> Option<PageView<'_>> {
     Some(PageView { exchange, mode, ask, page })
 }
 
-/// The first long pages of a list in a mode, as they were read.
+/// Returns the reads of the first long page of a list in a mode.
 pub(super) fn longs<'s, 'a>(
     views: &'s [PageView<'a>],
     list: List,
@@ -207,19 +213,19 @@ pub(super) fn longs<'s, 'a>(
     })
 }
 
-/// The last of these.
+/// Returns the last read of the first long page.
 pub(super) fn long<'s, 'a>(views: &'s [PageView<'a>], list: List, mode: Mode) -> Option<&'s PageView<'a>> {
     longs(views, list, mode).next_back()
 }
 
-/// Returns `true` if a list grew or shrank while it was read. Then its pages cannot be compared.
+/// Returns `true` if the total of a list changed while it was read. Then its pages cannot be compared.
 pub(super) fn moved(views: &[PageView<'_>], list: List, mode: Mode) -> bool {
     let of_list = |it: &&PageView<'_>| it.is_plain() && it.ask.list == list && it.mode == mode;
     let totals: BTreeSet<_> = views.iter().filter(of_list).filter_map(|it| it.page.meta("total")).collect();
     totals.len() > 1
 }
 
-/// Returns `true` if a page must exist: the first does, and any other by every total of its list.
+/// Returns `true` if a page must exist: it is the first one, or within every total of the list.
 pub(super) fn exists(pages: &[PageView<'_>], exchange: &Exchange, ask: &PageAsk) -> bool {
     let Some(page) = ask.page.filter(|page| *page > 1) else { return true };
     let same = pages.iter().filter(|it| Caller::Own(it.mode) == exchange.caller && it.ask.list == ask.list);
@@ -234,14 +240,14 @@ pub(super) fn in_burst(exchange: &Exchange) -> bool {
     matches!(exchange.purpose, Purpose::Burst(_))
 }
 
-/// In a burst, whoever is refused once and for all has met the limit, whatever its status.
+/// Returns `true` if a request of a burst may have been refused by the limit: its key is not served again in the burst.
 pub(super) fn may_be_limited(recording: &Recording, exchange: &Exchange) -> bool {
     let later = || recording.exchanges.iter().filter(|it| it.number > exchange.number && in_burst(it));
     let is_served = |it: &Exchange| it.status() == Some(200) && it.target.contains("/v1/");
     in_burst(exchange) && !later().any(|it| it.caller == exchange.caller && is_served(it))
 }
 
-/// The page whose link led here.
+/// Returns the page whose link led to this one.
 pub(super) fn origin<'s, 'a>(views: &'s [PageView<'a>], view: &PageView<'_>) -> Option<&'s PageView<'a>> {
     let link = view.ask.link.as_ref()?;
     views.iter().find(|it| it.number() == link.of)
@@ -268,7 +274,7 @@ pub(super) fn list_moved() -> CheckError {
     )
 }
 
-/// A refusal in JSON is not called anything else. Without a media type at all it may be taken for JSON.
+/// Checks that an error declares JSON. Without a Content-Type it counts as JSON.
 pub(super) fn called_json(exchange: &Exchange, answer: &Answer) -> Result<(), CheckError> {
     match answer.header("content-type") {
         Some(told) if !is_json(answer) => {
@@ -279,12 +285,12 @@ pub(super) fn called_json(exchange: &Exchange, answer: &Answer) -> Result<(), Ch
     }
 }
 
-/// Returns `true` if a body has bytes that are not UTF-8. A recording keeps a replacement character in their place.
+/// Returns `true` if a body contained invalid UTF-8, which a recording stores as U+FFFD.
 pub(super) fn is_garbled(answer: &Answer) -> bool {
     answer.body.contains(char::REPLACEMENT_CHARACTER)
 }
 
-/// Returns the error for a needed exchange that is missing or was not answered.
+/// Returns the error for a required exchange that is missing or has no usable response.
 pub(super) fn unanswered(exchange: Option<&Exchange>, what: &str) -> CheckError {
     let again = "check again; if it stays so, see the recording";
     match exchange {

@@ -10,12 +10,12 @@ use conformance_model::reading::{
     shown_link, text_at,
 };
 use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::Part;
 
-use super::evidence::{PageView, Whole, enclosing_views, eras, exists, may_be_limited, pages};
+use super::evidence::{FullList, PageView, enclosing_views, eras, exists, may_be_limited, pages};
 use crate::check::Check;
-use crate::contrast::{LATENESS, at, clock};
+use crate::diff::{LATENESS, at, clock};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 
@@ -29,8 +29,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("filters.combined", NEEDS, combined),
 ];
 
-/// A row that fits no reading of the filters of its page, and the filter that it breaks.
-pub(super) fn stranger<'s>(
+/// Returns a row that matches its page's filters in no valid interpretation, and the violated filter.
+pub(super) fn row_outside_filter<'s>(
     view: &'s PageView<'_>,
     pairs: &ChargeInvoices,
 ) -> Option<(&'s Value, &'s (String, String))> {
@@ -42,7 +42,7 @@ pub(super) fn stranger<'s>(
     })
 }
 
-/// Returns `true` if a page has rows, all of which show the value of its filter.
+/// Returns `true` if a page has rows, and all of them have the filtered fields.
 pub(super) fn shows_its_filters(view: &PageView<'_>, pairs: &ChargeInvoices) -> bool {
     let shown = |row: &Value| {
         let told =
@@ -52,25 +52,26 @@ pub(super) fn shows_its_filters(view: &PageView<'_>, pairs: &ChargeInvoices) -> 
     !view.rows().is_empty() && view.rows().iter().all(shown)
 }
 
-/// Returns the list that a filtered page was cut from, if it was read before and after, and the selection of the filters
-/// stayed the same.
+/// Returns the unfiltered list of a filtered page, if it was read before and after, and the same records matched both
+/// times.
 fn source<'s>(
     recording: &Recording,
     views: &'s [PageView<'_>],
     view: &PageView<'_>,
     pairs: &ChargeInvoices,
-) -> Option<Whole<'s>> {
+) -> Option<FullList<'s>> {
     let [before, after] = enclosing_views(recording, views, view)?;
     let selected = |it: &PageView<'_>| {
         let rows: Vec<_> = it.rows().iter().collect();
         selected_names(view.ask.list, &rows, &view.ask.filters, pairs)
     };
-    // A status may have changed on a page that was read once only.
+    // A status may have changed on a page that was read only once.
     let is_first_enough = view.ask.filters.iter().any(|(name, _)| name == "status");
-    (selected(before)? == selected(after)?).then(|| Whole::between(views, [before, after], is_first_enough))
+    (selected(before)? == selected(after)?)
+        .then(|| FullList::between(views, [before, after], is_first_enough))
 }
 
-/// The first record that a filtered page lacks or has too much, by the reading that fits it best.
+/// Returns the first record that a filtered page lacks, or has in excess of the selected ones.
 fn misfit(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Option<(String, String)> {
     let wanted = &selected[..selected.len().min(size)];
     let name = |row: &Value| named_identity(row).unwrap_or_default();
@@ -85,7 +86,7 @@ fn misfit(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Op
     }
 }
 
-/// The pages that were asked for by this one filter and no other.
+/// Returns the pages with this filter only, and its value.
 fn alone<'s, 'a>(views: &'s [PageView<'a>], list: List, name: &str) -> Vec<(&'s str, &'s PageView<'a>)> {
     let by_name = |it: &'s PageView<'a>| match &it.ask.filters[..] {
         [(filter, value)] if it.ask.list == list && it.ask.link.is_none() && filter == name => {
@@ -103,7 +104,7 @@ fn nothing_to_name(what: &str) -> CheckError {
     )
 }
 
-/// A refusal counts only beside a page of the whole list that was as long, or of the default size.
+/// Returns `true` if an unfiltered page of the same or the default size was served. Only then does a refusal count.
 fn is_listed(recording: &Recording, refused: &Exchange, wanted: &PageAsk) -> bool {
     recording.exchanges.iter().any(|it| {
         it.caller == refused.caller
@@ -117,8 +118,8 @@ fn is_listed(recording: &Recording, refused: &Exchange, wanted: &PageAsk) -> boo
     })
 }
 
-/// A list is promised for every value that the API itself has shown: a refusal of it breaks the filter. In a burst a
-/// refusal may be the limit's, so only what was served again later tells.
+/// Checks that no filter by a value from the API was refused. In a burst the limit may have refused it, so a refusal
+/// counts only if the key was served again later.
 fn refused(recording: &Recording, list: List, name: &str) -> Result<(), CheckError> {
     let refusal = recording.exchanges.iter().find(|it| {
         let Some(ask) = page_ask(it) else { return false };
@@ -134,7 +135,7 @@ fn refused(recording: &Recording, list: List, name: &str) -> Result<(), CheckErr
     refusal.map_or(Ok(()), |it| Err(CheckError::broken(it.number, "200", it.summary())))
 }
 
-/// Returns `true` if a later page may have ceased to exist: records leave a status, but neither a type nor an object.
+/// Returns `true` if a later page may no longer exist: records change their status, but neither type nor object.
 fn may_be_gone(recording: &Recording, asked: &Exchange, ask: &PageAsk) -> bool {
     let is_later = ask.page.is_some_and(|page| page > 1);
     let pages = pages(recording);
@@ -147,7 +148,7 @@ fn may_be_gone(recording: &Recording, asked: &Exchange, ask: &PageAsk) -> bool {
         && !enclosing(recording, asked, ask.list).is_some_and(|pair| pair.iter().all(|it| existed(it.number)))
 }
 
-/// Returns `true` if the whole list has so many matching records that the requested page of them exists.
+/// Returns `true` if the unfiltered list has enough matching records for the requested page to exist.
 fn is_shown(pages: &[PageView<'_>], asked: &Exchange, wanted: &PageAsk) -> bool {
     let [(name, value)] = &wanted.filters[..] else { return false };
     let before =
@@ -159,16 +160,16 @@ fn is_shown(pages: &[PageView<'_>], asked: &Exchange, wanted: &PageAsk) -> bool 
     })
 }
 
-/// A list by a value that no record has is empty, or refused.
+/// Checks that a filter by an unused value returns an empty list or is refused.
 fn empty_for_unknown(recording: &Recording, list: List, name: &str) -> Result<(), CheckError> {
     for it in &recording.exchanges {
         let Purpose::Twin { list: of, filter, side } = &it.purpose else { continue };
-        // Of several filters, filters.combined tells.
+        // filters.combined judges several filters.
         let is_alone = !it.target.contains('&');
         if (*of, filter.as_str(), *side, is_alone) != (list, name, Side::AbsentBefore, true) {
             continue;
         }
-        // What the server itself calls an error is no refusal.
+        // A 500 is a server error, not a refusal.
         if it.status() == Some(500) {
             return Err(CheckError::broken(it.number, "an empty list, or a refusal", it.summary()));
         }
@@ -184,13 +185,13 @@ fn empty_for_unknown(recording: &Recording, list: List, name: &str) -> Result<()
     Ok(())
 }
 
-fn events(recording: &Recording, name: &str) -> Judged {
+fn events(recording: &Recording, name: &str) -> CheckResult {
     refused(recording, List::Events, name)?;
     let pairs = &ChargeInvoices::of(recording);
     let mut judged = false;
     for views in &eras(recording) {
         for (value, view) in alone(views, List::Events, name) {
-            if let Some((row, _)) = stranger(view, pairs) {
+            if let Some((row, _)) = row_outside_filter(view, pairs) {
                 let id = text_at(row, &["id"]).unwrap_or("without an id");
                 let expected = format!("only events of {name} {value}");
                 return Err(CheckError::broken(view.number(), expected, format!("event {id} is not one")));
@@ -213,11 +214,11 @@ fn events(recording: &Recording, name: &str) -> Judged {
         }
     }
     empty_for_unknown(recording, List::Events, name)?;
-    if judged { Ok(Held::Plainly) } else { Err(nothing_to_name(name)) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(nothing_to_name(name)) }
 }
 
-/// Returns the expected total of a filtered page, if the page or its total is wrong. `None` if it cannot be
-/// judged.
+/// Judges the total and the rows of a filtered page. The error has the expected and the actual value. `None` if they
+/// cannot be judged.
 fn total_of(
     recording: &Recording,
     views: &[PageView<'_>],
@@ -241,13 +242,13 @@ fn total_of(
     let may_be = |count: u64| if source.is_all { count == told } else { count <= told };
     let counts: Vec<u64> = selections.iter().map(|rows| rows.len() as u64).collect();
     if !counts.iter().any(|count| may_be(*count)) {
-        // Each of these may have been selected for a while.
+        // Records that changed meanwhile may have matched for some time.
         if counts.iter().any(|count| (*count..=count + moved).contains(&told)) {
             return undecided;
         }
         return wrong(counts.into_iter().min().unwrap_or_default());
     }
-    // Which record stands where can be said only of records that have names.
+    // The order can be compared only if all records have identifiers.
     let has_names = selections.iter().flatten().all(|row| named_identity(row).is_some());
     if let Some(size) = size.filter(|_| has_names && moved == 0) {
         let [from, size] =
@@ -261,8 +262,8 @@ fn total_of(
     if source.is_all { Some(Ok(())) } else { undecided }
 }
 
-/// The records that were created, or changed their status, between the two reads of the whole list around a page that is
-/// filtered by status. One that was open only between them stands in the filtered page, and in neither selection.
+/// Returns the number of records that were created or changed their status between the reads of the unfiltered list
+/// around a page that is filtered by status. They may be on that page, but match in neither read.
 fn moved_meanwhile(recording: &Recording, views: &[PageView<'_>], view: &PageView<'_>) -> u64 {
     if !view.ask.filters.iter().any(|(name, _)| name == "status") {
         return 0;
@@ -273,7 +274,7 @@ fn moved_meanwhile(recording: &Recording, views: &[PageView<'_>], view: &PageVie
     after.rows().iter().filter(|row| !before.contains(&state(row))).count() as u64
 }
 
-/// Checks that a page behind a link agrees with its own numbers: pages by its total, and rows.
+/// Checks that the last page and the rows of a linked page are consistent with its total.
 fn counted(view: &PageView<'_>) -> Result<(), CheckError> {
     let Some(numbers) = view.numbers().filter(|it| it.total > 0) else { return Ok(()) };
     let rows = Some(view.rows().len() as u64);
@@ -288,7 +289,7 @@ fn counted(view: &PageView<'_>) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn total(recording: &Recording) -> Judged {
+fn total(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::of(recording);
     let views = pages(recording);
     let mut judged = false;
@@ -297,8 +298,8 @@ fn total(recording: &Recording) -> Judged {
             counted(view)?;
             continue;
         }
-        // A page of strangers is the business of the filter's own statement.
-        if view.ask.list != List::Events && stranger(view, pairs).is_some() {
+        // The statement of the filter judges rows that do not match.
+        if view.ask.list != List::Events && row_outside_filter(view, pairs).is_some() {
             continue;
         }
         match total_of(recording, &views, view, pairs) {
@@ -311,7 +312,7 @@ fn total(recording: &Recording) -> Judged {
         }
     }
     if judged {
-        return Ok(Held::Plainly);
+        return Ok(CheckOutcome::Holds);
     }
     Err(CheckError::unjudged(
         "no filtered list could be counted in a list of 100 records or fewer",
@@ -319,7 +320,7 @@ fn total(recording: &Recording) -> Judged {
     ))
 }
 
-fn status(recording: &Recording) -> Judged {
+fn status(recording: &Recording) -> CheckResult {
     const LISTS: [List; 2] = [List::Charges, List::Invoices];
     LISTS.into_iter().try_for_each(|list| refused(recording, list, "status"))?;
     let eras = eras(recording);
@@ -329,7 +330,7 @@ fn status(recording: &Recording) -> Judged {
     held
 }
 
-fn payment_link(recording: &Recording) -> Judged {
+fn payment_link(recording: &Recording) -> CheckResult {
     refused(recording, List::Charges, "payment_link")?;
     let eras = eras(recording);
     for views in &eras {
@@ -348,17 +349,17 @@ fn payment_link(recording: &Recording) -> Judged {
     held
 }
 
-/// A charge of a payment link that the list by that link lacks. The events show which charge is of which link, and
-/// no charge goes away.
+/// Returns a charge of a payment link that is missing in the list filtered by that link. The events have the links of
+/// charges, and charges are never deleted.
 fn charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &str) -> Option<String> {
     let rows = view.page.rows()?;
     let has_code = |code: &str| {
         rows.iter().any(|row| text_at(row, &["code"]) == Some(code) || text_at(row, &["id"]) == Some(code))
     };
     let of_mode = views.iter().filter(|it| it.mode == view.mode && it.ask.list == List::Events);
-    // What happened after the list was read may tell of a newer charge.
+    // Later events may belong to newer charges.
     let before = of_mode.filter(|it| it.number() < view.number());
-    // It may be on its way into the list for a minute.
+    // A new charge may take a minute to be listed.
     let has_arrived =
         |row: &Value| at(row).zip(clock(view.exchange)).is_none_or(|(at, now)| at + LATENESS <= now);
     let is_of = |row: &&Value| text_at(row, &["charge", "payment_link"]) == Some(link) && has_arrived(row);
@@ -366,18 +367,19 @@ fn charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &str) -> Op
         .flat_map(PageView::rows)
         .filter(is_of)
         .map(|row| text_at(row, &["charge", "code"]).unwrap_or_default());
-    // Rows that show no code, and pages that are full or not the first, prove nothing.
+    // Rows without codes, full pages and later pages prove nothing.
     let shows_codes = rows.iter().all(|row| text_at(row, &["code"]).is_some());
     let is_full = view.ask.page.is_some() || view.ask.per_page.is_none_or(|size| rows.len() as u64 >= size);
     codes.find(|code| shows_codes && !is_full && !has_code(code)).map(str::to_owned)
 }
 
-/// The items of these lists are open: a row that does not show the value proves nothing.
-fn as_far_as_shown(found: &[(&str, &PageView<'_>)], name: &str) -> Judged {
+/// Judges a filter by the rows that have the filtered field. The fields of these items are not specified, so a row
+/// without it proves nothing.
+fn as_far_as_shown(found: &[(&str, &PageView<'_>)], name: &str) -> CheckResult {
     let pairs = &ChargeInvoices::default();
     let mut judged = false;
     for (value, view) in found {
-        if let Some((row, _)) = stranger(view, pairs) {
+        if let Some((row, _)) = row_outside_filter(view, pairs) {
             let told = text_at(row, &[name]).or_else(|| shown_link(row)).unwrap_or_default();
             let expected = format!("only {name} {value}");
             return Err(CheckError::broken(view.number(), expected, format!("{name} {told}")));
@@ -385,7 +387,7 @@ fn as_far_as_shown(found: &[(&str, &PageView<'_>)], name: &str) -> Judged {
         judged |= shows_its_filters(view, pairs);
     }
     match (judged, found.is_empty()) {
-        (true, _) => Ok(Held::Plainly),
+        (true, _) => Ok(CheckOutcome::Holds),
         (false, true) => Err(nothing_to_name(name)),
         (false, false) => Err(CheckError::Inapplicable(format!("the items of the list show no {name}"))),
     }
@@ -396,14 +398,14 @@ fn in_words(view: &PageView<'_>) -> String {
     filters.collect::<Vec<_>>().join(" and ")
 }
 
-/// Filters given together. A list that is empty by one honest reading may also be answered otherwise.
-fn combined(recording: &Recording) -> Judged {
+/// Judges combined filters.
+fn combined(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::of(recording);
     let views = pages(recording);
     let mut judged = BTreeSet::new();
     for view in views.iter().filter(|it| it.ask.link.is_none() && it.ask.filters.len() > 1) {
         let names: Vec<_> = view.ask.filters.iter().map(|(name, _)| name.as_str()).collect();
-        if let Some((row, (name, value))) = stranger(view, pairs) {
+        if let Some((row, (name, value))) = row_outside_filter(view, pairs) {
             let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
             let expected = format!("only records of {}", in_words(view));
             let actual = format!("{id} is not of {name} {value}");
@@ -422,5 +424,5 @@ fn combined(recording: &Recording) -> Judged {
     if judged.is_empty() {
         return Err(nothing_to_name("charge, an invoice or a payment link together with a type or a status"));
     }
-    Ok(Held::With(format!("judged on {}", judged.into_iter().collect::<Vec<_>>().join(", "))))
+    Ok(CheckOutcome::HoldsWith(format!("judged on {}", judged.into_iter().collect::<Vec<_>>().join(", "))))
 }

@@ -1,14 +1,14 @@
 //! Chapter "paging": the stability of pages while records are created.
 //!
-//! Two ways to page, by number and by `links.next`. A record that a reader never gets to see is lost by
-//! any reading of the sentence; one that comes twice breaks the literal reading only.
+//! There are two ways to page: by number and by `links.next`. A skipped record violates the sentence in every
+//! interpretation; a repeated record violates the literal one only.
 
 use std::collections::BTreeSet;
 
 use conformance_model::group::Group;
 use conformance_model::reading::{Page, named_identity};
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Step};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::Mode;
 
 use super::evidence::{PageView, compared_pages, longs};
@@ -17,7 +17,7 @@ use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Inserts];
 
-/// The statements that must hold so that pages can be compared at all.
+/// The statements that are preconditions for comparing pages.
 const GROUNDS: [&str; 6] = [
     "paging.per_page",
     "paging.current_page",
@@ -32,26 +32,26 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("paging.stable_literal", NEEDS, nothing_shifted),
 ];
 
-/// One list, read page by page while it grew.
+/// A list that was read page by page while records were created.
 struct PageWalk {
     list: List,
     /// "by page number" or "by links".
     way: &'static str,
-    /// The records before, newest first.
+    /// The records before the first creation, newest first.
     before: Vec<String>,
-    /// The pages one after the other, each with the number of its exchange.
+    /// The pages in order, each with the number of its exchange.
     pages: Vec<(u32, Vec<String>)>,
-    /// The records that were created meanwhile, if the list was read again.
+    /// The list after the last creation, if it was read again.
     fresh: Option<(u32, Vec<String>)>,
 }
 
 /// The result of a walk.
 enum WalkResult {
-    /// Each page is what it would have been.
+    /// The pages are the same as without creations.
     Unshifted,
-    /// No record is lost, but this one comes twice, or a newer one in its place.
+    /// No record is skipped, but a page has a repeated or a new one, `seen`.
     Shifted { exchange: u32, seen: String },
-    /// This one never comes.
+    /// A record is on no page.
     Lost { exchange: u32, id: String },
 }
 
@@ -67,7 +67,7 @@ impl PageWalk {
                 let differing = rows.iter().find(|id| !expected.contains(id));
                 shifted = Some((*exchange, differing.cloned().unwrap_or_else(|| "another order".into())));
             }
-            // Whoever has come so far must have met all that stand before.
+            // All earlier records must have been on this page or an earlier one.
             for id in rows {
                 if let Some(at) = self.before.iter().position(|it| it == id)
                     && let Some(lost) =
@@ -84,12 +84,12 @@ impl PageWalk {
         }
     }
 
-    /// A new record that stands below an old one, after everything.
+    /// Returns a new record below an old one in the final read.
     fn misplaced(&self) -> Option<(u32, &str)> {
         let (exchange, rows) = self.fresh.as_ref()?;
         let old: BTreeSet<_> = self.before.iter().collect();
         let head = rows.iter().take_while(|id| !old.contains(id)).count();
-        // Where the long page ends, older records may come into sight again; before that, only known ones.
+        // At its end, the long page may have older records that were not read before.
         let known = rows.iter().rposition(|id| old.contains(id))?;
         let stray = rows[head..known.max(head)].iter().find(|id| !old.contains(id))?;
         Some((*exchange, stray))
@@ -98,12 +98,12 @@ impl PageWalk {
 
 type Along = fn(u64) -> Step;
 
-/// The names of a page's records. `None` if a record has none: then nobody can tell whether it was lost.
+/// Returns the identifiers of a page's records. `None` if a record has none, because its loss could not be detected.
 fn ids(page: &Page) -> Option<Vec<String>> {
     page.rows()?.iter().map(named_identity).collect()
 }
 
-/// Returns the walks during which the suite had records created, in lists that grew.
+/// Returns the walks during which the suite created records, in lists that grew.
 fn arranged(recording: &Recording) -> Vec<PageWalk> {
     let mut walks = Vec::new();
     for list in List::ALL {
@@ -117,7 +117,7 @@ fn arranged(recording: &Recording) -> Vec<PageWalk> {
         else {
             continue;
         };
-        // What came before the first small page was read is no part of the question.
+        // Records that were created before the first small page are not part of the test.
         if fresh.1.iter().all(|id| before.contains(id)) || !before.starts_with(&first.1) {
             continue;
         }
@@ -135,7 +135,7 @@ fn arranged(recording: &Recording) -> Vec<PageWalk> {
     walks
 }
 
-/// Lists that another client's records came to between our first and our second page of them.
+/// Returns the walks in which another client created records between the first and the second page.
 fn natural(recording: &Recording) -> Vec<PageWalk> {
     let views = compared_pages(recording);
     let mut walks = Vec::new();
@@ -147,7 +147,7 @@ fn natural(recording: &Recording) -> Vec<PageWalk> {
         };
         let mut earlier = views.iter().filter(of_list).filter(|it| it.number() < second.number());
         let first = earlier.rfind(|it| it.ask.page.unwrap_or(1) == 1);
-        // Read before the second page, it begins as the first page does: then it is what there was at that time.
+        // The last long page before the second page. It counts if it starts like the first page.
         let before = longs(&views, second.ask.list, second.mode).rfind(|it| it.number() < second.number());
         let (Some(first), Some(before)) = (first, before) else { continue };
         let [Some(known), Some(on_first), Some(on_second)] = [before, first, second].map(|it| ids(&it.page))
@@ -169,8 +169,7 @@ fn natural(recording: &Recording) -> Vec<PageWalk> {
     walks
 }
 
-/// Pages that do not fit together while nothing is created tell nothing about what happens when something
-/// is.
+/// Checks the preconditions: pages that are inconsistent without creations cannot be judged with them.
 fn sound(recording: &Recording) -> Result<(), CheckError> {
     let grounds = paging::CHECKS.iter().chain(links::CHECKS).filter(|check| GROUNDS.contains(&check.id));
     for check in grounds {
@@ -221,8 +220,7 @@ fn has_enough(recording: &Recording) -> bool {
     recording.last(|it| first(it) && it.caller == Caller::Own(Mode::Test)).is_some()
 }
 
-/// A list in which a record was created, and which shows none although it was read again, twice, by the address that it
-/// was read by before.
+/// Returns a list in which a record was created, but which had no new record in two later reads.
 fn unchanged(recording: &Recording) -> Option<(u32, List)> {
     let grown: BTreeSet<_> = recording.exchanges.iter().filter_map(Exchange::created_in).collect();
     grown.into_iter().find_map(|list| {
@@ -239,7 +237,7 @@ fn unchanged(recording: &Recording) -> Option<(u32, List)> {
     })
 }
 
-fn nothing_lost(recording: &Recording) -> Judged {
+fn nothing_lost(recording: &Recording) -> CheckResult {
     sound(recording)?;
     if let Some((exchange, list)) = unchanged(recording) {
         let expected = format!("the record that was created, on page 1 of {}", list.word());
@@ -264,11 +262,11 @@ fn nothing_lost(recording: &Recording) -> Judged {
             return Err(CheckError::broken(exchange, expected, format!("{id} below older records")));
         }
     }
-    Ok(Held::With(readings.into_iter().collect::<Vec<_>>().join(", ")))
+    Ok(CheckOutcome::HoldsWith(readings.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
-/// Passes if any way of paging shifts nothing: the promise is kept for that way.
-fn nothing_shifted(recording: &Recording) -> Judged {
+/// Judges the literal statement, which holds if pages do not shift in one of the ways of paging.
+fn nothing_shifted(recording: &Recording) -> CheckResult {
     let walks = walks(recording)?;
     let mut ways = BTreeSet::new();
     for list in List::ALL {
@@ -282,7 +280,7 @@ fn nothing_shifted(recording: &Recording) -> Judged {
                     ways.insert(format!("{} {}", list.word(), walk.way));
                 }
                 WalkResult::Shifted { exchange, seen } => broken = Some((exchange, walk.way, seen)),
-                // The statement about what is lost tells of that.
+                // paging.stable judges skipped records.
                 WalkResult::Lost { .. } => {}
             }
         }
@@ -294,5 +292,5 @@ fn nothing_shifted(recording: &Recording) -> Judged {
     if ways.is_empty() {
         return Err(CheckError::unjudged("records are lost while others are created", "see paging.stable"));
     }
-    Ok(Held::With(ways.into_iter().collect::<Vec<_>>().join(", ")))
+    Ok(CheckOutcome::HoldsWith(ways.into_iter().collect::<Vec<_>>().join(", ")))
 }

@@ -1,18 +1,19 @@
-//! Interference between the suite and the service: responses that a cache gave in its place.
+//! Responses of a cache between the suite and the service.
 //!
-//! Such an answer is old, or was made for another client. Age is no failure of the service, so none is grounded on it.
-//! Another key's answer is a failure, whoever gave it. A limit never counts what a cache answered.
+//! Such a response is stale or was created for another client. Staleness is not a violation by the service. The
+//! response to another key is a violation even if a cache sent it. Cached responses do not count against the rate
+//! limit.
 
 use std::collections::BTreeSet;
 
 use conformance_model::group::Group;
 use conformance_model::reading::{self, http_date};
 use conformance_model::recording::{Answer, Caller, Exchange, Purpose, Recording};
-use conformance_model::verdict::{CheckError, Judged};
+use conformance_model::verdict::{CheckError, CheckResult};
 
 use crate::check::Check;
 
-/// The exchanges that a cache answered, and what shows it.
+/// Returns the exchanges whose response came from a cache, each with the evidence.
 pub(crate) fn cached(recording: &Recording) -> Vec<(&Exchange, String)> {
     let mut found = Vec::new();
     for exchange in &recording.exchanges {
@@ -26,8 +27,8 @@ pub(crate) fn cached(recording: &Recording) -> Vec<(&Exchange, String)> {
     found
 }
 
-/// An earlier answer to the same question word for word, its `Date` included, although the server has told a
-/// later one since. Refusals may be dated by another machine than successes, and are not kept by caches.
+/// Returns the `Date` of a response that repeats an earlier one exactly, although the server has sent a later `Date`
+/// since. Errors are excluded: another machine may date them, and caches do not store them.
 fn stale<'a>(recording: &Recording, exchange: &Exchange, answer: &'a Answer) -> Option<&'a str> {
     const SKEW_SECS: i64 = 2;
     let text = answer.header("date").filter(|_| answer.status == 200)?;
@@ -39,7 +40,7 @@ fn stale<'a>(recording: &Recording, exchange: &Exchange, answer: &'a Answer) -> 
         let Some(other) = told.header("date") else { continue };
         if first.is_none() {
             let same = it.target == exchange.target && other == text && told.body == answer.body;
-            // Two replicas may be of two minds about the second.
+            // The clocks of two replicas may differ slightly.
             let is_earlier = exchange.sent.saturating_sub(it.ended).as_secs() >= SKEW_SECS.unsigned_abs();
             first = (same && is_earlier && told.status == 200).then_some(it.number);
         } else if http_date(other).is_some_and(|later| (later - date).whole_seconds() > SKEW_SECS) {
@@ -49,7 +50,7 @@ fn stale<'a>(recording: &Recording, exchange: &Exchange, answer: &'a Answer) -> 
     None
 }
 
-/// The probes that an exchange belongs to.
+/// Returns the group of probes that sent an exchange.
 fn group(exchange: &Exchange) -> Group {
     match &exchange.purpose {
         Purpose::Account => Group::Account,
@@ -69,7 +70,8 @@ fn group(exchange: &Exchange) -> Group {
     }
 }
 
-/// The recording without the requests of bursts that a cache answered: they were never counted. `None` if there are none.
+/// Returns the recording without requests of bursts with a cached response, which the limiter did not count. `None` if
+/// there are none.
 pub(crate) fn without_cached_shots(
     recording: &Recording,
     cached: &[(&Exchange, String)],
@@ -83,8 +85,8 @@ pub(crate) fn without_cached_shots(
     })
 }
 
-/// The milder of two judgements. The service may count what a cache in front of it answers, and may never see it.
-pub(crate) fn milder(uncounted: Judged, counted: impl FnOnce() -> Judged) -> Judged {
+/// Returns the more favourable of two results. The limiter may or may not count requests with a cached response.
+pub(crate) fn milder(uncounted: CheckResult, counted: impl FnOnce() -> CheckResult) -> CheckResult {
     match (uncounted, counted) {
         (Ok(held), _) => Ok(held),
         (Err(CheckError::Broken(finding)), counted) => match counted() {
@@ -95,7 +97,7 @@ pub(crate) fn milder(uncounted: Judged, counted: impl FnOnce() -> Judged) -> Jud
     }
 }
 
-/// Statements about what one key must never see. That a cache answered is no excuse for breaking them.
+/// The statements about data that a key must never see. A cache is no excuse for violating them.
 const NEVER_SEEN: &[&str] = &[
     "account.mode",
     "auth.after_refusal",
@@ -122,22 +124,22 @@ const NEVER_SEEN: &[&str] = &[
     "isolation.second_account",
 ];
 
-/// The recording without the answers of caches.
+/// Returns the recording without cached responses.
 pub(super) fn uncached(recording: &Recording, cached: &[(&Exchange, String)]) -> Recording {
     let is_of_service = |it: &&Exchange| !cached.iter().any(|(cached, _)| cached.number == it.number);
     let exchanges = recording.exchanges.iter().filter(is_of_service).cloned().collect();
     Recording { exchanges, ..recording.clone() }
 }
 
-/// Returns the judgement without the answers of caches: a violation that shows without them as well remains one.
+/// Returns the result with cached responses taken into account: a violation remains one if it also occurs without them.
 pub(super) fn weighed(
     check: &Check,
-    judged: Judged,
+    judged: CheckResult,
     cached: &[(&Exchange, String)],
-    uncached: impl FnOnce() -> Judged,
-) -> Judged {
+    uncached: impl FnOnce() -> CheckResult,
+) -> CheckResult {
     let of_check = |it: &&(&Exchange, String)| check.needs.contains(&group(it.0));
-    // What a burst asked is left out where caches answered, so only what could not be judged then is their fault.
+    // Cached requests of bursts are already removed, so a cache only explains why a limit could not be judged.
     let is_excused = |it: &&(&Exchange, String)| match &judged {
         Err(CheckError::Broken(_)) => group(it.0) != Group::Burst && !NEVER_SEEN.contains(&check.id),
         Err(CheckError::Unjudged { .. }) => group(it.0) == Group::Burst,

@@ -1,4 +1,4 @@
-//! Chapter "invoices": the invoice as deliveries carry it.
+//! Chapter "invoices": the invoice in deliveries and events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use serde_json::Value;
 use conformance_model::group::Group;
 use conformance_model::reading::text_at;
 use conformance_model::recording::Recording;
-use conformance_model::verdict::{Held, Judged};
+use conformance_model::verdict::{CheckOutcome, CheckResult};
 
-use super::delivered::{Seen, caught, missing, told};
+use super::delivered::{ParsedDelivery, caught, missing, told};
 use crate::check::{Check, Flaw};
 use crate::subjects::each_subject;
 
@@ -26,11 +26,11 @@ const FIELDS: [&str; 8] =
     ["code", "number", "status", "amount", "currency", "customer", "hosted_url", "charges"];
 const WANTS: &str = "an invoice";
 
-fn invoice<'a>(it: &'a Seen<'_>) -> Option<&'a Value> {
+fn invoice<'a>(it: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
     it.body.as_ref()?.get("data")?.get("invoice").filter(|invoice| invoice.is_object())
 }
 
-fn fields(recording: &Recording) -> Judged {
+fn fields(recording: &Recording) -> CheckResult {
     each_subject(recording, "invoice", WANTS, |it| Some(missing_field(&it.object)))
 }
 
@@ -50,7 +50,7 @@ fn form(value: &Value) -> &'static str {
     }
 }
 
-fn formats(recording: &Recording) -> Judged {
+fn formats(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
     let mut forms: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for invoice in catch.readable().filter_map(invoice) {
@@ -64,15 +64,15 @@ fn formats(recording: &Recording) -> Judged {
     let told = forms
         .into_iter()
         .map(|(name, forms)| format!("{name} {}", forms.into_iter().collect::<Vec<_>>().join(" or ")));
-    Ok(Held::Seen(told.collect::<Vec<_>>().join(", ")))
+    Ok(CheckOutcome::Observed(told.collect::<Vec<_>>().join(", ")))
 }
 
-fn status_values(recording: &Recording) -> Judged {
+fn status_values(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
     let status = |it: &Value| text_at(it, &["status"]).map(str::to_owned);
     let seen: BTreeSet<String> = catch.readable().filter_map(invoice).filter_map(status).collect();
     if seen.is_empty() {
         return Err(missing(WANTS));
     }
-    Ok(Held::Seen(seen.into_iter().collect::<Vec<_>>().join(", ")))
+    Ok(CheckOutcome::Observed(seen.into_iter().collect::<Vec<_>>().join(", ")))
 }

@@ -39,12 +39,12 @@ use serde_json::Value;
 use conformance_model::group::Group;
 use conformance_model::reading::{Page, charges_of, codes_of, has_text, identity, named_identity, text_at};
 use conformance_model::recording::{
-    Caller, Exchange, Kind, List, Purpose, RESPELLED, Recording, Side, shorten,
+    Caller, Exchange, List, ObjectKind, Purpose, RESPELLED, Recording, Side, shorten,
 };
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::{Mode, Part};
 
-use super::contrast::KINDS;
+use super::diff::KINDS;
 use super::evidence::{PageView, called_json, pages, unanswered};
 use crate::check::Check;
 
@@ -67,7 +67,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("isolation.second_account", &[Group::Account, Group::Other], second_account),
 ];
 
-/// Answers to one absent or foreign id, beside a 200 for an own event on the same path.
+/// Returns the responses for absent or foreign ids. They count only if an own event gets 200 at the same path.
 fn asked<'a>(recording: &'a Recording, wanted: &[Side]) -> Result<Vec<&'a Exchange>, CheckError> {
     let own = |mode| {
         recording.last(|it| {
@@ -101,16 +101,16 @@ fn needs_both_modes(what: &str) -> CheckError {
 
 const ABSENT: &[Side] = &[Side::AbsentBefore, Side::AbsentAfter];
 
-fn not_found(recording: &Recording) -> Judged {
+fn not_found(recording: &Recording) -> CheckResult {
     for exchange in asked(recording, ABSENT)? {
         if exchange.status() != Some(404) {
             return Err(CheckError::broken(exchange.number, "404", exchange.summary()));
         }
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-fn not_found_json(recording: &Recording) -> Judged {
+fn not_found_json(recording: &Recording) -> CheckResult {
     for exchange in asked(recording, ABSENT)? {
         let Some(answer) = exchange.answer().filter(|answer| answer.status == 404) else { continue };
         if !answer.body.json().is_some_and(|body| has_text(&body)) {
@@ -118,15 +118,15 @@ fn not_found_json(recording: &Recording) -> Judged {
         }
         called_json(exchange, answer)?;
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-/// Returns `true` if it is the id of that mode's event in other letters. It may be refused in any way.
+/// Returns `true` if the id was requested in capital letters. It may be refused with any status.
 fn is_respelled(exchange: &Exchange) -> bool {
     matches!(&exchange.purpose, Purpose::Event { round, .. } if *round == RESPELLED)
 }
 
-/// The head of an answer about an event of the other mode. Not to take HEAD is honest.
+/// Judges HEAD of an event of the other mode. A server may refuse the method.
 fn heads(recording: &Recording) -> Result<(), CheckError> {
     let foreign = asked(recording, &[Side::Foreign])?;
     let is_foreign =
@@ -137,7 +137,7 @@ fn heads(recording: &Recording) -> Result<(), CheckError> {
     found.map_or(Ok(()), |it| Err(CheckError::broken(it.number, "404, as GET has it", it.summary())))
 }
 
-fn foreign_not_found(recording: &Recording) -> Judged {
+fn foreign_not_found(recording: &Recording) -> CheckResult {
     heads(recording)?;
     for exchange in asked(recording, &[Side::Foreign])? {
         let is_served = exchange.status().is_some_and(|status| status < 300);
@@ -149,7 +149,7 @@ fn foreign_not_found(recording: &Recording) -> Judged {
     both_directions(asked(recording, &[Side::Foreign])?)
 }
 
-fn indistinguishable(recording: &Recording) -> Judged {
+fn indistinguishable(recording: &Recording) -> CheckResult {
     let foreign = asked(recording, &[Side::Foreign])?;
     let mut compared = Vec::new();
     for mode in Mode::BOTH {
@@ -171,14 +171,14 @@ fn indistinguishable(recording: &Recording) -> Judged {
     both_directions(compared)
 }
 
-fn both_directions(found: Vec<&Exchange>) -> Judged {
+fn both_directions(found: Vec<&Exchange>) -> CheckResult {
     match Mode::BOTH.into_iter().find(|mode| !found.iter().any(|it| it.caller == Caller::Own(*mode))) {
-        None => Ok(Held::Plainly),
+        None => Ok(CheckOutcome::Holds),
         Some(_) => Err(needs_both_modes("an event")),
     }
 }
 
-fn lists(recording: &Recording) -> Judged {
+fn lists(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     for list in List::ALL {
         let rows = |mode| {
@@ -196,10 +196,10 @@ fn lists(recording: &Recording) -> Judged {
         }
     }
     held_elsewhere(&views)?;
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-/// The codes of charges, or of invoices, that a row of a list holds.
+/// Returns the codes of the charges or invoices in a row of a list.
 fn held(list: List, row: &Value, member: &str) -> Vec<String> {
     let own = (list == List::Events).then(|| text_at(row, &[member, "code"])).flatten();
     let of_invoice = (member == "charge").then(|| match list {
@@ -210,8 +210,8 @@ fn held(list: List, row: &Value, member: &str) -> Vec<String> {
     own.into_iter().chain(of_invoice.flatten().unwrap_or_default()).map(str::to_owned).collect()
 }
 
-/// A charge or an invoice inside a row of one mode which only the other mode lists. Where some code is listed in both,
-/// codes are counted in each mode for itself, and tell nothing.
+/// Checks that no row contains a charge or an invoice that only the other mode lists. If a code is listed in both
+/// modes, each mode numbers its own objects, and codes prove nothing.
 fn held_elsewhere(views: &[PageView<'_>]) -> Result<(), CheckError> {
     for (list, member) in KINDS {
         let listed = Mode::BOTH.map(|mode| {
@@ -236,11 +236,11 @@ fn held_elsewhere(views: &[PageView<'_>]) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Numbers in a row are shorter than this for a long time; codes that are drawn are not.
+/// The shortest code that counts as random. Sequential numbers are usually shorter.
 const CODE_LEN_MIN: usize = 6;
 
-/// Returns the identity of a row in another list. An event has its id. Where each mode counts its charges and
-/// invoices for itself, a code alone proves little, so the whole row must agree; a short code proves nothing.
+/// Returns the identity of a row for the comparison of both modes: the id of an event, and the whole row of a charge or
+/// invoice, because each mode may number its own. A short code proves nothing.
 fn key(list: List, row: &Value) -> Option<String> {
     match list {
         List::Events => Some(identity(row)),
@@ -250,8 +250,8 @@ fn key(list: List, row: &Value) -> Option<String> {
     }
 }
 
-/// Single charges, invoices and payment links, where the operator has named their paths.
-fn objects(recording: &Recording) -> Judged {
+/// Judges single charges, invoices and payment links, if the operator gave their paths.
+fn objects(recording: &Recording) -> CheckResult {
     let any = recording.last(|it| matches!(it.purpose, Purpose::Object { .. }));
     if any.is_none() {
         let account = recording.account(Mode::Test);
@@ -263,7 +263,7 @@ fn objects(recording: &Recording) -> Judged {
         ));
     }
     let mut judged = Vec::new();
-    for kind in [Kind::Charge, Kind::Invoice, Kind::PaymentLink] {
+    for kind in [ObjectKind::Charge, ObjectKind::Invoice, ObjectKind::PaymentLink] {
         for mode in Mode::BOTH {
             if objects_of(recording, kind, mode)? && !judged.contains(&kind.word()) {
                 judged.push(kind.word());
@@ -273,11 +273,11 @@ fn objects(recording: &Recording) -> Judged {
     if judged.is_empty() {
         return Err(needs_both_modes("a charge, an invoice or a payment link"));
     }
-    Ok(Held::With(format!("judged on {}", judged.join(", "))))
+    Ok(CheckOutcome::HoldsWith(format!("judged on {}", judged.join(", "))))
 }
 
-/// Returns `true` if objects of a kind that only the other mode has were requested and look absent.
-fn objects_of(recording: &Recording, kind: Kind, mode: Mode) -> Result<bool, CheckError> {
+/// Returns `true` if objects of a kind of the other mode were requested and are indistinguishable from absent ones.
+fn objects_of(recording: &Recording, kind: ObjectKind, mode: Mode) -> Result<bool, CheckError> {
     let asked = |at: Side| {
         recording.exchanges.iter().filter(move |it| {
             let fits =
@@ -307,13 +307,13 @@ fn objects_of(recording: &Recording, kind: Kind, mode: Mode) -> Result<bool, Che
     Ok(true)
 }
 
-fn twins(recording: &Recording, list: List, name: &str) -> Judged {
+fn twins(recording: &Recording, list: List, name: &str) -> CheckResult {
     let of = |wanted| {
         let twin = Purpose::Twin { list, filter: name.to_owned(), side: wanted };
         let own = recording.exchanges.iter().filter(|it| matches!(it.caller, Caller::Own(_)));
         own.filter(move |it| it.purpose == twin)
     };
-    // A passing weakness is asked past, so the last answer of an address counts.
+    // The suite retries after an outage, so the last response of an address counts.
     let is_last = |it: &&Exchange| {
         !recording
             .exchanges
@@ -340,10 +340,14 @@ fn twins(recording: &Recording, list: List, name: &str) -> Judged {
         }
         judged = true;
     }
-    if judged { Ok(Held::Plainly) } else { Err(needs_both_modes(&format!("a {}", name.replace('_', " ")))) }
+    if judged {
+        Ok(CheckOutcome::Holds)
+    } else {
+        Err(needs_both_modes(&format!("a {}", name.replace('_', " "))))
+    }
 }
 
-/// Returns the outline of a filtered list: its status, rows, numbers and links.
+/// Returns a summary of a filtered list: status, number of rows, numbers and links.
 fn outline(exchange: &Exchange) -> String {
     let status = exchange.status().unwrap_or_default();
     let Some(page) = Page::of(exchange) else { return status.to_string() };
@@ -359,7 +363,7 @@ fn outline(exchange: &Exchange) -> String {
     )
 }
 
-fn second_account(recording: &Recording) -> Judged {
+fn second_account(recording: &Recording) -> CheckResult {
     let Some(account) =
         recording.last(|it| it.caller == Caller::OtherAccount && it.purpose == Purpose::Account)
     else {
@@ -382,13 +386,13 @@ fn second_account(recording: &Recording) -> Judged {
         ));
     }
     match asked.status() {
-        Some(404) => Ok(Held::Plainly),
+        Some(404) => Ok(CheckOutcome::Holds),
         Some(429 | 502..=504) => Err(unanswered(Some(asked), "an event of the other account")),
         _ => Err(CheckError::broken(asked.number, "404", asked.summary())),
     }
 }
 
-/// Returns the reason why there is no answer about an event of the other account, with the remedy.
+/// Returns the reason why no event of the other account was requested, with the remedy.
 fn nothing_of_the_other_account(
     recording: &Recording,
     asked: Option<&Exchange>,

@@ -1,15 +1,15 @@
-//! The judge: pure functions of a recording, a file per chapter, each opening with its table of checks.
+//! The judge: pure functions from a recording to verdicts. One file per chapter starts with its table of checks.
 //!
-//! It opens no socket and does not depend on the probes: all it needs is in the recording. So old recordings can be judged
-//! again, and the tests need no server.
+//! It opens no socket and does not depend on the probes: the recording contains all evidence. So old recordings can be
+//! judged again, and the tests need no server.
 
 mod account;
 mod answers;
 mod auth;
 mod charges;
 mod check;
-mod contrast;
 mod delivered;
+mod diff;
 mod endpoints;
 mod events;
 mod evidence;
@@ -17,17 +17,17 @@ mod extended;
 mod filters;
 mod inserts;
 mod interference;
+mod invoice_settlement;
 mod invoices;
 mod isolation;
 mod limits;
 mod links;
-mod lives;
-mod membership;
+mod lists_vs_events;
+mod object_history;
 mod observe;
 mod paging;
 mod persistent;
-mod second;
-mod settling;
+mod second_key;
 mod subjects;
 mod webhooks;
 
@@ -42,7 +42,7 @@ use conformance_model::verdict::{Row, Verdict, verdict};
 pub use check::Check;
 pub use observe::{Observation, observations};
 
-/// Every check, chapter by chapter. Reports keep this order.
+/// Returns all checks, chapter by chapter, in the order of reports.
 pub fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
     let ours = if profile == Profile::Extended { extended::CHECKS } else { &[] };
     [
@@ -51,14 +51,14 @@ pub fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
         auth::CHECKS,
         isolation::CHECKS,
         limits::CHECKS,
-        second::CHECKS,
+        second_key::CHECKS,
         paging::CHECKS,
         links::CHECKS,
         inserts::CHECKS,
         filters::CHECKS,
         events::CHECKS,
-        membership::CHECKS,
-        settling::CHECKS,
+        lists_vs_events::CHECKS,
+        invoice_settlement::CHECKS,
         webhooks::ENVELOPE,
         webhooks::SIGNATURE,
         webhooks::ROUTE,
@@ -73,18 +73,19 @@ pub fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
     .flatten()
 }
 
-/// Returns `true` if a statement is judged by deliveries, alone or with other evidence.
+/// Returns `true` if deliveries are evidence for a statement, alone or with other evidence.
 pub fn needs_deliveries(id: &str) -> bool {
     checks(Profile::Spec)
         .any(|check| check.id == id && check.needs.iter().chain(check.also).any(|it| *it == Group::Webhooks))
 }
 
-/// Judges a recording, all statements of the specification.
+/// Judges a recording by all statements of the specification.
 pub fn judge(recording: &Recording) -> Vec<Row> {
     rows(recording, Profile::Spec, |_| true, |_| false)
 }
 
-/// Judges a recording. `selected` and `skipped` decide by the name of the statement.
+/// Judges a recording by the selected statements. `selected` and `skipped` decide by name; a skipped statement gets a
+/// row with the verdict "left out".
 pub fn rows(
     recording: &Recording,
     profile: Profile,
@@ -94,11 +95,11 @@ pub fn rows(
     rows_by(checks(profile).copied(), recording, selected, skipped)
 }
 
-/// Judges a recording by these checks only.
+/// Judges a recording by these checks.
 ///
 /// # Panics
 ///
-/// If a check names a statement that the catalogue does not hold as judged.
+/// If the statement of a check is not in the catalogue, or is marked `unjudged` there.
 pub fn rows_by(
     checks: impl Iterator<Item = Check>,
     recording: &Recording,
@@ -144,7 +145,7 @@ mod tests {
         let unjudged: Vec<_> = statements.difference(checks).collect();
         let unknown: Vec<_> = checks.difference(statements).collect();
         assert!(unjudged.is_empty(), "no check and no `unjudged`: {unjudged:?}");
-        assert!(unknown.is_empty(), "a check, and no statement that is judged: {unknown:?}");
+        assert!(unknown.is_empty(), "a check without a judged statement: {unknown:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! number: it looks for the limiter that explains the burst, and names it in the report.
 //!
 //! A burst sends requests with the test key as fast as possible until the first 429. A [`Series`] counts it:
-//! requests served, requests without a clear result (no response, 5xx), the time. [`Fit`] is the explanation:
+//! requests served, requests without a clear result (no response, 5xx), the time. [`LimiterReading`] explains it:
 //!
 //! - `Exact`: the 121st was refused. A sliding window, or a fixed one that began with the burst.
 //! - `Bucket`: a token bucket, which refills two tokens a second, would have let that many through in that time. A
@@ -39,10 +39,10 @@ use std::time::Duration;
 
 use conformance_model::group::Group;
 use conformance_model::reading::{
-    Fit, LIMIT, SERVED_MAX, Series, has_text, http_date, most_in_a_minute, retry_after,
+    LIMIT, LimiterReading, SERVED_MAX, Series, has_text, http_date, most_in_a_minute, retry_after,
 };
 use conformance_model::recording::{Answer, Burst, Exchange, Purpose, Recording};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{called_json, is_garbled, unanswered};
 use crate::check::Check;
@@ -64,7 +64,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("limits.json", NEEDS, json),
 ];
 
-/// The last burst, and whether it was a repetition.
+/// Returns the last burst, and `true` if it was a repetition.
 fn series(recording: &Recording) -> Result<(Series, bool), CheckError> {
     if let Some(why) = &recording.no_burst {
         return Err(CheckError::unjudged(
@@ -79,13 +79,13 @@ fn series(recording: &Recording) -> Result<(Series, bool), CheckError> {
     }
 }
 
-/// Fails with the reason if there was no burst.
+/// Returns an error with the reason if there was no burst.
 pub(super) fn no_burst(recording: &Recording) -> Result<(), CheckError> {
     series(recording).map(drop)
 }
 
 fn too_slow(series: Series) -> CheckError {
-    /// So many answers that are neither 200 nor 429 leave a gap.
+    /// The most responses other than 200 and 429 in a usable burst.
     const UNCLEAR_MAX: u32 = 10;
     if series.unclear > UNCLEAR_MAX {
         return CheckError::unjudged(
@@ -103,13 +103,13 @@ fn too_slow(series: Series) -> CheckError {
     )
 }
 
-fn served(recording: &Recording) -> Judged {
+fn served(recording: &Recording) -> CheckResult {
     let (series, repeated) = series(recording)?;
     match series.fit() {
-        Fit::Early if repeated && used_by_others(recording).is_some() => {
+        LimiterReading::Early if repeated && used_by_others(recording).is_some() => {
             Err(shared_key(&used_by_others(recording).unwrap_or_default()))
         }
-        Fit::Early if repeated => Err(CheckError::broken(
+        LimiterReading::Early if repeated => Err(CheckError::broken(
             series.refused,
             format!("{LIMIT} requests served"),
             format!(
@@ -117,34 +117,38 @@ fn served(recording: &Recording) -> Judged {
                 ordinal(series.refused_at())
             ),
         )),
-        Fit::Early => Err(CheckError::unjudged(
+        LimiterReading::Early => Err(CheckError::unjudged(
             format!(
                 "the {} request was refused, and the burst was not repeated",
                 ordinal(series.refused_at())
             ),
             "check again with a test key that nobody else uses",
         )),
-        Fit::TooSlow if series.served < LIMIT => Err(too_slow(series)),
-        _ => Ok(Held::Plainly),
+        LimiterReading::TooSlow if series.served < LIMIT => Err(too_slow(series)),
+        _ => Ok(CheckOutcome::Holds),
     }
 }
 
-/// The burst of the next minute, and what it says about the reading.
+/// Returns the kind of limiter that the burst in the next minute shows.
 fn settled(recording: &Recording) -> Option<String> {
     let series = Series::of(recording, Burst::SETTLING)?;
     let at = ordinal(series.refused_at());
     match series.fit() {
-        Fit::Exact => Some(format!("in the next minute exact, at the {at}")),
-        Fit::Bucket => Some(format!("in the next minute a refilling bucket still, at the {at}")),
-        Fit::Border => Some(format!("in the next minute at the {at}: its windows begin elsewhere")),
-        Fit::Early => Some(format!("in the next minute early, at the {at}")),
-        Fit::Unlimited | Fit::TooSlow => None,
+        LimiterReading::Exact => Some(format!("in the next minute exact, at the {at}")),
+        LimiterReading::Bucket => Some(format!("in the next minute a refilling bucket still, at the {at}")),
+        LimiterReading::Border => {
+            Some(format!("in the next minute at the {at}: its windows begin elsewhere"))
+        }
+        LimiterReading::Early => Some(format!("in the next minute early, at the {at}")),
+        LimiterReading::Unlimited | LimiterReading::TooSlow => None,
     }
 }
 
-fn refused(recording: &Recording) -> Judged {
+fn refused(recording: &Recording) -> CheckResult {
     let held = refused_at(recording)?;
-    if let Some(next) = Series::of(recording, Burst::SETTLING).filter(|it| it.fit() == Fit::Unlimited) {
+    if let Some(next) =
+        Series::of(recording, Burst::SETTLING).filter(|it| it.fit() == LimiterReading::Unlimited)
+    {
         return Err(CheckError::broken(
             None,
             format!("429 at the {} request of the next minute too", ordinal(LIMIT + 1)),
@@ -152,12 +156,14 @@ fn refused(recording: &Recording) -> Judged {
         ));
     }
     Ok(match (held, settled(recording)) {
-        (Held::With(reading), Some(settled)) => Held::With(format!("{reading}; {settled}")),
+        (CheckOutcome::HoldsWith(reading), Some(settled)) => {
+            CheckOutcome::HoldsWith(format!("{reading}; {settled}"))
+        }
         (held, _) => held,
     })
 }
 
-fn refused_at(recording: &Recording) -> Judged {
+fn refused_at(recording: &Recording) -> CheckResult {
     let (series, repeated) = series(recording)?;
     let limit = || format!("429 from the {} request on", ordinal(LIMIT + 1));
     if let Some((number, actual)) = forgotten(recording) {
@@ -173,13 +179,13 @@ fn refused_at(recording: &Recording) -> Judged {
     }
     let first = Series::of(recording, 1).filter(|_| repeated);
     match series.fit() {
-        Fit::Unlimited => Err(CheckError::broken(
+        LimiterReading::Unlimited => Err(CheckError::broken(
             None,
             format!("429 at the {} request", ordinal(LIMIT + 1)),
             format!("{} requests served in {} ms", series.served, series.elapsed.as_millis()),
         )),
-        Fit::TooSlow => Err(too_slow(series)),
-        Fit::Early => Err(CheckError::unjudged(
+        LimiterReading::TooSlow => Err(too_slow(series)),
+        LimiterReading::Early => Err(CheckError::unjudged(
             format!(
                 "the key was refused at the {} request already, so the {} was never sent",
                 ordinal(series.refused_at()),
@@ -187,20 +193,24 @@ fn refused_at(recording: &Recording) -> Judged {
             ),
             "see limits.served",
         )),
-        Fit::Exact => Ok(exact(series, first)),
-        Fit::Bucket if !Series::is_no_bucket(recording, if repeated { 2 } else { 1 }) => match first {
-            Some(first) if first.fit() == Fit::Border => too_many_at_first(recording, first, series),
-            _ => Ok(Held::With(bucket(recording, series))),
-        },
-        Fit::Bucket | Fit::Border => surplus(recording, series, first),
+        LimiterReading::Exact => Ok(exact(series, first)),
+        LimiterReading::Bucket if !Series::is_no_bucket(recording, if repeated { 2 } else { 1 }) => {
+            match first {
+                Some(first) if first.fit() == LimiterReading::Border => {
+                    too_many_at_first(recording, first, series)
+                }
+                _ => Ok(CheckOutcome::HoldsWith(bucket(recording, series))),
+            }
+        }
+        LimiterReading::Bucket | LimiterReading::Border => surplus(recording, series, first),
     }
 }
 
-fn exact(series: Series, first: Option<Series>) -> Held {
+fn exact(series: Series, first: Option<Series>) -> CheckOutcome {
     let at = ordinal(series.refused_at());
-    Held::With(match first {
+    CheckOutcome::HoldsWith(match first {
         None => format!("exact: the {at} request"),
-        Some(first) if first.fit() == Fit::Border => format!(
+        Some(first) if first.fit() == LimiterReading::Border => format!(
             "aligned window: the {} request of a burst across the border, the {at} of the next",
             ordinal(first.refused_at())
         ),
@@ -208,7 +218,7 @@ fn exact(series: Series, first: Option<Series>) -> Held {
     })
 }
 
-/// The reading of a bucket, with the number of requests that it served.
+/// Describes a token bucket, with the number of requests that it served.
 fn bucket(recording: &Recording, series: Series) -> String {
     let served = most_in_a_minute(recording).map_or(0, |(count, _)| count);
     format!(
@@ -219,11 +229,13 @@ fn bucket(recording: &Recording, series: Series) -> String {
     )
 }
 
-/// More requests were served than a limiter of 120 explains, unless the border of a window lay within the burst.
-fn surplus(recording: &Recording, series: Series, first: Option<Series>) -> Judged {
+/// Judges a burst with more requests than a limiter of 120 admits, unless a window ended within the burst.
+fn surplus(recording: &Recording, series: Series, first: Option<Series>) -> CheckResult {
     let at = ordinal(series.refused_at());
-    let was_surplus =
-        |it: Series| it.fit() == Fit::Border || it.fit() == Fit::Bucket && Series::is_no_bucket(recording, 1);
+    let was_surplus = |it: Series| {
+        it.fit() == LimiterReading::Border
+            || it.fit() == LimiterReading::Bucket && Series::is_no_bucket(recording, 1)
+    };
     match first {
         Some(first) if was_surplus(first) => Err(CheckError::broken(
             series.refused,
@@ -242,9 +254,9 @@ fn surplus(recording: &Recording, series: Series, first: Option<Series>) -> Judg
     }
 }
 
-/// The second burst shows a bucket, and the first served more than a full bucket holds. Windows of a minute explain
-/// both only if a border lay within the second burst as well.
-fn too_many_at_first(recording: &Recording, first: Series, second: Series) -> Judged {
+/// Judges a first burst with more requests than a full bucket holds, if the second one shows a bucket. Fixed windows
+/// explain both only if a window ended within the second burst too.
+fn too_many_at_first(recording: &Recording, first: Series, second: Series) -> CheckResult {
     if crosses_minute(recording, 2) {
         return surplus(recording, second, None);
     }
@@ -271,14 +283,14 @@ fn crosses_minute(recording: &Recording, series: u8) -> bool {
     first.is_some() && first != shots.next_back().and_then(minute)
 }
 
-/// More in some minute than two windows that touch let through, or a bucket that was full.
+/// Returns the evidence that more requests were served in a minute than two adjacent windows or a full bucket admit.
 fn too_many_in_a_minute(recording: &Recording) -> Option<(u32, String)> {
     let (count, last) = most_in_a_minute(recording)?;
     (count > SERVED_MAX as usize).then(|| (last.number, format!("{count} requests served within 60 s")))
 }
 
-/// Returns the evidence against a window: it serves again after a second or two only at its border. A bucket
-/// serves as many as it has refilled since; a new window serves nearly all.
+/// Returns the evidence that a limiter with a short `Retry-After` is neither a bucket nor a window: a bucket serves as
+/// many requests as it has refilled, a new window nearly all.
 fn no_refill(recording: &Recording) -> Option<(u32, String)> {
     const SLACK: u128 = 4;
     const NEARLY_ALL: usize = 100;
@@ -299,7 +311,7 @@ fn no_refill(recording: &Recording) -> Option<(u32, String)> {
     if !is_brief || rounds.iter().any(|round| served_of(round) >= NEARLY_ALL) {
         return None;
     }
-    // Over all rounds: a bucket that refills too fast shows the more, the longer it is asked.
+    // Summed over all rounds: a bucket that refills too fast is easier to detect over a longer time.
     let mut served = 0;
     rounds.iter().find_map(|round| {
         served += served_of(round);
@@ -314,8 +326,8 @@ fn no_refill(recording: &Recording) -> Option<(u32, String)> {
     })
 }
 
-/// A refusal that is forgotten at once. While the time lasts that the server itself asked to wait, no window
-/// ends, and a bucket lets no more through than it refills.
+/// Returns the evidence that a key was served right after a refusal. During the wait of `Retry-After`, no window ends,
+/// and a bucket serves no more than it refills.
 fn forgotten(recording: &Recording) -> Option<(u32, String)> {
     let first = in_rounds(recording).next()?;
     let refused =
@@ -337,7 +349,7 @@ fn forgotten(recording: &Recording) -> Option<(u32, String)> {
     })
 }
 
-fn json(recording: &Recording) -> Judged {
+fn json(recording: &Recording) -> CheckResult {
     series(recording)?;
     for (exchange, answer) in answers_429(recording)?.into_iter().filter(|(it, _)| it.method() != "HEAD") {
         if is_garbled(answer) || !answer.body.json().is_some_and(|body| has_text(&body)) {
@@ -345,7 +357,7 @@ fn json(recording: &Recording) -> Judged {
         }
         called_json(exchange, answer)?;
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
 pub(super) fn burst_step<'a>(recording: &'a Recording, step: &Burst) -> Option<&'a Exchange> {

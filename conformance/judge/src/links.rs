@@ -1,14 +1,14 @@
-//! Chapter "paging": the links of a page, their targets, and the parameters that they keep.
+//! Chapter "paging": the links of a page, their targets, and the parameters that they preserve.
 
 use url::Url;
 
 use conformance_model::group::Group;
 use conformance_model::reading::{ChargeInvoices, identity, link_query, named_identity, text_at};
 use conformance_model::recording::{List, PageAsk, Purpose, Recording};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{PageView, compared_pages, no_readable_list, origin, pages, too_few_records};
-use super::filters::{shows_its_filters, stranger};
+use super::filters::{row_outside_filter, shows_its_filters};
 use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
@@ -21,10 +21,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("paging.links_lead", NEEDS, lead),
     Check::of("paging.links_keep_size", NEEDS_FILTERS, keep_size),
     Check::of("paging.links_keep_filters", NEEDS_FILTERS, keep_filters),
-    Check::of("paging.links_origin", NEEDS, stay_at_home),
+    Check::of("paging.links_origin", NEEDS, same_origin),
 ];
 
-fn links(recording: &Recording) -> Judged {
+fn links(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for view in &pages(recording) {
         let Some(links) = view.page.links() else { continue };
@@ -47,15 +47,15 @@ fn links(recording: &Recording) -> Judged {
         }
         judged = true;
     }
-    if judged { Ok(Held::Plainly) } else { Err(no_readable_list()) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_readable_list()) }
 }
 
-fn ends(recording: &Recording) -> Judged {
+fn ends(recording: &Recording) -> CheckResult {
     let (mut inner, mut judged) = (false, false);
     for view in &pages(recording) {
         let (Some(numbers), Some(links)) = (view.numbers(), view.page.links()) else { continue };
         let last = numbers.pages().max(1);
-        // How many records a filter lets through, filters.total tells.
+        // filters.total judges the total of a filtered list.
         if numbers.current > last || !(view.ask.filters.is_empty() || view.is_sound()) {
             continue;
         }
@@ -76,22 +76,22 @@ fn ends(recording: &Recording) -> Judged {
         }
     }
     match (judged, inner) {
-        (true, true) => Ok(Held::Plainly),
+        (true, true) => Ok(CheckOutcome::Holds),
         (true, false) => Err(too_few_records()),
         (false, _) => Err(no_readable_list()),
     }
 }
 
-/// The page named by a link's query, without following it.
-struct Said<'s> {
+/// A link that is judged by its query, without following it.
+struct LinkTarget<'s> {
     rel: &'static str,
     link: &'s str,
     pairs: Vec<(String, String)>,
     is_plain: bool,
 }
 
-impl Said<'_> {
-    /// The value of a parameter; `None` if there are several, or none where that may mean something else.
+impl LinkTarget<'_> {
+    /// Returns the value of a parameter or its default; `None` if it is ambiguous or other parameters may replace it.
     fn value(&self, name: &str, default: &str) -> Option<String> {
         let mut found = self.pairs.iter().filter(|(it, _)| it == name).map(|(_, value)| value.clone());
         match (found.next(), found.next()) {
@@ -102,8 +102,8 @@ impl Said<'_> {
     }
 }
 
-/// The links of a page that was asked for by its number, as far as they lead into its list.
-fn said<'s>(view: &'s PageView<'_>) -> impl Iterator<Item = Said<'s>> {
+/// Returns the links into its own list of a page that was requested by number.
+fn link_targets<'s>(view: &'s PageView<'_>) -> impl Iterator<Item = LinkTarget<'s>> {
     let asked = RELS.into_iter().filter(|_| view.ask.link.is_none());
     asked.filter_map(|rel| {
         let link = view.page.link(rel)?;
@@ -112,11 +112,11 @@ fn said<'s>(view: &'s PageView<'_>) -> impl Iterator<Item = Said<'s>> {
             return None;
         }
         let (pairs, is_plain) = link_query(link);
-        Some(Said { rel, link, pairs, is_plain })
+        Some(LinkTarget { rel, link, pairs, is_plain })
     })
 }
 
-/// The page that a link of a page must lead to.
+/// Returns the page to which a link must lead.
 fn wanted(rel: &str, view: &PageView<'_>) -> Option<u64> {
     let here = view.ask.page.unwrap_or(1);
     match (rel, view.numbers()) {
@@ -128,13 +128,13 @@ fn wanted(rel: &str, view: &PageView<'_>) -> Option<u64> {
     }
 }
 
-/// Every followed link with the page it led to and the page it came from.
+/// Returns each followed link with its target page and its source page.
 fn followed<'s, 'a>(views: &'s [PageView<'a>]) -> Vec<(&'s str, &'s PageView<'a>, &'s PageView<'a>)> {
     let pair = |it: &'s PageView<'a>| Some((it.ask.link.as_ref()?.rel.as_str(), it, origin(views, it)?));
     views.iter().filter_map(pair).collect()
 }
 
-fn lead(recording: &Recording) -> Judged {
+fn lead(recording: &Recording) -> CheckResult {
     let views = compared_pages(recording);
     let home = Url::parse(&recording.base).ok();
     for view in &views {
@@ -160,7 +160,7 @@ fn lead(recording: &Recording) -> Judged {
         }
     }
     for view in &pages(recording) {
-        for it in said(view) {
+        for it in link_targets(view) {
             let (here, wanted) = (view.ask.page.unwrap_or(1), wanted(it.rel, view));
             let told: Option<u64> = it.value("page", "1").and_then(|page| page.parse().ok());
             if let Some((told, wanted)) = told.zip(wanted).filter(|(told, wanted)| told != wanted) {
@@ -172,7 +172,7 @@ fn lead(recording: &Recording) -> Judged {
     let mut judged = false;
     for (rel, view, from) in followed(&views) {
         let Some(there) = view.page.meta("current_page") else { continue };
-        // Every link that is followed belongs to a page that was asked for by its number, or to the first.
+        // Only links of pages that were requested by number, or of the first page, are followed.
         let (here, Some(wanted)) = (from.ask.page.unwrap_or(1), wanted(rel, from)) else { continue };
         if there != wanted {
             let expected = format!("links.{rel} of page {here} to page {wanted}");
@@ -192,11 +192,11 @@ fn lead(recording: &Recording) -> Judged {
         }
         judged = true;
     }
-    if judged { Ok(Held::Plainly) } else { Err(too_few_records()) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(too_few_records()) }
 }
 
-/// A record that the page behind `next` shows again, although both pages show the same total: so nothing came in
-/// between. What has a status may have moved all the same.
+/// Returns a record that the page behind `next` repeats, although both pages have the same total, so none was created
+/// in between. Not judged with a filter by status, because records may change theirs.
 fn repeated(rel: &str, from: &PageView<'_>, view: &PageView<'_>) -> Option<String> {
     let total = |it: &PageView<'_>| it.page.meta("total");
     let may_move = from.ask.filters.iter().any(|(name, _)| name == "status");
@@ -207,15 +207,14 @@ fn repeated(rel: &str, from: &PageView<'_>, view: &PageView<'_>) -> Option<Strin
     view.rows().iter().filter_map(named_identity).find(|it| shown.contains(it))
 }
 
-/// A proxy may have put a prefix before the path, or taken it away. Another `/v1` is no such prefix.
+/// Returns `true` if an address has the path of a list. A proxy may add or remove a prefix, but not one with `/v1`.
 fn is_path_of(address: &Url, list: List, home: Option<&Url>) -> bool {
     let base = home.map_or("", |home| home.path().trim_end_matches('/'));
     let Some(before) = address.path().strip_suffix(list.path()) else { return false };
     before == base || !before.split('/').any(|part| part == "v1")
 }
 
-/// Returns true if a list was served behind a link to a path of this form. A path that answers as the list does is the
-/// same path.
+/// Returns `true` if a followed link to a path of this form returned the list. Such a path is an alias of the list.
 fn answers(views: &[PageView<'_>], of: &PageView<'_>, address: &Url) -> bool {
     let form = |path: &str, list: List| path.replacen(list.path(), "", 1);
     let wanted = form(address.path(), of.ask.list);
@@ -225,7 +224,7 @@ fn answers(views: &[PageView<'_>], of: &PageView<'_>, address: &Url) -> bool {
     })
 }
 
-/// The same page of the same list, asked for by its number.
+/// Returns the same page of the same list, requested by number.
 fn named<'s, 'a>(views: &'s [PageView<'a>], like: &PageView<'_>, page: u64) -> Option<&'s PageView<'a>> {
     views.iter().find(|it| {
         it.is_plain()
@@ -235,10 +234,10 @@ fn named<'s, 'a>(views: &'s [PageView<'a>], like: &PageView<'_>, page: u64) -> O
     })
 }
 
-fn keep_size(recording: &Recording) -> Judged {
+fn keep_size(recording: &Recording) -> CheckResult {
     for view in &pages(recording) {
         let Some(here) = view.page.meta("per_page") else { continue };
-        for it in said(view) {
+        for it in link_targets(view) {
             let told: Option<u64> = it.value("per_page", "25").and_then(|size| size.parse().ok());
             if told.is_some_and(|told| told != here) {
                 let expected = format!("pages of {here} behind links.{}", it.rel);
@@ -258,17 +257,17 @@ fn keep_size(recording: &Recording) -> Judged {
         }
         judged = true;
     }
-    if judged { Ok(Held::Plainly) } else { Err(too_few_records()) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(too_few_records()) }
 }
 
-fn keep_filters(recording: &Recording) -> Judged {
+fn keep_filters(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::of(recording);
-    // Whoever ignores a filter where it was asked for has nothing to keep.
+    // A filter that the server ignores cannot be preserved.
     let all = pages(recording);
     let ignored: Vec<_> =
-        all.iter().filter_map(|it| Some((it.ask.list, &stranger(it, pairs)?.1.0))).collect();
+        all.iter().filter_map(|it| Some((it.ask.list, &row_outside_filter(it, pairs)?.1.0))).collect();
     for view in all.iter().filter(|it| !it.rows().is_empty()) {
-        for it in said(view) {
+        for it in link_targets(view) {
             let lost = |(name, value): &&(String, String)| {
                 let is_ignored = ignored.contains(&(view.ask.list, name));
                 !is_ignored && it.value(name, "").is_some_and(|told| told != *value)
@@ -282,11 +281,11 @@ fn keep_filters(recording: &Recording) -> Judged {
     let views = compared_pages(recording);
     let mut judged = false;
     for (rel, view, from) in followed(&views).into_iter().filter(|it| !it.1.ask.filters.is_empty()) {
-        // Whoever ignores a filter where it was asked for has nothing to keep.
-        if stranger(from, pairs).is_some() {
+        // A filter that the server ignores cannot be preserved.
+        if row_outside_filter(from, pairs).is_some() {
             continue;
         }
-        if let Some((row, (name, value))) = stranger(view, pairs) {
+        if let Some((row, (name, value))) = row_outside_filter(view, pairs) {
             let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
             let expected = format!("only {name}={value} behind links.{rel}");
             return Err(CheckError::broken(
@@ -298,7 +297,7 @@ fn keep_filters(recording: &Recording) -> Judged {
         judged |= shows_its_filters(view, pairs);
     }
     if judged {
-        Ok(Held::Plainly)
+        Ok(CheckOutcome::Holds)
     } else {
         Err(CheckError::unjudged(
             "no type of event has 3 or more events beside events of other types",
@@ -307,8 +306,8 @@ fn keep_filters(recording: &Recording) -> Judged {
     }
 }
 
-/// We never follow a link to another origin; a client that does would carry its key there.
-fn stay_at_home(recording: &Recording) -> Judged {
+/// Judges the origin of links. The suite never follows a link to another origin, because that would send the key there.
+fn same_origin(recording: &Recording) -> CheckResult {
     let Ok(home) = Url::parse(&recording.base) else { return Err(no_readable_list()) };
     let mut judged = false;
     for view in &pages(recording) {
@@ -325,5 +324,5 @@ fn stay_at_home(recording: &Recording) -> Judged {
             judged = true;
         }
     }
-    if judged { Ok(Held::Plainly) } else { Err(no_readable_list()) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_readable_list()) }
 }

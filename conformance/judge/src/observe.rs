@@ -22,10 +22,10 @@ pub struct Observation {
     pub seen: String,
 }
 
-type Look = fn(&Recording) -> BTreeSet<String>;
+type Observer = fn(&Recording) -> BTreeSet<String>;
 
-/// Every look at a recording. What nothing was seen of is not listed.
-const LOOKS: &[(&str, Look)] = &[
+/// The observers of a recording, by topic. A topic without observations is not reported.
+const OBSERVERS: &[(&str, Observer)] = &[
     ("Retry-After", retry_after),
     ("Media type of a 401", |recording| refusal_types(recording, 401)),
     ("Media type of a 404", |recording| refusal_types(recording, 404)),
@@ -53,7 +53,7 @@ const LOOKS: &[(&str, Look)] = &[
     ("Test deliveries", test_deliveries),
 ];
 
-/// Every observation: what the judge noted, then what the recording shows beside it.
+/// Returns all observations: first those of the verdicts, then those of the recording.
 pub fn observations(recording: &Recording, rows: &[Row]) -> Vec<Observation> {
     let mut found = Vec::new();
     for row in rows {
@@ -66,7 +66,7 @@ pub fn observations(recording: &Recording, rows: &[Row]) -> Vec<Observation> {
             found.push(Observation { topic, seen: seen.clone() });
         }
     }
-    for (topic, look) in LOOKS {
+    for (topic, look) in OBSERVERS {
         let seen = look(recording);
         if !seen.is_empty() {
             let seen = seen.into_iter().collect::<Vec<_>>().join(", ");
@@ -210,7 +210,7 @@ fn server(recording: &Recording) -> BTreeSet<String> {
     answers(recording).filter_map(|(_, answer)| answer.header("server")).map(str::to_owned).collect()
 }
 
-/// Deliveries whose body is JSON.
+/// Returns the deliveries whose body is JSON.
 fn delivered(recording: &Recording) -> impl Iterator<Item = (&Delivery, Value)> {
     let caught = recording.deliveries.iter().flat_map(|it| &it.caught).filter(|it| !it.redirected);
     caught.filter_map(|it| Some((it, serde_json::from_slice(&it.body.0).ok()?)))
@@ -233,7 +233,7 @@ fn repeated(recording: &Recording) -> BTreeSet<String> {
     (again > 0).then(|| format!("{again} came again although they had been taken")).into_iter().collect()
 }
 
-/// By the times that the bodies name. One endpoint at a time.
+/// Compares the order of deliveries to one endpoint with the times in their bodies.
 fn order(recording: &Recording) -> BTreeSet<String> {
     let mut last: BTreeMap<Option<usize>, String> = BTreeMap::new();
     let mut found = BTreeSet::new();

@@ -7,14 +7,14 @@ use serde_json::Value;
 use conformance_model::group::Group;
 use conformance_model::reading::{Page, named_identity, page_ask, text_at, utc};
 use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{
-    PER_PAGE_DEFAULT, PageView, Whole, eras, exists, list_moved, may_be_limited, moved, no_readable_list,
+    FullList, PER_PAGE_DEFAULT, PageView, eras, exists, list_moved, may_be_limited, moved, no_readable_list,
     pages, too_few_records, unanswered,
 };
 use crate::check::Check;
-use crate::membership;
+use crate::lists_vs_events;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
@@ -33,9 +33,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("paging.out_of_range", NEEDS, out_of_range).and(&[Group::Leaks]),
 ];
 
-/// A refusal of a page that is promised is no gap in the sample: it breaks the statement. Only what may pass is
-/// left aside, and pages that may not exist.
-fn served(recording: &Recording) -> Judged {
+/// Judges that allowed pages get 200. Excluded are outages, refusals by the limit and pages that may not exist.
+fn served(recording: &Recording) -> CheckResult {
     let unclear = |it: &Exchange| it.status().is_none_or(|status| matches!(status, 429 | 502..=504));
     let pages = pages(recording);
     for it in recording.exchanges.iter().filter(|it| matches!(it.caller, Caller::Own(_))) {
@@ -56,14 +55,14 @@ fn served(recording: &Recording) -> Judged {
             return Err(unanswered(asked.last().copied(), list.path()));
         }
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-/// Judges every page that `applies`; the statement holds if all of these do.
+/// Judges all pages for which `wrong` returns a result.
 fn each<'a>(
     views: &'a [PageView<'a>],
     mut wrong: impl FnMut(&PageView<'a>) -> Option<Result<(), (String, String)>>,
-) -> Judged {
+) -> CheckResult {
     let mut judged = false;
     for view in views {
         match wrong(view) {
@@ -74,19 +73,19 @@ fn each<'a>(
             }
         }
     }
-    if judged { Ok(Held::Plainly) } else { Err(no_readable_list()) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_readable_list()) }
 }
 
 fn equal(name: &str, expected: u64, actual: u64) -> Result<(), (String, String)> {
     if expected == actual { Ok(()) } else { Err((format!("{name} {expected}"), format!("{name} {actual}"))) }
 }
 
-fn envelope(recording: &Recording) -> Judged {
+fn envelope(recording: &Recording) -> CheckResult {
     let held = each(&pages(recording), |view| {
         let wrong = not_in_envelope(&view.page);
         Some(wrong.map_or(Ok(()), |what| Err((what.to_owned(), view.exchange.summary()))))
     })?;
-    // Lists that are filtered by what is not there: an empty list is a list too.
+    // An empty list has the same envelope.
     for it in recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Twin { .. })) {
         if let Some(what) = Page::of(it).and_then(|page| not_in_envelope(&page)) {
             return Err(CheckError::broken(it.number, what, it.summary()));
@@ -95,7 +94,7 @@ fn envelope(recording: &Recording) -> Judged {
     Ok(held)
 }
 
-/// The first part of a list that is not there, or not of its type.
+/// Returns the first part of a list that is missing or has another type.
 fn not_in_envelope(page: &Page) -> Option<&'static str> {
     let object = page.object();
     let is_object = |name| object.and_then(|it| it.get(name)).is_some_and(|it| it.is_object());
@@ -108,7 +107,7 @@ fn not_in_envelope(page: &Page) -> Option<&'static str> {
     parts.iter().find(|(_, there)| !there).map(|(what, _)| *what)
 }
 
-fn meta(recording: &Recording) -> Judged {
+fn meta(recording: &Recording) -> CheckResult {
     each(&pages(recording), |view| {
         let meta = view.page.object()?.get("meta")?.as_object()?;
         let names = ["current_page", "last_page", "per_page", "total"];
@@ -120,7 +119,7 @@ fn meta(recording: &Recording) -> Judged {
     })
 }
 
-fn default_size(recording: &Recording) -> Judged {
+fn default_size(recording: &Recording) -> CheckResult {
     each(&pages(recording), |view| {
         let by_default = view.ask.link.is_none() && view.ask.per_page.is_none();
         by_default.then_some(())?;
@@ -128,13 +127,13 @@ fn default_size(recording: &Recording) -> Judged {
     })
 }
 
-fn per_page(recording: &Recording) -> Judged {
+fn per_page(recording: &Recording) -> CheckResult {
     each(&pages(recording), |view| {
         Some(equal("meta.per_page", view.ask.per_page?, view.page.meta("per_page")?))
     })
 }
 
-fn current_page(recording: &Recording) -> Judged {
+fn current_page(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     let second = views.iter().any(|view| view.ask.page.is_some_and(|page| page > 1));
     let judged = each(&views, |view| {
@@ -144,8 +143,8 @@ fn current_page(recording: &Recording) -> Judged {
     if second { Ok(judged) } else { Err(too_few_records()) }
 }
 
-/// Judged by the numbers of the page itself, so that nothing created meanwhile disturbs.
-fn length(recording: &Recording) -> Judged {
+/// Judges the number of rows by the numbers of the same page, so that creations do not matter.
+fn length(recording: &Recording) -> CheckResult {
     let mut full = false;
     let judged = each(&pages(recording), |view| {
         view.ask.filters.is_empty().then_some(())?;
@@ -159,8 +158,8 @@ fn length(recording: &Recording) -> Judged {
     if full { Ok(judged) } else { Err(too_few_records()) }
 }
 
-/// A total that differs from the one that was told before and after, by pages with the same record at their head,
-/// although no event tells of anything within the minute before: nothing was created, and nothing is ever deleted.
+/// Checks that a total equals that of the reads before and after, if these have the same total and first record and no
+/// event was recorded recently: no record was created, and none is ever deleted.
 fn steady(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckError> {
     for view in views.iter().filter(|it| it.is_plain()) {
         let head = |it: &&PageView<'_>| {
@@ -174,7 +173,7 @@ fn steady(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckErro
         };
         let [first, last] = [before, after].map(|it| Some((it.page.meta("total")?, it.rows().first()?)));
         if let Some((total, _)) = first.filter(|it| last.as_ref() == Some(it) && it.0 != told)
-            && membership::is_quiet(views, recording.exchange(before.number()), view.mode)
+            && lists_vs_events::is_quiet(views, recording.exchange(before.number()), view.mode)
         {
             return Err(CheckError::broken(
                 view.number(),
@@ -186,14 +185,14 @@ fn steady(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckErro
     Ok(())
 }
 
-fn last_page(recording: &Recording) -> Judged {
+fn last_page(recording: &Recording) -> CheckResult {
     let (mut even, mut uneven) = (false, false);
     let judged = each(&pages(recording), |view| {
         view.ask.filters.is_empty().then_some(())?;
         let numbers = view.numbers()?;
         let told = view.page.meta("last_page")?;
         if numbers.total == 0 {
-            // An empty list has no page or one empty page; both are honest.
+            // An empty list has no page or one empty page; both are valid.
             return Some(if told <= 1 { Ok(()) } else { equal("meta.last_page", 1, told) });
         }
         even |= numbers.total % numbers.size == 0;
@@ -203,8 +202,8 @@ fn last_page(recording: &Recording) -> Judged {
     if even && uneven { Ok(judged) } else { Err(too_few_records()) }
 }
 
-/// Every page of a list beside the long ones, at the place that its number and size give it.
-fn joined(recording: &Recording) -> Judged {
+/// Judges that the records of a page equal those of the long pages at the same position.
+fn joined(recording: &Recording) -> CheckResult {
     let (mut lists, mut disturbed) = (BTreeSet::new(), false);
     let all = pages(recording);
     for views in &eras(recording) {
@@ -214,19 +213,19 @@ fn joined(recording: &Recording) -> Judged {
                 let actual = format!("{twice} stands there twice");
                 return Err(CheckError::broken(view.number(), "every record once", actual));
             }
-            // What is behind a link is links_lead's, and another size than asked for is per_page's.
+            // links_lead judges linked pages, and per_page those of another size than requested.
             let told =
                 view.page.meta("per_page").filter(|told| view.ask.per_page.is_none_or(|it| it == *told));
             let (Some(size), None) = (told, &view.ask.link) else { continue };
-            let Some(whole) = Whole::around(recording, &all, view) else {
+            let Some(whole) = FullList::around(recording, &all, view) else {
                 disturbed |= moved(views, list, mode);
                 continue;
             };
             let from = (view.ask.page.unwrap_or(1).saturating_sub(1)).saturating_mul(size);
-            // A later page may go on from what was there when the first page was read.
+            // A later page may continue an older read of the first page.
             let fits_earlier = || {
                 view.ask.page.is_some_and(|page| page > 1)
-                    && Whole::earlier(&all, view)
+                    && FullList::earlier(&all, view)
                         .any(|earlier| out_of_place(view.rows(), &earlier, from, size).is_none())
             };
             let misfit = out_of_place(view.rows(), &whole, from, size).filter(|_| !fits_earlier());
@@ -239,21 +238,21 @@ fn joined(recording: &Recording) -> Judged {
         }
     }
     match (lists.is_empty(), disturbed) {
-        (false, _) => Ok(Held::With(format!("judged on {}", Vec::from_iter(lists).join(", ")))),
+        (false, _) => Ok(CheckOutcome::HoldsWith(format!("judged on {}", Vec::from_iter(lists).join(", ")))),
         (true, true) => Err(list_moved()),
         (true, false) => Err(too_few_records()),
     }
 }
 
-/// The first record of a page that is not the one of the long pages at its place.
-fn out_of_place(rows: &[Value], whole: &Whole<'_>, from: u64, size: u64) -> Option<(String, String)> {
+/// Returns the first record of a page that differs from the long pages at the same position.
+fn out_of_place(rows: &[Value], whole: &FullList<'_>, from: u64, size: u64) -> Option<(String, String)> {
     let all = &whole.rows;
     let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(all.len());
     let beside = &all[at(from)..at(from.saturating_add(size))];
-    // Where the long pages end before the list does, they say nothing about what follows.
+    // If the long pages end before the list, the following records cannot be compared.
     let is_end = whole.is_all || beside.len() as u64 == size;
     let places = if is_end { beside.len().max(rows.len()) } else { beside.len().min(rows.len()) };
-    // What has neither id nor code may show other words each time: only that it is there can be compared.
+    // A record without id and code can be compared only by its presence.
     let named = |row: Option<&Value>| row.map_or(Some("none".to_owned()), named_identity);
     let differs = |place: &usize| {
         let (whole, here) = (beside.get(*place).copied(), rows.get(*place));
@@ -267,13 +266,13 @@ fn out_of_place(rows: &[Value], whole: &Whole<'_>, from: u64, size: u64) -> Opti
     Some((expected, format!("{} in its place", told(rows.get(place)))))
 }
 
-/// A record that stands on a page twice.
+/// Returns a record that is on a page twice.
 fn twice(view: &PageView<'_>) -> Option<String> {
     let mut seen = BTreeSet::new();
     view.rows().iter().filter_map(named_identity).find(|id| !seen.insert(id.clone()))
 }
 
-/// The first pair of rows in which the later one is the newer.
+/// Returns the times of the first two adjacent rows of which the second is newer.
 fn disorder(view: &PageView<'_>) -> Option<(String, String)> {
     let times: Vec<_> = view.rows().iter().map(|row| text_at(row, &["created_at"])).collect();
     times.windows(2).find_map(|pair| {
@@ -283,8 +282,8 @@ fn disorder(view: &PageView<'_>) -> Option<(String, String)> {
     })
 }
 
-fn ordered(recording: &Recording, wanted: impl Fn(List) -> bool, none: CheckError) -> Judged {
-    // Of what is created while the suite reads, paging.stable tells.
+fn ordered(recording: &Recording, wanted: impl Fn(List) -> bool, none: CheckError) -> CheckResult {
+    // paging.stable judges records that are created while the suite reads.
     let eras = eras(recording);
     let mut judged = false;
     for view in eras.iter().flatten().filter(|it| wanted(it.ask.list)) {
@@ -298,14 +297,14 @@ fn ordered(recording: &Recording, wanted: impl Fn(List) -> bool, none: CheckErro
         let dated = view.rows().iter().filter_map(|row| text_at(row, &["created_at"]));
         judged |= dated.filter(|text| utc(text).is_ok()).count() > 1;
     }
-    if judged { Ok(Held::Plainly) } else { Err(none) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(none) }
 }
 
-fn newest_first(recording: &Recording) -> Judged {
+fn newest_first(recording: &Recording) -> CheckResult {
     ordered(recording, |list| list == List::Events, too_few_records())
 }
 
-fn newest_first_others(recording: &Recording) -> Judged {
+fn newest_first_others(recording: &Recording) -> CheckResult {
     let rows = |it: &PageView<'_>| it.ask.list != List::Events && it.rows().len() > 1;
     let none = if eras(recording).iter().flatten().any(rows) {
         CheckError::Inapplicable("charges and invoices do not tell when they were created".into())
@@ -314,16 +313,18 @@ fn newest_first_others(recording: &Recording) -> Judged {
     };
     let mut judged = false;
     for views in &eras(recording) {
-        judged |= membership::disorder(views)?;
+        judged |= lists_vs_events::disorder(views)?;
     }
     match ordered(recording, |list| list != List::Events, none) {
-        // What the items do not tell, the events do.
-        Err(it) if judged && !matches!(it, CheckError::Broken(_)) => Ok(Held::With("by the events".into())),
+        // The creation events replace times that the items do not have.
+        Err(it) if judged && !matches!(it, CheckError::Broken(_)) => {
+            Ok(CheckOutcome::HoldsWith("by the events".into()))
+        }
         other => other,
     }
 }
 
-fn out_of_range(recording: &Recording) -> Judged {
+fn out_of_range(recording: &Recording) -> CheckResult {
     let asked =
         recording.last(|it| matches!(&it.purpose, Purpose::Page(PageAsk { per_page: Some(101), .. })));
     if asked.is_none() && recording.no_burst.is_some() {
@@ -335,7 +336,7 @@ fn out_of_range(recording: &Recording) -> Judged {
     let Some(exchange) = asked.filter(|it| it.answer().is_some()) else {
         return Err(unanswered(asked, "per_page=101"));
     };
-    Ok(Held::Seen(match Page::of(exchange).and_then(|page| page.meta("per_page")) {
+    Ok(CheckOutcome::Observed(match Page::of(exchange).and_then(|page| page.meta("per_page")) {
         Some(size) => format!("200 with pages of {size}"),
         None => exchange.summary(),
     }))

@@ -1,40 +1,40 @@
-//! Requests of one kind that never get a clear answer, while the requests around them do.
+//! Requests of one kind that never get a usable response, while other requests do.
 //!
-//! One 503, one lost connection or one unexpected 429 is a passing weakness, and the statement is not judged. If every
-//! request of a kind ends so, that is how the target answers this kind, and the statement is broken.
+//! One 503, one lost connection or one unexpected 429 is a transient failure, and the statement is not judged. If every
+//! request of a kind fails, the failure is permanent, and the statement is violated.
 
 use std::ops::Range;
 
 use conformance_model::reading::{LIMIT, WINDOW, is_served, page_ask};
 use conformance_model::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
-use conformance_model::verdict::{CheckError, Judged};
+use conformance_model::verdict::{CheckError, CheckResult};
 use conformance_model::words::Mode;
 
-/// The fewest requests of a kind that show it.
+/// The fewest requests of a kind that show a permanent failure.
 const REQUESTS_MIN: usize = 3;
 /// The fewest refusals of a burst other than 429, while the live key is served.
 const REFUSALS_MIN: usize = 30;
-/// The same in a row, with the live key served in between.
+/// The fewest consecutive refusals other than 429, while the live key is served in between.
 const ROW_MIN: usize = 6;
-/// The same in a row, without the live key.
+/// The fewest consecutive refusals other than 429, without the live key.
 const ROW_ALONE_MIN: usize = 60;
-/// Of so many requests for lists, a third may not fail.
+/// The fewest list requests of which a third may not fail.
 const LISTS_MIN: usize = 12;
 
-/// Requests that a statement promises the same answer to.
-struct Kind {
+/// A kind of requests with the same expected response.
+struct RequestKind {
     statements: &'static [&'static str],
     fits: fn(&Exchange) -> bool,
     expected: &'static str,
 }
 
-const KINDS: &[Kind] = &[
-    Kind {
+const KINDS: &[RequestKind] = &[
+    RequestKind {
         statements: &["auth.no_header", "auth.every_path"],
         fits: |it| it.purpose == Purpose::Refusal && it.caller == Caller::Nobody,
         expected: "401 without a key",
     },
-    Kind {
+    RequestKind {
         statements: &[
             "auth.appended",
             "auth.empty_bearer",
@@ -50,62 +50,62 @@ const KINDS: &[Kind] = &[
         fits: |it| it.purpose == Purpose::Refusal && matches!(it.caller, Caller::Forged(_)),
         expected: "401 with what is not a key",
     },
-    Kind {
+    RequestKind {
         statements: &["auth.revoked_key"],
         fits: |it| it.purpose == Purpose::Refusal && it.caller == Caller::Revoked,
         expected: "401 with a revoked key",
     },
-    Kind {
+    RequestKind {
         statements: &["errors.not_found"],
         fits: |it| is_event(it, &[Side::AbsentBefore, Side::AbsentAfter]),
         expected: "404 for an event that does not exist",
     },
-    Kind {
+    RequestKind {
         statements: &["isolation.not_found"],
         fits: |it| is_event(it, &[Side::Foreign]),
         expected: "404 for an event of the other mode",
     },
-    Kind {
+    RequestKind {
         statements: &["events.single"],
         fits: |it| is_event(it, &[Side::Own]),
         expected: "200 for a single event",
     },
-    Kind {
+    RequestKind {
         statements: &["lists.served"],
         fits: |it| is_page(it, List::Charges),
         expected: "200 for the list",
     },
-    Kind {
+    RequestKind {
         statements: &["lists.served"],
         fits: |it| is_page(it, List::Invoices),
         expected: "200 for the list",
     },
-    Kind {
+    RequestKind {
         statements: &["lists.served"],
         fits: |it| is_page(it, List::Events),
         expected: "200 for the list",
     },
-    Kind {
+    RequestKind {
         statements: &["filters.type"],
         fits: |it| is_filtered(it, "type"),
         expected: "200 for events filtered by type",
     },
-    Kind {
+    RequestKind {
         statements: &["filters.charge"],
         fits: |it| is_filtered(it, "charge"),
         expected: "200 for events filtered by a charge",
     },
-    Kind {
+    RequestKind {
         statements: &["filters.invoice"],
         fits: |it| is_filtered(it, "invoice"),
         expected: "200 for events filtered by an invoice",
     },
-    Kind {
+    RequestKind {
         statements: &["filters.status"],
         fits: |it| is_filtered(it, "status"),
         expected: "200 for lists filtered by status",
     },
-    Kind {
+    RequestKind {
         statements: &["filters.payment_link"],
         fits: |it| is_filtered(it, "payment_link"),
         expected: "200 for charges filtered by a payment link",
@@ -132,22 +132,22 @@ fn is_filtered(exchange: &Exchange, name: &str) -> bool {
     page(exchange).is_some_and(|ask| ask.filters.iter().any(|(it, _)| it == name))
 }
 
-/// In a burst a refusal is the limit's, whatever its status.
+/// Returns `true` for a request of a burst, which the limit may refuse with any status.
 fn is_shot(exchange: &Exchange) -> bool {
     matches!(exchange.purpose, Purpose::Burst(ref burst) if !matches!(burst, Burst::Beside { .. }))
 }
 
-/// The target's answer is unknown.
+/// Returns `true` if there is no usable response.
 fn is_unclear(exchange: &Exchange) -> bool {
     exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504))
 }
 
-/// Breaks a statement that was not judged because no request of its kind got a clear answer.
-pub(super) fn weighed(id: &str, recording: &Recording, judged: Judged) -> Judged {
+/// Replaces an unjudged result by a violation if no request of the kind got a usable response.
+pub(super) fn weighed(id: &str, recording: &Recording, judged: CheckResult) -> CheckResult {
     let kinds = KINDS.iter().filter(|kind| kind.statements.contains(&id));
     let broken = match (&judged, id) {
         (Err(CheckError::Broken(_) | CheckError::Inapplicable(_)), _) => None,
-        // Some requests may have been served.
+        // Even if some requests were served.
         (_, "lists.served") => often_unanswered(recording),
         (Ok(_), _) => None,
         (_, "limits.refused") => other_refusals(recording),
@@ -158,14 +158,14 @@ pub(super) fn weighed(id: &str, recording: &Recording, judged: Judged) -> Judged
     broken.or_else(never).map_or(judged, Err)
 }
 
-fn never_answered(recording: &Recording, kind: &Kind) -> Option<CheckError> {
+fn never_answered(recording: &Recording, kind: &RequestKind) -> Option<CheckError> {
     let asked: Vec<_> = asked(recording).filter(|it| (kind.fits)(it)).collect();
     let (first, last) = (asked.first()?, asked.last()?);
     if asked.len() < REQUESTS_MIN || !asked.iter().all(|it| is_unclear(it)) {
         return None;
     }
     let others = || self::asked(recording).filter(|it| !(kind.fits)(it));
-    // A lock against guessing begins after some refusals, and then answers 429.
+    // A lockout after failed attempts starts after some refusals and returns 429.
     let is_refused = |it: &Exchange| it.status() == Some(401) && it.number < first.number;
     let is_lock = || asked.iter().any(|it| it.status() == Some(429)) && others().any(is_refused);
     let served = || others().filter(|it| is_own(it) && it.status() == Some(200));
@@ -177,7 +177,7 @@ fn never_answered(recording: &Recording, kind: &Kind) -> Option<CheckError> {
     })
 }
 
-/// A server that fails again and again is no passing weakness either.
+/// Returns the violation if a third of the list requests failed.
 fn often_unanswered(recording: &Recording) -> Option<CheckError> {
     let lists: Vec<_> = asked(recording).filter(|it| page(it).is_some()).collect();
     let failed: Vec<_> = lists.iter().filter(|it| is_unclear(it) && it.status() != Some(429)).collect();
@@ -189,8 +189,8 @@ fn often_unanswered(recording: &Recording) -> Option<CheckError> {
     })
 }
 
-/// A limit that refuses in another way than by 429: as many are served as it allows, then requests get another refusal
-/// or no answer. It is distinguished from an outage by the live key, or by its length.
+/// Returns the violation if a limit refuses with another status than 429 or by silence: requests are served up to the
+/// limit and then refused. An outage would also affect the live key, or end sooner.
 fn other_refusals(recording: &Recording) -> Option<CheckError> {
     let of_key = |it: &Exchange| it.caller == Caller::Own(Mode::Test);
     let burst: Vec<_> =
@@ -198,7 +198,7 @@ fn other_refusals(recording: &Recording) -> Option<CheckError> {
     let is_refused = |it: &Exchange| !is_served(it) && it.status() != Some(429);
     let refused: Vec<_> = burst.iter().filter(|it| is_refused(it)).collect();
     let (first, last) = (refused.first()?, refused.last()?);
-    // In the minute before the first of them: those that get no answer may last longer than a minute.
+    // In the minute before the first refusal: requests without a response may last longer than a minute.
     let served = asked(recording)
         .filter(|it| of_key(it) && it.number < first.number && is_served(it))
         .filter(|it| it.sent.saturating_add(WINDOW) > first.sent)
@@ -209,14 +209,14 @@ fn other_refusals(recording: &Recording) -> Option<CheckError> {
         asked(recording).any(|it| served(it) && numbers.contains(&it.number))
     };
     let live_until = |until: u32| is_served_to(Caller::Own(Mode::Live), first.number..until);
-    // Lost connections end the burst early.
+    // The burst ends early after lost connections.
     let is_silent = refused.len() > REQUESTS_MIN && refused.iter().all(|it| it.answer().is_none());
     let rows = || burst.chunk_by(|a, b| is_refused(a) == is_refused(b)).filter(|row| is_refused(row[0]));
     let is_full = served >= LIMIT;
     let is_many = is_full && refused.len() >= REFUSALS_MIN && live_until(u32::MAX)
         || rows().any(|row| row.len() >= ROW_MIN) && live_until(last.number)
         || is_full && rows().any(|row| row.len() >= ROW_ALONE_MIN && row[0].answer().is_some());
-    // A server that has broken down serves nobody afterwards.
+    // A crashed server would not serve the key again.
     let served_later =
         |it: &Exchange| it.caller == last.caller && it.status() == Some(200) && it.sent > last.ended;
     let is_served_again = || asked(recording).any(served_later);
@@ -227,7 +227,7 @@ fn other_refusals(recording: &Recording) -> Option<CheckError> {
     })
 }
 
-/// The requests that reached the target, or were tried.
+/// Returns the requests that were sent.
 fn asked(recording: &Recording) -> impl Iterator<Item = &Exchange> {
     recording.exchanges.iter().filter(|it| it.is_asked())
 }

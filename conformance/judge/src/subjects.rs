@@ -1,11 +1,11 @@
-//! Charges and invoices in all places: in deliveries, in listed events and in single events.
+//! The charges and invoices in deliveries, listed events and single events.
 //!
-//! An event carries the full charge or the full invoice, so what is said of their fields holds in each of these
-//! places. Only how many decimals an amount has, and how exact `paid_at` is, is said of deliveries alone.
+//! An event contains the full charge or invoice, so the statements about fields apply to all of these. Only the number
+//! of decimals of an amount and the precision of `paid_at` are specified for deliveries alone.
 
 use conformance_model::reading::{own_event_asked, single_event, text_at};
 use conformance_model::recording::{List, Recording};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::Part;
 use serde_json::Value;
 
@@ -13,29 +13,29 @@ use crate::check::Flaw;
 use crate::delivered::{caught, missing};
 use crate::evidence::pages;
 
-/// A charge or an invoice, and where it was seen.
+/// A charge or an invoice, and its source.
 pub(super) struct Subject {
     pub(super) object: Value,
-    /// The type of the event that carries it.
+    /// The type of its event.
     kind: String,
     pub(super) is_delivered: bool,
     exchange: Option<u32>,
-    /// The name of the place in findings.
+    /// The name of the source in findings.
     place: String,
 }
 
 impl Subject {
-    /// Until it is paid, much of a charge may be open: then null passes, and so does a field that is not there yet.
+    /// Returns `true` if the charge is paid. Before that, fields may be null or missing.
     pub(super) fn is_paid(&self) -> bool {
         self.kind == "charge.paid" || text_at(&self.object, &["status"]) == Some("paid")
     }
 
-    /// Returns `true` if the event itself is the payment.
+    /// Returns `true` if the event is a charge.paid.
     pub(super) fn is_payment(&self) -> bool {
         self.kind == "charge.paid"
     }
 
-    /// Returns `true` if the event itself says that an invoice was settled.
+    /// Returns `true` if the event is an invoice.paid.
     pub(super) fn is_settlement(&self) -> bool {
         self.kind == "invoice.paid"
     }
@@ -45,7 +45,7 @@ impl Subject {
     }
 }
 
-/// Every charge or invoice that was seen. The error says why there is none.
+/// Returns all charges or all invoices of a recording, or the reason why there are none.
 pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subject>, CheckError> {
     let mut found = Vec::new();
     if let Ok(catch) = caught(recording) {
@@ -69,7 +69,7 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
         let Some(object) = event.get(member).filter(|it| it.is_object()).cloned() else { continue };
         let place = format!("event {}", text_at(&event, &["id"]).unwrap_or("without an id"));
         let kind = text_at(&event, &["type"]).unwrap_or_default().to_owned();
-        // Of what does not belong into an event, events.subject tells.
+        // events.subject judges a member that does not belong to the type.
         if kind.split('.').next() != Some(member) {
             continue;
         }
@@ -78,7 +78,7 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
     if found.is_empty() { Err(none_of(recording, &format!("a {member}"))) } else { Ok(found) }
 }
 
-/// Returns the error for a kind that was not seen. A run without a receiver cannot cause one.
+/// Returns the error if no object of a kind was found. A run without a receiver cannot cause one.
 pub(super) fn none_of(recording: &Recording, wants: &str) -> CheckError {
     if recording.without.contains(&Part::Webhooks) {
         return CheckError::Inapplicable(format!("no event shows {wants}, and deliveries are left out"));
@@ -86,13 +86,13 @@ pub(super) fn none_of(recording: &Recording, wants: &str) -> CheckError {
     caught(recording).err().unwrap_or_else(|| missing(wants))
 }
 
-/// Judges every object that `flaw` says something of: `Some(None)` is fine.
+/// Judges the objects for which `flaw` returns a result. `Some(None)` means no violation.
 pub(super) fn each_subject(
     recording: &Recording,
     member: &str,
     wants: &str,
     flaw: impl Fn(&Subject) -> Option<Flaw>,
-) -> Judged {
+) -> CheckResult {
     let mut judged = false;
     for subject in subjects(recording, member)? {
         match flaw(&subject) {
@@ -101,5 +101,5 @@ pub(super) fn each_subject(
             Some(Some((expected, actual))) => return Err(subject.broken(expected, actual)),
         }
     }
-    if judged { Ok(Held::Plainly) } else { Err(none_of(recording, wants)) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(none_of(recording, wants)) }
 }

@@ -1,4 +1,4 @@
-//! Chapter "webhooks": the form of a delivery, its signature, its endpoint, and its agreement with the API.
+//! Chapter "webhooks": the format of a delivery, its signature, its endpoint, and its consistency with the API.
 
 mod agreement;
 mod clock;
@@ -14,5 +14,5 @@ pub(super) use signature::CHECKS as SIGNATURE;
 
 use conformance_model::group::Group;
 
-/// The probes that deliveries need.
+/// The probes that cause deliveries.
 const NEEDS: &[Group] = &[Group::Account, Group::Webhooks];

@@ -1,10 +1,10 @@
 //! Parses responses as far as a load test needs: status, length, keep-alive and Retry-After.
 //!
-//! Strict, so that no wrong response is counted as a right one. Keeps no body.
+//! Strict, so that no invalid response counts as valid. Stores no body.
 
-/// The largest head that is read.
+/// The largest head in bytes.
 pub(crate) const HEAD_MAX: usize = 64 * 1024;
-/// A chunk's size has at most so many digits: 4 GiB.
+/// The largest number of digits of a chunk size: 4 GiB.
 const CHUNK_DIGITS_MAX: usize = 8;
 
 /// The head of a response.
@@ -12,7 +12,7 @@ const CHUNK_DIGITS_MAX: usize = 8;
 pub(crate) struct Head {
     pub(crate) status: u16,
     pub(crate) length: Length,
-    /// The connection stays open.
+    /// `true` if the connection stays open.
     pub(crate) keeps: bool,
     /// `Retry-After`, in seconds.
     pub(crate) retry_after: Option<u64>,
@@ -26,7 +26,7 @@ pub(crate) enum Length {
     UntilClose,
 }
 
-/// Reads the head that `bytes` begin with and says how long it is; nothing while it is incomplete.
+/// Parses the head at the start of `bytes`. Returns it with its length; `None` while it is incomplete.
 pub(crate) fn head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> {
     let Some(end) = find_end(bytes) else {
         return if bytes.len() >= HEAD_MAX { Err("response head exceeds 64 KiB") } else { Ok(None) };
@@ -40,7 +40,7 @@ pub(crate) fn head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> 
             return Err("header line without a colon");
         };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
-        // The length tells most names apart before a letter is compared.
+        // The length distinguishes most names without a comparison.
         match name.len() {
             14 if name.eq_ignore_ascii_case(b"content-length") => {
                 let n = number(value).ok_or("invalid Content-Length")?;
@@ -81,7 +81,7 @@ const END: &[u8] = b"\r\n\r\n";
 
 fn find_end(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
-    // Heads are short lines: a look at every line's end is all it takes.
+    // Heads have short lines, so checking each line end is fast.
     while let Some(at) = bytes[from..].iter().position(|b| *b == b'\r') {
         if bytes[from + at..].starts_with(END) {
             return Some(from + at);
@@ -108,84 +108,90 @@ fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok().filter(|_| plain)?.parse().ok()
 }
 
-/// Follows a chunked body to its end.
+/// A parser that finds the end of a chunked body.
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
-    place: Place,
-    /// Bytes of chunks so far.
+    place: ChunkState,
+    /// The bytes of chunks so far.
     pub(crate) bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// In the line that tells a size: the size and its digits so far, and whether an extension has begun.
+enum ChunkState {
+    /// In the line with a size: the size and its digits so far. `rest`: `true` after the digits.
     Size {
         n: u64,
         digits: usize,
         rest: bool,
     },
     Data(u64),
-    /// Behind a chunk: so many bytes of its line end are still to come.
+    /// After a chunk: the remaining bytes of its line end.
     DataEnd(u8),
-    /// In a trailer: letters in its line so far.
+    /// In a trailer: the characters of its line so far.
     Trailer(usize),
     End,
 }
 
-impl Default for Place {
-    fn default() -> Place {
-        Place::Size { n: 0, digits: 0, rest: false }
+impl Default for ChunkState {
+    fn default() -> ChunkState {
+        ChunkState::Size { n: 0, digits: 0, rest: false }
     }
 }
 
 impl Chunks {
-    /// Takes the next bytes; hands on what stands in chunks. Says how many it took, fewer than all only at the end.
+    /// Parses the next bytes, and passes the contents of chunks to `sink`. Returns the number of consumed bytes, and
+    /// `true` at the end of the body.
     pub(crate) fn take(
         &mut self,
         bytes: &[u8],
         mut sink: impl FnMut(&[u8]),
     ) -> Result<(usize, bool), &'static str> {
         let mut at = 0;
-        while at < bytes.len() && self.place != Place::End {
-            if let Place::Data(left) = self.place {
+        while at < bytes.len() && self.place != ChunkState::End {
+            if let ChunkState::Data(left) = self.place {
                 let part = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len() - at);
                 sink(&bytes[at..at + part]);
                 at += part;
                 self.bytes += part as u64;
-                self.place =
-                    if part as u64 == left { Place::DataEnd(2) } else { Place::Data(left - part as u64) };
+                self.place = if part as u64 == left {
+                    ChunkState::DataEnd(2)
+                } else {
+                    ChunkState::Data(left - part as u64)
+                };
                 continue;
             }
             self.place = step(self.place, bytes[at])?;
             at += 1;
         }
-        Ok((at, self.place == Place::End))
+        Ok((at, self.place == ChunkState::End))
     }
 }
 
-fn step(place: Place, byte: u8) -> Result<Place, &'static str> {
+fn step(place: ChunkState, byte: u8) -> Result<ChunkState, &'static str> {
     Ok(match (place, byte) {
-        (Place::Size { digits: 0, .. }, b'\r' | b'\n' | b';') => return Err("chunk without a size"),
-        (Place::Size { n: 0, .. }, b'\n') => Place::Trailer(0),
-        (Place::Size { n, .. }, b'\n') => Place::Data(n),
-        (Place::Size { n, digits, .. }, b'\r' | b';' | b' ') => Place::Size { n, digits, rest: true },
-        (Place::Size { rest: true, .. }, _) => place,
-        (Place::Size { n, digits, .. }, _) => {
+        (ChunkState::Size { digits: 0, .. }, b'\r' | b'\n' | b';') => return Err("chunk without a size"),
+        (ChunkState::Size { n: 0, .. }, b'\n') => ChunkState::Trailer(0),
+        (ChunkState::Size { n, .. }, b'\n') => ChunkState::Data(n),
+        (ChunkState::Size { n, digits, .. }, b'\r' | b';' | b' ') => {
+            ChunkState::Size { n, digits, rest: true }
+        }
+        (ChunkState::Size { rest: true, .. }, _) => place,
+        (ChunkState::Size { n, digits, .. }, _) => {
             let digit = char::from(byte).to_digit(16).ok_or("invalid chunk size")?;
             if digits == CHUNK_DIGITS_MAX {
                 return Err("chunk exceeds 4 GiB");
             }
-            Place::Size { n: n * 16 + u64::from(digit), digits: digits + 1, rest: false }
+            ChunkState::Size { n: n * 16 + u64::from(digit), digits: digits + 1, rest: false }
         }
-        (Place::DataEnd(2), b'\r') => Place::DataEnd(1),
-        (Place::DataEnd(1), b'\n') => Place::default(),
-        (Place::DataEnd(_), _) => return Err("chunk longer than its size"),
-        (Place::Trailer(letters), b'\r') => Place::Trailer(letters),
-        (Place::Trailer(0), b'\n') => Place::End,
-        (Place::Trailer(_), b'\n') => Place::Trailer(0),
-        (Place::Trailer(letters), _) if letters < HEAD_MAX => Place::Trailer(letters + 1),
-        (Place::Trailer(_), _) => return Err("trailer exceeds 64 KiB"),
-        (Place::Data(_) | Place::End, _) => unreachable!("handled before"),
+        (ChunkState::DataEnd(2), b'\r') => ChunkState::DataEnd(1),
+        (ChunkState::DataEnd(1), b'\n') => ChunkState::default(),
+        (ChunkState::DataEnd(_), _) => return Err("chunk longer than its size"),
+        (ChunkState::Trailer(letters), b'\r') => ChunkState::Trailer(letters),
+        (ChunkState::Trailer(0), b'\n') => ChunkState::End,
+        (ChunkState::Trailer(_), b'\n') => ChunkState::Trailer(0),
+        (ChunkState::Trailer(letters), _) if letters < HEAD_MAX => ChunkState::Trailer(letters + 1),
+        (ChunkState::Trailer(_), _) => return Err("trailer exceeds 64 KiB"),
+        (ChunkState::Data(_) | ChunkState::End, _) => unreachable!("handled before"),
     })
 }
 
@@ -198,14 +204,14 @@ mod tests {
         let (read, len) = head(text.as_bytes()).expect("a good head").expect("a whole head");
         assert_eq!((read.status, read.length, read.keeps, read.retry_after), expected, "{text}");
         assert!(text[..len].ends_with("\r\n\r\n"), "{text}");
-        // The same in pieces.
+        // Each prefix is incomplete.
         for cut in 0..len {
             assert_eq!(head(&text.as_bytes()[..cut]), Ok(None), "{text} up to {cut}");
         }
     }
 
     #[test]
-    fn a_head_tells_where_its_body_ends() {
+    fn a_head_determines_the_end_of_its_body() {
         check("HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n{", (200, Length::Known(12), true, None));
         check("HTTP/1.1 200\r\nContent-Length:0\r\n\r\n", (200, Length::Known(0), true, None));
         check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", (200, Length::Chunked, true, None));
@@ -225,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_nobody_can_trust_is_refused() {
+    fn an_invalid_head_is_rejected() {
         refused("HTTP/2 200\r\n\r\n", "not HTTP/1.x");
         refused("\r\n\r\n", "not HTTP/1.x");
         refused("HTTP/1.1 20 OK\r\n\r\n", "without a status");
@@ -241,7 +247,7 @@ mod tests {
         assert!(head(&vec![b'x'; HEAD_MAX]).is_err());
     }
 
-    /// The body and what follows it, in pieces of every size.
+    /// Parses a body and the following bytes in pieces of each size.
     #[track_caller]
     fn chunked(text: &str, body: &str, rest: &str) {
         for size in 1..=text.len() {
@@ -262,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_followed_to_their_end() {
+    fn the_end_of_a_chunked_body_is_found() {
         chunked("0\r\n\r\n", "", "");
         chunked("3\r\nabc\r\n0\r\n\r\n", "abc", "");
         chunked("00A;x=y\r\n0123456789\r\n1 \r\n!\r\n0\r\nsum: 1\r\n\r\n", "0123456789!", "");
@@ -276,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_that_nobody_can_trust_are_refused() {
+    fn invalid_chunks_are_rejected() {
         broken("\r\n", "without a size");
         broken("x\r\n", "invalid chunk size");
         broken("123456789\r\n", "exceeds 4 GiB");

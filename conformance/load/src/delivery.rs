@@ -1,4 +1,4 @@
-//! Signed deliveries, as the service would post them to a merchant's handler.
+//! Signed deliveries for a merchant's webhook handler.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,7 @@ use time::{OffsetDateTime, macros::format_description};
 
 use crate::target::Target;
 
-/// Writes deliveries of `charge.paid`, each with its own ids, so that no handler treats one as a retry.
+/// A writer of `charge.paid` deliveries, each with unique ids, so that no handler treats one as a retry.
 pub(crate) struct Deliveries {
     head: String,
     header_prefix: String,
@@ -17,7 +17,7 @@ pub(crate) struct Deliveries {
     run: u64,
 }
 
-/// The charge in every delivery. Ids and times outside of it differ per delivery.
+/// The charge in every delivery. The other ids and times differ per delivery.
 const DATA: &str = r#"{"charge":{"code":"load00000000","object":"charge","status":"paid","payment_link":null,"invoice":null,"description":"load","fiat_amount":"49.90","fiat_currency":"EUR","asset":"BTC","asset_amount":"0.000831670000000000","received_amount":"0.000831670000000000","remaining_amount":"0.000000000000000000","overpaid":false,"refunded_amount":"0.000000000000000000","exchange_rate":"60000.000000000000000000","deposit_address":"tb1qload","transactions":[],"customer_email":null,"customer_name":null,"customer":{"email":null,"name":null,"ip_address":null,"user_agent":null,"reference":null,"phone":null,"country":null,"metadata":{}},"custom_fields":[],"metadata":{},"expires_at":"2026-01-05T09:30:00.000000Z","paid_at":"2026-01-05T09:10:00.000000Z","created_at":"2026-01-05T09:00:00.000000Z"}}"#;
 
 impl Deliveries {
@@ -56,7 +56,7 @@ impl Deliveries {
         }
     }
 
-    /// A UUID of version 7 by its form: the run's millisecond, then a count.
+    /// Returns a UUID of version 7: the millisecond of the run and a counter.
     fn id(&self, n: u64) -> String {
         let millis = self.run / 1_000;
         let micros = self.run % 1_000;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn every_delivery_has_ids_of_its_own() {
+    fn every_delivery_has_unique_ids() {
         let deliveries = deliveries();
         let mut ids: Vec<String> = (0..1_000).map(|n| deliveries.id(n)).collect();
         assert!(ids.iter().all(|id| id.len() == 36 && &id[14..15] == "7" && &id[19..20] == "8"), "{ids:?}");

@@ -1,7 +1,7 @@
 //! An open-loop load generator for any implementation of the payment service.
 //!
-//! At a rate, each request has a due time that is independent of the server, and its latency is measured from then: a
-//! server that stalls cannot hide the requests that had to wait (coordinated omission). Without a rate, every
+//! At a rate, each request has a due time that is independent of the server, and its latency is measured from then.
+//! This avoids coordinated omission: a server that stalls cannot hide the waiting requests. Without a rate, every
 //! connection sends its next request as soon as it has a response.
 //!
 //! The generator must not be the bottleneck: requests are written once before the run, the response parser only looks
@@ -10,6 +10,7 @@
 //! Must not contain: a dependency on another package of this workspace, or a check of what a response contains.
 
 mod answer;
+mod connection;
 mod delivery;
 mod mix;
 mod pace;
@@ -17,7 +18,6 @@ mod plan;
 mod report;
 mod run;
 mod stream;
-mod talk;
 mod tally;
 mod target;
 

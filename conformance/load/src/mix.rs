@@ -1,4 +1,4 @@
-//! The requests of a run as bytes, written before the run and sent in turns.
+//! The requests of a run as bytes, written before the run and sent in rotation.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
 
 /// The requests of a run.
 pub(crate) enum Mix {
-    /// A fixed list, sent in turns.
+    /// A fixed list, sent in rotation.
     Turns(Vec<Vec<u8>>),
     /// Deliveries, each with its own ids.
     Deliveries(Deliveries),
@@ -100,12 +100,12 @@ impl Mix {
     }
 }
 
-/// Returns `true` if a path has nothing that would end the request line early.
+/// Returns `true` if a path has only characters that are valid in a request line.
 fn is_plain(path: &str) -> bool {
     path.starts_with('/') && path.bytes().all(|b| (b'!'..=b'~').contains(&b))
 }
 
-/// In 20 requests: 8 pages of events, 5 events, 3 charges, 2 pages of charges, 2 times the account.
+/// Returns the read mix: of 20 requests, 8 pages of events, 5 events, 3 charges, 2 pages of charges, 2 accounts.
 async fn reads(target: &Target, key: &str, notes: &mut Vec<String>) -> Result<Vec<Vec<u8>>, Stop> {
     let ids = |page: &Value| -> Vec<String> {
         let all = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();

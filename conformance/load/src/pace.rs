@@ -1,4 +1,4 @@
-//! The times at which requests are due, and the pauses that the server asks for.
+//! The due times of requests, and the pauses of `Retry-After`.
 
 use std::{
     num::NonZeroU32,
@@ -9,9 +9,9 @@ use std::{
 
 use tokio::{sync::Semaphore, time::Instant};
 
-/// The shortest interval of the pacer.
+/// The shortest sleep of the pacer.
 const STEP_MIN: Duration = Duration::from_micros(50);
-/// Its longest interval, so that it notices a run that ends early.
+/// The longest sleep of the pacer, so that it notices an interrupt.
 const STEP_MAX: Duration = Duration::from_millis(100);
 
 /// The time that the last requests of a run may wait for a connection.
@@ -42,7 +42,7 @@ impl RequestSchedule {
         }
     }
 
-    /// Returns the time of a ticket, counted from the start.
+    /// Returns the due time of a ticket, counted from the start.
     pub(crate) fn at(&self, nth: u64) -> Duration {
         let nanos = u128::from(nth) * 1_000_000_000 / u128::from(self.rate);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -66,7 +66,8 @@ impl RequestSchedule {
         self.due.close();
     }
 
-    /// Releases tickets when they are due, on a thread of its own: the timers of the runtimes have milliseconds only.
+    /// Releases tickets when they are due. Runs on a separate thread, because the timers of the runtimes have a
+    /// resolution of milliseconds.
     pub(crate) fn release(&self, start: Instant, end: Instant) {
         let mut out = 0;
         loop {
@@ -115,7 +116,7 @@ impl RetryAfterGate {
         RetryAfterGate { start, opens: AtomicU64::new(0) }
     }
 
-    /// Records a pause that the server asked for. Returns by how much it extends the pause so far.
+    /// Records a pause of `Retry-After`. Returns the time by which it extends the current pause.
     pub(crate) fn close(&self, now: Instant, span: Duration) -> Duration {
         let micros = |moment: Instant| {
             u64::try_from(moment.saturating_duration_since(self.start).as_micros()).unwrap_or(u64::MAX)

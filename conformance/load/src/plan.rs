@@ -7,7 +7,7 @@ use url::Url;
 /// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The service's base address; for [`Work::Webhook`] the whole address of the handler.
+    /// The base address of the service; for [`Work::Webhook`] the complete address of the handler.
     pub url: Url,
     /// The request rate.
     pub pace: Pace,
@@ -17,7 +17,7 @@ pub struct Plan {
     pub connections: usize,
     /// The number of threads; `None` for one per core, at most two.
     pub threads: Option<usize>,
-    /// Certificates to trust beside the usual ones.
+    /// Additional trusted certificates, in PEM.
     pub ca_pem: Option<String>,
     /// The kind of requests.
     pub work: Work,
@@ -35,12 +35,12 @@ pub enum Pace {
 /// The requests of a run. Keys and secrets are never printed.
 #[derive(Clone)]
 pub enum Work {
-    /// A client's reads: lists, single objects, the account.
+    /// Reads: lists, single objects, the account.
     Read {
         /// The key.
         key: String,
     },
-    /// These paths, in turn.
+    /// These paths, in rotation.
     Paths {
         /// The key, if they need one.
         key: Option<String>,
@@ -56,7 +56,7 @@ pub enum Work {
     },
     /// Posts signed deliveries to a merchant's handler.
     Webhook {
-        /// The endpoint's secret.
+        /// The secret of the endpoint.
         secret: String,
         /// The prefix of the headers: `X-Service`.
         header_prefix: String,
@@ -72,7 +72,7 @@ impl std::fmt::Debug for Work {
 }
 
 impl Work {
-    /// The word in reports.
+    /// Returns the name in reports.
     pub fn name(&self) -> &'static str {
         match self {
             Work::Read { .. } => "read",
@@ -83,10 +83,10 @@ impl Work {
     }
 }
 
-/// The reason why a run did not begin.
+/// The reason why a run did not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The plan cannot be carried out.
+    /// The plan is invalid.
     Usage(String),
     /// The target does not answer.
     Unreachable(String),

@@ -20,7 +20,7 @@ pub struct Report {
     pub connections: usize,
     /// The number of threads.
     pub threads: usize,
-    /// The duration until the last response.
+    /// The duration until the last response, in milliseconds.
     pub millis: u64,
     /// The requested rate per second; `None` for as many as possible.
     pub rate_asked: Option<u32>,
@@ -36,14 +36,14 @@ pub struct Report {
     pub errors: BTreeMap<String, u64>,
     /// Latencies in nanoseconds.
     pub latency_ns: Latency,
-    /// `true` if latencies are counted from the time a request was due: at a rate they are.
+    /// `true` if latencies are measured from the due times, as at a fixed rate.
     pub corrected: bool,
-    /// Requests that were due and never sent, because every connection was busy. They count in the latencies with
-    /// their waiting time.
+    /// The number of requests that were due and never sent, because all connections were busy. Their waiting time
+    /// counts as latency.
     pub never_sent: u64,
-    /// Requests that were not sent because of a pause after 429. They are not counted elsewhere.
+    /// The number of requests that were not sent because of a pause after a 429. They are not counted elsewhere.
     pub held_back: u64,
-    /// The time that the server asked to pause.
+    /// The total time of pauses after a 429, in milliseconds.
     pub paused_millis: u64,
     /// `true` if the caller ended the run early.
     #[serde(default)]
@@ -54,7 +54,7 @@ pub struct Report {
 
 /// Latencies in nanoseconds, to three digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are the percentiles")]
 pub struct Latency {
     pub p50: u64,
     pub p90: u64,

@@ -1,4 +1,4 @@
-//! A run: threads, connections, and the clock above them.
+//! The run of a load test: threads, connections and timing.
 
 use std::{
     num::NonZeroUsize,
@@ -19,11 +19,11 @@ use tokio::{
 };
 
 use crate::{
+    connection::{Answer, Connection, Fault},
     mix::Mix,
     pace::{RequestSchedule, RetryAfterGate},
     plan::{Pace, Plan, Stop},
     report::Report,
-    talk::{Answer, Fault, Talk},
     tally::Tally,
     target::Target,
 };
@@ -49,7 +49,7 @@ pub struct RunProgress {
     pub answers: u64,
     /// Requests without a response.
     pub errors: u64,
-    /// The rest of the pause that the server asked for.
+    /// The rest of the pause after a 429.
     pub paused: Option<Duration>,
 }
 
@@ -73,7 +73,7 @@ struct Shared {
 ///
 /// # Errors
 ///
-/// The plan cannot be carried out, or no server responds at its address.
+/// The plan is invalid, or no server responds at its address.
 pub fn run(plan: &Plan, mut news: impl FnMut(RunProgress) -> ControlFlow<()>) -> Result<Report, Stop> {
     let target = Target::find(plan)?;
     let runtime = || {
@@ -179,7 +179,7 @@ async fn work(shared: &Arc<Shared>, place: usize, connections: usize) -> Tally {
         () = all => {}
         _ = stopped.wait_for(|stopped| *stopped) => {}
     }
-    // Requests that are still waiting get no response.
+    // Pending requests are aborted.
     lines.shutdown().await;
     let mut tally = tally.lock().expect("counting does not panic");
     std::mem::replace(&mut tally, Tally::new())
@@ -191,7 +191,7 @@ struct ConnectionLoop {
     tally: Arc<Mutex<Tally>>,
     /// The number of the next request without a schedule; unique to this connection.
     turn: u64,
-    talk: Option<Talk>,
+    talk: Option<Connection>,
     room: Vec<u8>,
     retry: Duration,
 }
@@ -206,8 +206,8 @@ impl ConnectionLoop {
         while let Some((nth, due)) = self.next(now).await {
             now = self.one(nth, due).await;
             if self.shared.tickets.is_none() {
-                // All responses that have arrived are read before the next request is sent: requests are sent, and arrive,
-                // in batches, and a server on the same machine is woken less often.
+                // All responses that have arrived are read before the next request is sent. Requests thus arrive in
+                // batches, and a server on the same machine is woken less often.
                 tokio::task::yield_now().await;
             }
         }
@@ -219,7 +219,7 @@ impl ConnectionLoop {
         loop {
             let Some(tickets) = tickets else {
                 match gate.opens(now) {
-                    // No request is due any more.
+                    // No further request is due.
                     Some(opens) if opens >= *end => return None,
                     Some(opens) => tokio::time::sleep_until(opens).await,
                     None if now >= *end => return None,
@@ -240,7 +240,7 @@ impl ConnectionLoop {
         }
     }
 
-    /// Sends one request. Returns the time at which it ended.
+    /// Sends one request. Returns the time of its end.
     async fn one(&mut self, nth: u64, due: Instant) -> Instant {
         let asked = self.ask(nth, due).await;
         let now = Instant::now();

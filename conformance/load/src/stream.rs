@@ -19,7 +19,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// TLS, and by which name the server must be known.
+/// A TLS connector, and the expected name of the server.
 #[derive(Clone)]
 pub(crate) struct Tls {
     connector: TlsConnector,
@@ -27,10 +27,10 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Trusts the public roots, the machine's own, and those of the PEM text.
+    /// Creates a connector that trusts the public roots, those of the machine, and those of the PEM text.
     pub(crate) fn new(host: &str, ca_pem: Option<&str>) -> Result<Tls, String> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        // A machine without certificates of its own still has the public ones.
+        // A machine without certificates uses the public ones.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if let Some(pem) = ca_pem {
             let found: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
@@ -61,7 +61,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Connects to the first of the addresses that answers.
+    /// Connects to the first reachable address.
     pub(crate) async fn connect(addresses: &[SocketAddr], tls: Option<&Tls>) -> io::Result<Stream> {
         let tcp = TcpStream::connect(addresses).await?;
         // A request is one write; waiting for more would only delay it.

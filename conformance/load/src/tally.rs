@@ -5,25 +5,25 @@ use std::{collections::BTreeMap, time::Duration};
 use hdrhistogram::Histogram;
 use tokio::time::Instant;
 
-use crate::talk::{Answer, Fault};
+use crate::connection::{Answer, Fault};
 
-/// The longest latency that is distinguished, in nanoseconds; longer ones count as this.
+/// The longest recorded latency, in nanoseconds. Longer ones are clamped.
 const LONGEST: u64 = 3_600_000_000_000;
-/// Three digits: 0.1 % of any latency.
+/// The significant digits of latencies: a resolution of 0.1 %.
 const DIGITS: u8 = 3;
 
-/// Counts of responses and faults, and latencies.
+/// The counts of responses and errors, and the latencies.
 pub(crate) struct Tally {
-    /// In nanoseconds.
+    /// The latencies in nanoseconds.
     pub(crate) latencies: Histogram<u64>,
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) faults: BTreeMap<&'static str, u64>,
     pub(crate) bytes: u64,
-    /// The time at which the last request ended.
+    /// The end of the last request.
     pub(crate) last: Option<Instant>,
-    /// Requests that were not sent because of a pause after 429.
+    /// The number of requests that were not sent because of a pause after a 429.
     pub(crate) held_back: u64,
-    /// The time that the server asked to pause.
+    /// The total time of pauses after a 429.
     pub(crate) paused: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Tally {
         self.last = Some(now);
         *self.statuses.entry(answer.status).or_default() += 1;
         self.bytes += answer.bytes;
-        // A 429 does not measure the server's work.
+        // The latency of a 429 does not measure the work of the server.
         if answer.status != 429 {
             self.latency(latency);
         }

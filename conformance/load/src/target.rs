@@ -1,4 +1,4 @@
-//! The target: addresses, names, and requests as bytes.
+//! The target of a load test: its addresses and names, and requests as bytes.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -6,9 +6,9 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::{
+    connection::{Answer, Connection, Fault},
     plan::{Plan, Stop},
     stream::{Stream, Tls},
-    talk::{Answer, Fault, Talk},
 };
 
 /// The largest body that is read before a run.
@@ -27,7 +27,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Resolves the name.
+    /// Creates a target, and resolves its host name.
     pub(crate) fn find(plan: &Plan) -> Result<Target, Stop> {
         let url = plan.url.clone();
         let wrong = |why: &str| {
@@ -57,12 +57,12 @@ impl Target {
         Ok(Target { url, addresses, tls, authority, prefix })
     }
 
-    /// A `GET` as bytes.
+    /// Returns a `GET` as bytes.
     pub(crate) fn get(&self, path: &str, key: Option<&str>) -> Vec<u8> {
         self.request("GET", &format!("{}{path}", self.prefix), key, None)
     }
 
-    /// A `POST` of JSON as bytes.
+    /// Returns a `POST` of JSON as bytes.
     pub(crate) fn post(&self, path: &str, key: Option<&str>, body: &str) -> Vec<u8> {
         self.request("POST", &format!("{}{path}", self.prefix), key, Some(body))
     }
@@ -80,7 +80,7 @@ impl Target {
         text.into_bytes()
     }
 
-    /// The head of a `POST` to the address itself, up to headers that differ.
+    /// Returns the head of a `POST` to the address itself, up to the headers that differ.
     pub(crate) fn post_head(&self, user_agent: &str) -> String {
         let path = match self.url.query() {
             Some(query) => format!("{}?{query}", self.url.path()),
@@ -92,12 +92,14 @@ impl Target {
         )
     }
 
-    /// A new connection.
-    pub(crate) async fn connect(&self) -> Result<Talk, Fault> {
-        let stream =
-            tokio::time::timeout(crate::talk::PATIENCE, Stream::connect(&self.addresses, self.tls.as_ref()));
+    /// Opens a connection.
+    pub(crate) async fn connect(&self) -> Result<Connection, Fault> {
+        let stream = tokio::time::timeout(
+            crate::connection::REQUEST_TIMEOUT,
+            Stream::connect(&self.addresses, self.tls.as_ref()),
+        );
         match stream.await {
-            Ok(Ok(stream)) => Ok(Talk::new(stream)),
+            Ok(Ok(stream)) => Ok(Connection::new(stream)),
             Ok(Err(error)) => Err(Fault::of(&error)),
             Err(_) => Err(Fault::TimedOut),
         }

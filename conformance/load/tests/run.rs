@@ -1,4 +1,4 @@
-//! Runs against small servers that answer as they are told.
+//! Runs against small servers with scripted responses.
 
 use std::{
     num::NonZeroU32,
@@ -10,7 +10,7 @@ use std::{
 use load::{Pace, Plan, Report, RunProgress, Stop, Work, run};
 use testkit::Message;
 
-/// A server in this process. The handler returns the bytes of the answer, and `true` if the connection ends with them.
+/// Starts a server. The handler returns the bytes of a response, and `true` to close the connection after it.
 fn server(handler: impl Fn(&Message) -> (String, bool) + Send + Sync + 'static) -> String {
     let address = testkit::serve(move |request, connection| {
         let (answer, ends) = handler(request);
@@ -71,7 +71,7 @@ fn as_fast_as_possible_is_not_corrected() {
 }
 
 #[test]
-fn chunks_and_interim_answers_and_closed_connections_are_understood() {
+fn chunks_interim_responses_and_closed_connections_are_parsed() {
     let answers = [
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
         "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
@@ -90,7 +90,7 @@ fn chunks_and_interim_answers_and_closed_connections_are_understood() {
 fn endless_interim_responses_end_a_request() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(4_000);
     let asked = AtomicBool::new(false);
-    // The first answer is a good one: the server is up.
+    // The first response is valid: it shows that the server is up.
     let url = server(move |_| {
         let answer = if asked.swap(true, Relaxed) { interim.clone() } else { ok("{}") };
         (answer, false)
@@ -101,7 +101,7 @@ fn endless_interim_responses_end_a_request() {
 }
 
 #[test]
-fn a_limit_is_kept_to_and_told() {
+fn the_rate_limit_is_respected_and_reported() {
     let limited = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 60\r\ncontent-length: 0\r\n\r\n";
     let url = server(move |_| (limited.to_owned(), false));
     let at_a_rate = report(&url, per_second(100), paths());
@@ -110,7 +110,7 @@ fn a_limit_is_kept_to_and_told() {
         at_a_rate.answers < 30 && at_a_rate.notes.iter().any(|note| note.contains("429")),
         "{at_a_rate:?}"
     );
-    assert_eq!(at_a_rate.rate_achieved, 0, "a refusal is no answer");
+    assert_eq!(at_a_rate.rate_achieved, 0, "refused requests do not count");
     let at_most = report(&url, Pace::Max, paths());
     assert!(
         at_most.answers <= 3 && at_most.millis < 300,
@@ -119,7 +119,7 @@ fn a_limit_is_kept_to_and_told() {
 }
 
 #[test]
-fn a_run_that_is_ended_early_tells_what_was_done() {
+fn an_interrupted_run_reports_what_it_did() {
     let url =
         server(
             |request| {
@@ -134,12 +134,15 @@ fn a_run_that_is_ended_early_tells_what_was_done() {
         };
         let report = run(&plan, enough).expect("it runs");
         assert!(report.interrupted && report.answers > 0 && report.millis < 600_000, "{report:?}");
-        assert!(report.answers + report.never_sent < 1_000, "what was never due counts nowhere: {report:?}");
+        assert!(
+            report.answers + report.never_sent < 1_000,
+            "requests not yet due are not counted: {report:?}"
+        );
     }
 }
 
 #[test]
-fn what_is_no_answer_is_an_error_and_not_a_number() {
+fn an_invalid_response_counts_as_an_error() {
     for (text, words) in [
         ("", "connection closed"),
         ("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{}", "more bytes than Content-Length says"),
@@ -147,7 +150,7 @@ fn what_is_no_answer_is_an_error_and_not_a_number() {
     ] {
         let first = std::sync::atomic::AtomicBool::new(true);
         let url = server(move |_| {
-            // Before a run one request is asked, and that one must be answered.
+            // Every run starts with one request, which must get a valid response.
             let first = first.swap(false, std::sync::atomic::Ordering::Relaxed);
             if first { (ok("{}"), true) } else { (text.to_owned(), true) }
         });
@@ -166,7 +169,7 @@ fn refused(url: &str, work: Work, expected: &str) {
 }
 
 #[test]
-fn charges_are_only_opened_in_mode_test() {
+fn charges_are_only_opened_in_test_mode() {
     let account =
         |mode: &str| format!(r#"{{"data":{{}},"meta":{{"mode":"{mode}","accepted_assets":["LTC"]}}}}"#);
     let (live, test) = (account("live"), account("test"));
@@ -191,7 +194,7 @@ fn charges_are_only_opened_in_mode_test() {
 }
 
 #[test]
-fn a_plan_that_cannot_be_carried_out_says_why() {
+fn an_impossible_plan_is_an_error_with_its_reason() {
     refused("ftp://127.0.0.1/", paths(), "its scheme is neither http nor https");
     refused("http://u:p@127.0.0.1/", paths(), "it contains a user name or password");
     let url = server(|_| (ok("{}"), false));

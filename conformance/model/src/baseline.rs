@@ -1,7 +1,7 @@
-//! Known failures: named with a reason, recognised by their evidence, and only until a day.
+//! Known failures, with the reason, the fingerprint of the evidence and the last day of each.
 //!
-//! A baseline that nobody looks after would hide what comes next. So an entry whose statement holds again,
-//! whose day is past or whose evidence is another fails the run.
+//! A stale entry would hide later failures. So an entry fails the run if its statement holds, if it has expired, or if
+//! the evidence has another fingerprint.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::verdict::{Finding, Known, Row, Verdict};
 
-/// Every known failure by the statement it breaks, and the day of the run.
+/// The known failures by statement, and the day of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Baseline {
@@ -21,7 +21,7 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Turns failures that are known into what they are, and tells which entries are wrong.
+    /// Replaces known failures by [`Verdict::Known`]. Returns a message for each stale entry.
     pub fn apply(&self, rows: &mut [Row]) -> Vec<String> {
         let mut faults = Vec::new();
         for row in rows {
@@ -58,8 +58,8 @@ pub fn fingerprint(id: &str, finding: &Finding) -> String {
     Sha256::digest(text.as_bytes()).iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A text without what is another one in each run: ids, times, counts. The first word, which may be a
-/// status, stays.
+/// Returns a text with `#` for each word that contains a digit: ids, times and counts change between runs. The first
+/// word, which may be a status, is unchanged.
 fn lasting(text: &str) -> String {
     let (first, rest) = text.split_at(text.find(' ').unwrap_or(0));
     let words = rest.split_inclusive(|it: char| !it.is_alphanumeric());
@@ -113,7 +113,7 @@ mod tests {
         alike("403 {\"message\":\"no\"}", "403 {\"message\":\"never\"}", false);
     }
 
-    /// The word on a statement of the sample, and what is wrong with the baseline.
+    /// Applies a baseline of one entry. `word`: the verdict on `id`; `fault`: the expected message, empty for none.
     #[track_caller]
     fn check(id: &str, fingerprint: &str, today: &str, word: &str, fault: &str) {
         let mut rows = rows();
@@ -142,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_for_what_holds_is_stale() {
+    fn an_entry_of_a_statement_that_holds_is_stale() {
         check("account.served", "0000000000000000", "2026-11-01", "pass", "holds now; take its entry out");
     }
 
     #[test]
-    fn what_was_not_judged_says_nothing_about_an_entry() {
+    fn an_entry_of_an_unjudged_statement_is_not_stale() {
         check("paging.joined", "0000000000000000", "2026-11-01", "not judged", "");
     }
 }

@@ -1,11 +1,11 @@
-//! The body of an answer.
+//! The body of a response.
 
 use std::{fmt, ops::Deref, sync::Arc, sync::OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The text of a body, which every check reads and nobody changes: it is parsed once, for its copies too.
+/// The immutable text of a body. It is parsed as JSON at most once; clones share the result.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct Body(Arc<Read>);
@@ -17,7 +17,7 @@ struct Read {
 }
 
 impl Body {
-    /// The body as JSON, if it is JSON.
+    /// Returns the body as JSON, or `None` if it is not JSON.
     pub fn json(&self) -> Option<Arc<Value>> {
         self.0.json.get_or_init(|| serde_json::from_str(&self.0.text).ok().map(Arc::new)).clone()
     }

@@ -1,4 +1,4 @@
-//! The request budget of a run, and its use so far.
+//! The request budget of a run, and the requests sent so far.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use crate::recording::{Caller, Purpose};
 use crate::words::Mode;
 
-/// Requests at worst in the bursts of a run that does not repeat them to settle the reading of the limit.
+/// The most requests in the bursts of a run, unless a burst is repeated to determine the kind of limiter.
 pub const BURST_MAX: u32 = 909;
 
-/// Requests at worst, by the key that they carry.
+/// The most requests, by the key that they carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// With the live key.
     pub live: u32,
     /// With the test key.
     pub test: u32,
-    /// With any other key, with none, or with what is no key.
+    /// With any other key, an invalid token, or none.
     pub other: u32,
-    /// Together. Less than the sum where either key may serve.
+    /// The total. Less than the sum if a request may use either key.
     pub total: u32,
 }
 
@@ -33,26 +33,26 @@ pub struct Budget {
     pub burst: u32,
     /// Requests that may be repeated after a 429, 502, 503 or 504. They come on top of the others.
     pub repeats: u32,
-    /// Requests for single objects, whose paths the operator named.
+    /// Requests for single objects, whose paths the operator gave.
     #[serde(default)]
     pub objects: u32,
-    /// Requests that see what was chosen where the specification leaves a choice.
+    /// Requests for the choices that the specification leaves open.
     #[serde(default)]
     pub extended: u32,
-    /// Requests that page while something is created.
+    /// Requests that read pages while records are created.
     #[serde(default, rename = "between")]
     pub inserts: u32,
-    /// Of these, the ones that create something, with the test key.
+    /// The part of these that create records, with the test key.
     #[serde(default)]
     pub writes: u32,
-    /// Waits if nobody used the test key before, and its limit is one of a minute.
+    /// The waits if the test key was idle before and the window of its limit is a minute.
     pub wait: Duration,
-    /// Waits at worst: a burst is repeated, and the limit asks for more than a minute.
+    /// The longest waits: a burst is repeated, and the limit asks for more than a minute.
     pub wait_worst: Duration,
 }
 
 impl Budget {
-    /// Of what costs nothing.
+    /// Returns an empty budget.
     pub fn none() -> Budget {
         Budget {
             functional: Cost::default(),
@@ -67,14 +67,14 @@ impl Budget {
         }
     }
 
-    /// The most requests outside bursts, with repeats.
+    /// Returns the most requests outside bursts, repeats included.
     pub fn outside_bursts(&self) -> u32 {
         self.functional.total + self.objects + self.extended + self.inserts + self.repeats
     }
 }
 
 impl fmt::Display for Budget {
-    /// At most three lines.
+    /// Writes at most three lines.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (most, other) = (self.outside_bursts(), self.functional.other);
         write!(
@@ -110,12 +110,12 @@ pub struct Ledger {
     pub test: u32,
     /// With any other key, or none.
     pub other: u32,
-    /// Of all these, the ones in bursts.
+    /// The part of all these in bursts.
     pub in_bursts: u32,
-    /// Of all these, the ones that created something.
+    /// The part of all these that created records.
     #[serde(default)]
     pub writes: u32,
-    /// Of all these, the ones that repeated a request that was refused for the limit or met a 502, 503 or 504.
+    /// The part of all these that repeated a request after a 429, 502, 503 or 504.
     pub repeats: u32,
 }
 
@@ -142,12 +142,12 @@ impl Ledger {
         true
     }
 
-    /// All requests.
+    /// Returns the number of all requests.
     pub fn total(&self) -> u32 {
         self.live + self.test + self.other
     }
 
-    /// All requests outside bursts.
+    /// Returns the number of requests outside bursts.
     pub fn functional(&self) -> u32 {
         self.total() - self.in_bursts
     }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_admits_what_was_announced_and_no_more() {
+    fn a_ledger_admits_exactly_its_budget() {
         for caller in [Caller::Own(Mode::Live), Caller::Own(Mode::Test), Caller::Nobody] {
             check(caller, &Purpose::Account, 3);
             check(caller, &Purpose::Burst(Burst::OtherKey), 2);

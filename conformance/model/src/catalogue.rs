@@ -1,4 +1,4 @@
-//! The catalogue: every statement by name, read from the chapters in `requirements`.
+//! The catalogue of statements, read from the chapters in `requirements`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -28,14 +28,14 @@ pub const EVENT_TYPES: [&str; 13] = [
 pub enum Level {
     /// The specification says so.
     Must,
-    /// It follows from what the specification says, or from HTTP itself.
+    /// It is derived from the specification or from HTTP.
     Should,
     /// The specification leaves it open.
     Open,
 }
 
 impl Level {
-    /// The word that stands in the catalogue.
+    /// Returns the name of the level in the catalogue.
     pub fn word(self) -> &'static str {
         match self {
             Level::Must => "must",
@@ -45,7 +45,7 @@ impl Level {
     }
 }
 
-/// One statement.
+/// A statement of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
@@ -55,13 +55,13 @@ pub struct Requirement {
     pub level: Level,
     /// The statement in our words.
     pub text: String,
-    /// The hashes of the sentences that it restates. Empty if HTTP says it, not the specification.
+    /// The hashes of the sentences that it restates. Empty if it follows from HTTP, not from the specification.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub source: Vec<String>,
-    /// The reason why a statement is a `should`: what the specification does not say. Every `should` has one.
+    /// The reason why a statement is a `should`: the detail that the specification leaves open. Every `should` has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub derived: Option<String>,
-    /// The reason why no check judges it, if none does.
+    /// The reason why no check judges it. `None` if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unjudged: Option<String>,
 }
@@ -85,12 +85,12 @@ const CHAPTERS: &[(&str, &str)] = &[
     ("webhooks", include_str!("../requirements/webhooks.toml")),
 ];
 
-/// Every sentence of the specification: a line each of its hash, its section and its place there.
+/// The sentences of the specification, one per line: its hash, its section and its position there.
 pub const SENTENCES: &str = include_str!("../requirements/sentences.txt");
 
-/// Every statement by its name, whether a check judges it or not.
+/// Returns all statements by name, including those without a check.
 pub fn catalogue() -> BTreeMap<String, Requirement> {
-    // Read once: every judgement and every report asks for it.
+    // Parsed once: every judgement and every report uses it.
     static READ: LazyLock<BTreeMap<String, Requirement>> = LazyLock::new(|| {
         let mut found = BTreeMap::new();
         for (chapter, text) in CHAPTERS {
@@ -113,21 +113,21 @@ pub fn extended() -> BTreeMap<String, Requirement> {
     READ.clone()
 }
 
-/// The statements that a full run reports on: those that have a check.
+/// Returns the statements that have a check, by name. A full run reports on these.
 pub fn judged() -> BTreeMap<String, Requirement> {
     catalogue().into_iter().filter(|(_, it)| it.unjudged.is_none()).collect()
 }
 
-/// A file holds one chapter, under its own name.
+/// Parses a file with one chapter, which has the name of the file.
 fn statements(chapter: &str, text: &str) -> BTreeMap<String, Requirement> {
     let mut chapters: BTreeMap<String, BTreeMap<String, Requirement>> =
         toml::from_str(text).unwrap_or_else(|err| panic!("requirements/{chapter}.toml: {err}"));
     let statements = chapters.remove(chapter).unwrap_or_default();
-    assert!(chapters.is_empty(), "requirements/{chapter}.toml holds statements of another chapter");
+    assert!(chapters.is_empty(), "requirements/{chapter}.toml contains statements of another chapter");
     statements
 }
 
-/// Returns `true` if a name matches a pattern in which `*` stands for any text: `paging.*`, `*.json`.
+/// Returns `true` if a name matches a pattern, in which `*` matches any text: `paging.*`, `*.json`.
 pub fn fits(pattern: &str, id: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == id,
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_derived_has_a_reason() {
+    fn every_should_has_a_reason() {
         for (id, requirement) in catalogue() {
             assert_eq!(requirement.derived.is_some(), requirement.level == Level::Should, "{id}");
         }
@@ -182,11 +182,11 @@ mod tests {
     }
 
     #[test]
-    fn statements_stand_in_the_order_of_their_names() {
+    fn statements_are_sorted_by_name() {
         for (chapter, text) in CHAPTERS {
             let names: Vec<_> = text.lines().filter_map(|line| line.strip_prefix('[')).collect();
             let late = names.windows(2).find(|pair| pair[0] > pair[1]);
-            assert_eq!(late, None, "{chapter}.toml: the second stands before the first");
+            assert_eq!(late, None, "{chapter}.toml: the first belongs after the second");
             assert_eq!(names.len(), statements(chapter, text).len(), "{chapter}");
         }
     }
@@ -205,7 +205,7 @@ mod tests {
         for (id, it) in catalogue() {
             let is_ours = it.spec.starts_with(|it: char| it.is_ascii_digit());
             assert_eq!(is_ours, !it.source.is_empty(), "{id}: {} and {:?}", it.spec, it.source);
-            assert!(is_ours || it.level == Level::Should, "{id}: only the specification can demand");
+            assert!(is_ours || it.level == Level::Should, "{id}: only the specification makes a `must`");
             assert!(it.source.iter().all(is_hash), "{id}: {:?}", it.source);
         }
     }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn who_judges_nothing_says_why_in_a_clause() {
+    fn the_reason_for_no_check_is_a_clause() {
         for (id, it) in catalogue() {
             if let Some(why) = it.unjudged {
                 assert!(why.starts_with(char::is_lowercase) && !why.ends_with('.'), "{id}: {why}");

@@ -1,17 +1,17 @@
-//! The deliveries of a recording: the requests that the target sent by itself.
+//! The webhook deliveries of a recording.
 //!
-//! Secrets are never here. Facts that need a secret, such as the validity of a signature and its construction, are
-//! determined while recording and kept as [`Signed`].
+//! No secret is stored here. Facts that need a secret, such as the validity of a signature and its construction, are
+//! determined while recording and stored as [`SignatureStatus`].
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::octets::Octets;
+use crate::raw_bytes::RawBytes;
 use crate::words::Mode;
 
-/// Deliveries, and what is known of the endpoints that they came to.
+/// The deliveries of a run, with the endpoints that received them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deliveries {
     /// The prefix of the webhook headers.
@@ -20,88 +20,88 @@ pub struct Deliveries {
     pub user_agent: String,
     /// The address of the receiver; `None` if the deliveries were captured before the run.
     pub receiver: Option<String>,
-    /// Under which address the service reaches it, if it is another.
+    /// The address by which the service reaches the receiver, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
-    /// The time at which it began to listen, in Unix seconds of its own clock.
+    /// The start of the receiver, in Unix seconds of its clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<i64>,
-    /// The time for which it listened, or the time between the first captured delivery and the last.
+    /// The time for which the receiver ran, or the time between the first captured delivery and the last.
     pub lasted: Duration,
-    /// `true` if no more deliveries can be on their way.
+    /// `true` if no further deliveries are expected.
     pub settled: bool,
-    /// The failure of the command that was to cause deliveries.
+    /// The error of the command that causes deliveries.
     pub trouble: Option<String>,
     /// The endpoints that were declared.
-    pub endpoints: Vec<Place>,
-    /// The requests in the order in which they came.
+    pub endpoints: Vec<DeclaredEndpoint>,
+    /// The deliveries in order of arrival.
     pub caught: Vec<Delivery>,
-    /// Requests that had nothing of a delivery: whoever listens in public gets some.
+    /// The number of requests that are no deliveries. A public address receives some.
     pub strays: u32,
-    /// Deliveries that came when the recording was full.
+    /// The number of deliveries that were dropped because the recording was full.
     pub lost: u32,
-    /// Addresses that were given to the service as endpoints, and what it said.
+    /// The addresses that were registered as endpoints, with the responses.
     pub registrations: Vec<Registration>,
 }
 
-/// An endpoint as the operator declared it.
+/// A webhook endpoint declared by the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct DeclaredEndpoint {
     /// The path of its address.
     pub path: String,
-    /// The mode in which it was added, if it is known.
+    /// The mode in which it was added, if known.
     pub mode: Option<Mode>,
-    /// The types that it wants, if they are known.
+    /// The event types that it subscribes to, if known.
     pub events: Option<BTreeSet<String>>,
 }
 
-/// A request that came.
+/// A received delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     /// Counts from 1.
     pub number: u32,
-    /// The time at which its last byte was read, since the receiver began to listen.
+    /// The time from the start of the receiver to the last byte of the delivery.
     pub arrived: Duration,
-    /// The declared endpoint that it came to, by its place in the list.
+    /// The index of the declared endpoint that received it.
     pub endpoint: Option<usize>,
-    /// `true` if it arrived at the target of a redirect that the receiver answered.
+    /// `true` if it arrived at the target of a redirect from the receiver.
     pub redirected: bool,
-    /// The method as it was written.
+    /// The method as received.
     pub method: String,
-    /// Path and query as they were written.
+    /// Path and query as received.
     pub path: String,
-    /// The headers in their order and letters.
-    pub headers: Vec<(String, Octets)>,
+    /// The header fields as received, in order.
+    pub headers: Vec<(String, RawBytes)>,
     /// The raw body.
-    pub body: Octets,
-    /// The status that it was answered with, if that is known; 0 if it got no answer.
+    pub body: RawBytes,
+    /// The status of the response, if known; 0 if there was none.
     pub answered: Option<u16>,
     /// The result of verifying its signature.
-    pub signed: Signed,
+    pub signed: SignatureStatus,
 }
 
 /// The result of verifying a signature with the known secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Signed {
-    /// There is nothing that could be a signature.
+pub enum SignatureStatus {
+    /// No value could be a signature.
     Nothing,
-    /// A hash without any secret: anybody can make it.
+    /// The value is a hash without a secret, so anyone can compute it.
     Openly,
-    /// No secret is at hand for this endpoint.
+    /// No secret is available for this endpoint.
     NoSecret,
-    /// It fits none of the secrets in any way that the suite knows.
+    /// The signature matches no secret in any known construction.
     Unknown,
-    /// It fits a secret.
+    /// The signature matches a secret.
     By {
         /// `true` if the secret belongs to the endpoint that received the delivery.
         own: bool,
-        /// In what it differs from an HMAC-SHA256 of `<t>.<body>` in small hexadecimal digits.
+        /// The differences from an HMAC-SHA256 of `<t>.<body>` in lowercase hexadecimal digits.
         differs: Vec<Difference>,
     },
 }
 
-/// The deviation of a signature's construction from the usual one.
+/// A deviation of a signature's construction from the specified one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// A fixed name.
@@ -110,7 +110,7 @@ pub struct Difference {
     pub words: String,
 }
 
-/// An address that was to become an endpoint.
+/// An attempt to register an address as an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registration {
     /// The address.
@@ -124,18 +124,18 @@ pub struct Registration {
 }
 
 impl Delivery {
-    /// Every value of a header as text, in order.
+    /// Returns all values of a header field as text, in order.
     pub fn values(&self, name: &str) -> Vec<String> {
-        let fits = |it: &&(String, Octets)| it.0.eq_ignore_ascii_case(name);
+        let fits = |it: &&(String, RawBytes)| it.0.eq_ignore_ascii_case(name);
         self.headers.iter().filter(fits).map(|(_, value)| value.lossy().into_owned()).collect()
     }
 
-    /// Returns `true` if it was answered with a redirect.
+    /// Returns `true` if the response was a redirect.
     pub fn was_redirected(&self) -> bool {
         self.answered.is_some_and(|status| (300..400).contains(&status) && status != 304)
     }
 
-    /// Returns `true` if the sender has no reason to repeat it.
+    /// Returns `true` if the response was 2xx or is unknown, so that the sender need not retry.
     pub fn was_taken(&self) -> bool {
         self.answered.is_none_or(|status| (200..300).contains(&status))
     }

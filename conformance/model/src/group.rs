@@ -1,4 +1,4 @@
-//! Groups of probes, which checks need.
+//! Groups of probes, on which checks depend.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,13 +10,13 @@ use crate::words::Part;
 pub enum Group {
     /// The account behind each key.
     Account,
-    /// Before all but the account: what comes later then runs in a fresh window.
+    /// The rate limit. Runs before all but the account, so that the later groups run in a fresh window.
     Burst,
     /// Pages of the three lists and their links.
     Lists,
-    /// Lists filtered by what the events show.
+    /// Lists filtered by values from the events.
     Filters,
-    /// Objects that only the other mode has, and objects that nobody has.
+    /// Objects of the other mode, and objects that do not exist.
     Isolation,
     /// Tokens that are not keys.
     Auth,
@@ -28,18 +28,19 @@ pub enum Group {
     Second,
     /// A key of another account.
     Other,
-    /// Last of those that count against the budget of the two keys: takes what is left of it.
+    /// A search for data of the other mode. Runs last of the groups that count against the budget of the two keys, and
+    /// uses the rest of it.
     Leaks,
     /// The choices of the reference server.
     Extended,
-    /// After what reads, since the lists are others afterwards.
+    /// Lists while records are created. Runs after the groups that read, because it changes the lists.
     Inserts,
-    /// Last: whoever causes deliveries changes what the others read.
+    /// Webhook deliveries. Runs last, because causing deliveries changes the data that the other groups read.
     Webhooks,
 }
 
 impl Group {
-    /// The part that an operator declares to be left out when these probes cannot run.
+    /// Returns the part to exclude (`--without`) if these probes cannot run.
     pub fn part(self) -> Option<Part> {
         match self {
             Group::Burst => Some(Part::Burst),

@@ -1,6 +1,6 @@
-//! The recording: every exchange of a run, without the keys.
+//! The recording of a run: all requests and responses, without the keys.
 //!
-//! The judge reads nothing else, so a recording can be judged again later, by newer checks.
+//! The judge reads nothing else, so newer checks can judge an old recording.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,46 +11,46 @@ use crate::body::Body;
 use crate::deliveries::Deliveries;
 use crate::words::{Mode, Part};
 
-/// Rises when an older reader would misread a recording.
+/// The version of the format. Incremented when an older reader would misread a recording.
 pub const FORMAT: u32 = 2;
 
-/// The reason why a quick run has no burst.
+/// The reason why a `--quick` run has no burst.
 pub const NO_BURST_QUICK: &str = "--quick leaves it out";
 
-/// Everything a run asked and was answered.
+/// The requests and responses of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recording {
     /// The version of this format.
     pub format: u32,
-    /// The base address that was asked.
+    /// The base address of the target.
     pub base: String,
     /// The prefix of keys, before `_live_` or `_test_`.
     pub key_prefix: String,
-    /// The parts that the operator left out.
+    /// The parts that the operator excluded with `--without`.
     pub without: BTreeSet<Part>,
     /// The reason why there was no burst, if there was none.
     pub no_burst: Option<String>,
     /// The source of records that are created while the suite pages.
-    // The name in recordings that were kept before.
+    // The name of the field in the file format.
     #[serde(default, rename = "inserting")]
     pub inserts: Inserts,
-    /// The exchanges in the order they were sent.
+    /// The exchanges in the order of their requests.
     pub exchanges: Vec<Exchange>,
-    /// The deliveries of the target, if a receiver was set up.
+    /// The webhook deliveries of the target, if a receiver was set up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deliveries: Option<Deliveries>,
 }
 
-/// The source of records that are created while the suite pages, and its faults.
+/// The source of records that are created while the suite pages, and its errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inserts {
-    /// The options that did it.
+    /// The command-line options of the source.
     pub by: Vec<String>,
     /// The reasons why it created no records, as far as they are known.
     pub faults: Vec<String>,
 }
 
-/// One request and how it ended.
+/// One request and its outcome.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Exchange {
     /// Counts from 1.
@@ -61,25 +61,25 @@ pub struct Exchange {
     pub purpose: Purpose,
     /// Path and query as sent.
     pub target: String,
-    /// The time of sending by the target's clock, since the start of the run.
+    /// The time of sending, since the start of the run.
     pub sent: Duration,
-    /// The time at which it ended.
+    /// The time of the outcome, since the start of the run.
     pub ended: Duration,
-    /// The ending.
+    /// The outcome.
     pub ending: Ending,
 }
 
-/// The ending of a request: answered, or the reason why not.
+/// The outcome of a request: a response, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// With an answer.
+    /// A response was received.
     Answered(Answer),
-    /// Without one; the text says why.
+    /// No response was received, for this reason.
     Lost(String),
 }
 
-/// An answer as it came over the wire.
+/// An HTTP response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// The status code.
@@ -91,7 +91,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The first value of a header field.
+    /// Returns the first value of a header field, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
     }
@@ -115,22 +115,22 @@ pub enum Caller {
     Forged(Forgery),
 }
 
-/// The round in which an event is asked for with its id in capital letters.
+/// The round in which an event is requested with its id in capital letters.
 pub const RESPELLED: u8 = 8;
 
-/// A token that is not a key, although it may look like one.
+/// A token that is not a valid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Forgery {
-    /// `Bearer` and nothing else.
+    /// The scheme `Bearer` without a token.
     EmptyBearer,
     /// The test key under the scheme `Token`.
     OtherScheme,
     /// The test key under the scheme `Basic`.
     BasicScheme,
-    /// The real test key without any scheme.
+    /// The test key without a scheme.
     NoScheme,
-    /// The right prefix and made-up characters.
+    /// The correct prefix and random characters.
     Unknown,
     /// The test key with another last character.
     LastCharacter,
@@ -138,7 +138,7 @@ pub enum Forgery {
     LetterCase,
     /// The test key and one more character.
     Appended,
-    /// The test key, a blank and a word.
+    /// The test key, a space and a word.
     WordAppended,
     /// The test key, a comma and a word.
     ListAppended,
@@ -163,10 +163,10 @@ pub enum List {
 }
 
 impl List {
-    /// All three.
+    /// All lists.
     pub const ALL: [List; 3] = [List::Charges, List::Invoices, List::Events];
 
-    /// The last segment of its path.
+    /// Returns the last segment of its path.
     pub fn word(self) -> &'static str {
         match self {
             List::Charges => "charges",
@@ -175,7 +175,7 @@ impl List {
         }
     }
 
-    /// The path below the base address.
+    /// Returns the path below the base address.
     pub fn path(self) -> &'static str {
         match self {
             List::Charges => "/v1/charges",
@@ -185,84 +185,84 @@ impl List {
     }
 }
 
-/// The purpose of a request. Together with the caller it places the request in the run.
+/// The purpose of a request. With the caller, it identifies the part of the run that sent the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// To learn the account and the mode of a key.
+    /// Reads the account and the mode of a key.
     Account,
-    /// To be refused with 401.
+    /// Expects a 401.
     Refusal,
-    /// To be served right after a refusal at the same address.
+    /// Expects a success right after a refusal at the same address.
     AfterRefusal,
-    /// To see only the head of an answer: the method is HEAD.
+    /// Sends a HEAD request.
     Head,
-    /// To find where the limit is.
+    /// Measures the rate limit.
     Burst(Burst),
-    /// To read one page of a list.
+    /// Reads one page of a list.
     Page(PageAsk),
-    /// To read one event.
+    /// Reads one event.
     Event {
         /// The id that was asked for.
         id: String,
-        /// The existence of the object: here, in the other mode, or nowhere.
+        /// The owner of the object: this key, the other mode, or nobody.
         side: Side,
-        /// The comparison of absent and foreign that it belongs to.
+        /// The number of the comparison between an absent and a foreign object.
         round: u8,
     },
-    /// To learn an event of the other account.
+    /// Reads an event of the other account.
     OtherEvents,
-    /// To read one charge, invoice or payment link, whose path the operator named.
+    /// Reads one charge, invoice or payment link, whose path the operator gave.
     Object {
         /// The kind of object.
-        kind: Kind,
+        kind: ObjectKind,
         /// The id that was asked for.
         id: String,
-        /// The existence of the object: here, in the other mode, or nowhere.
+        /// The owner of the object: this key, the other mode, or nobody.
         side: Side,
-        /// The comparison of absent and foreign that it belongs to.
+        /// The number of the comparison between an absent and a foreign object.
         #[serde(default)]
         round: u8,
     },
-    /// To see what was chosen where the specification leaves a choice.
+    /// Observes a choice that the specification leaves open.
     Choice {
         /// The name of the choice.
         what: String,
     },
-    /// To create a record: the only thing that is posted.
+    /// Creates a record. The only purpose with a POST.
     Create,
-    /// To read a page of a list while records are created.
+    /// Reads a page of a list while records are created.
     #[serde(rename = "between")]
     DuringInserts {
         /// The list.
         list: List,
-        /// The step of the walk: the page and its time.
+        /// The page, and its place between the creations.
         step: Step,
     },
-    /// To learn which events there were before any was delivered to us.
+    /// Reads the events before the first delivery.
     BeforeDeliveries,
-    /// To learn which events there are once deliveries have come.
+    /// Reads the events after the deliveries.
     AfterDeliveries,
-    /// To read the event that a delivery names.
+    /// Reads the event of a delivery.
     DeliveredEvent {
         /// The id that was asked for.
         id: String,
-        /// With the key of the mode that the delivery names, or of the other.
+        /// The key: of the delivery's mode, or of the other mode.
         side: Side,
     },
-    /// To filter a list by something the key may not see.
+    /// Filters a list by an object of another owner, or by an absent one.
     Twin {
         /// The list.
         list: List,
         /// The filter's name.
         filter: String,
-        /// The existence of the filter's value: here, in the other mode, or nowhere.
+        /// The owner of the filter's value: this key, the other mode, or nobody.
         side: Side,
     },
 }
 
 impl Purpose {
-    /// The method that serves it.
+    /// Returns the HTTP method.
     pub fn method(&self) -> &'static str {
         match self {
             Purpose::Create => "POST",
@@ -273,67 +273,67 @@ impl Purpose {
 }
 
 impl Burst {
-    /// The number of the burst of the next minute.
+    /// The number of the burst in the next minute, which decides between kinds of limiter.
     pub const SETTLING: u8 = 3;
-    /// The number of the burst at the end of the run, which shows how long a window lasts.
+    /// The number of the burst at the end of the run, which shows the length of the window.
     pub const CLOSING: u8 = 4;
 }
 
-/// A place in a burst. `series` counts bursts from 1.
+/// A request of a burst. `series` counts bursts from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Burst {
-    /// On the way to the first refusal.
+    /// A request up to the first refusal.
     Shot {
         /// The number of the burst.
         series: u8,
     },
-    /// The live key, at the same moment as shots of the test key.
+    /// A request with the live key, concurrent with those of the test key.
     Beside {
         /// The number of the burst.
         series: u8,
     },
-    /// After the first refusal: every path of the burst once more.
+    /// A request after the first refusal, which repeats a path of the burst.
     Round {
         /// The number of the burst.
         series: u8,
         /// The number of the round.
         round: u8,
     },
-    /// After the first refusal, beside a round: a HEAD request.
+    /// A HEAD request after the first refusal, beside a round.
     Head {
-        /// Which round.
+        /// The number of the round.
         round: u8,
     },
-    /// The live key, while the test key is refused.
+    /// A request with the live key while the test key is refused.
     OtherKey,
-    /// The second key of the test key's account and mode, while the test key is refused.
+    /// A request with the second key of the same account and mode while the test key is refused.
     SecondKey,
-    /// The test key, right after the live one.
+    /// A request with the test key right after that with the live key.
     StillRefused,
-    /// The test key, more than a second after a refusal: a bucket that refills would serve it by then.
+    /// A request with the test key over a second after a refusal. A token bucket would serve it by then.
     Refill {
         /// The burst that was refused.
         series: u8,
     },
-    /// The test key, while the wait that `Retry-After` asked for lasts.
+    /// A request with the test key during the wait of `Retry-After`.
     Midway,
-    /// The test key, as often as it is served once a wait is over.
+    /// A request with the test key after the wait, repeated until one is refused.
     Again {
         /// The number of the wait.
         round: u8,
     },
-    /// The test key, after the wait that `Retry-After` asked for.
+    /// A request with the test key after the wait of `Retry-After`.
     Waited {
         /// The length of the wait.
         span: Duration,
     },
 }
 
-/// An object that has an identifier of its own, beside events.
+/// A kind of object with an identifier, other than events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ObjectKind {
     /// A charge.
     Charge,
     /// An invoice.
@@ -342,56 +342,56 @@ pub enum Kind {
     PaymentLink,
 }
 
-impl Kind {
-    /// The word for it.
+impl ObjectKind {
+    /// Returns the name of the kind in reports.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Charge => "charge",
-            Kind::Invoice => "invoice",
-            Kind::PaymentLink => "payment link",
+            ObjectKind::Charge => "charge",
+            ObjectKind::Invoice => "invoice",
+            ObjectKind::PaymentLink => "payment link",
         }
     }
 }
 
-/// A place in the reading of a list during which records are created. Pages are of the size of the first.
+/// A page that is read while records are created. All small pages have the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// A long page before anything is created: what is there.
+    /// A long page before the first creation.
     Whole,
-    /// The first small page, before anything is created.
+    /// The first small page, before the first creation.
     First,
-    /// A later page, asked for by its number.
+    /// A later page, requested by its number.
     ByNumber {
         /// The number.
         page: u64,
     },
     /// A later page, reached from the first by `links.next`.
     ByLink {
-        /// The number of links that lead there.
+        /// The page number: one more than the links followed from the first page.
         page: u64,
     },
-    /// A long page after everything was created.
+    /// A long page after the last creation.
     Fresh,
 }
 
-/// A page that was asked for.
+/// The request of a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageAsk {
     /// The list.
     pub list: List,
-    /// Name and value of each filter.
+    /// The name and value of each filter.
     pub filters: Vec<(String, String)>,
-    /// The page number, if it was named.
+    /// The parameter `page`, if given.
     pub page: Option<u64>,
-    /// The size, if it was named.
+    /// The parameter `per_page`, if given.
     pub per_page: Option<u64>,
-    /// The link that was followed instead of naming page and size.
+    /// The followed link, if the page was requested by a link.
     pub link: Option<Link>,
 }
 
 impl PageAsk {
-    /// Returns `true` if the specification promises to serve it, should such a page exist: a size from 1 to 100.
+    /// Returns `true` if the size is allowed: 1 to 100, or the default.
     pub fn is_allowed(&self) -> bool {
         self.per_page.is_none_or(|size| (1..=100).contains(&size))
     }
@@ -400,30 +400,30 @@ impl PageAsk {
 /// A followed link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// The exchange whose answer held it.
+    /// The number of the exchange whose response contained it.
     pub of: u32,
     /// `first`, `last`, `prev` or `next`.
     pub rel: String,
 }
 
-/// To whom an identifier belongs, seen from the caller.
+/// The owner of an identifier, relative to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// The key's own.
+    /// The caller.
     Own,
-    /// An object that does not exist; requested before the foreign one.
+    /// Nobody; requested before the foreign one.
     AbsentBefore,
-    /// The other mode's.
+    /// The other mode of the account.
     Foreign,
-    /// An object that does not exist; requested after the foreign one.
+    /// Nobody; requested after the foreign one.
     AbsentAfter,
-    /// Another account's.
+    /// Another account.
     OtherAccount,
 }
 
 impl Exchange {
-    /// The answer, if there was one.
+    /// Returns the response, if there was one.
     pub fn answer(&self) -> Option<&Answer> {
         match &self.ending {
             Ending::Answered(answer) => Some(answer),
@@ -431,17 +431,17 @@ impl Exchange {
         }
     }
 
-    /// The status, if there was an answer.
+    /// Returns the status, if there was a response.
     pub fn status(&self) -> Option<u16> {
         self.answer().map(|answer| answer.status)
     }
 
-    /// Returns false if the request was not sent, because the run had been interrupted or the server was silent.
+    /// Returns `false` if the request was not sent, because the run was interrupted or the server did not respond.
     pub fn is_asked(&self) -> bool {
         !matches!(&self.ending, Ending::Lost(why) if why.starts_with(NOT_ASKED))
     }
 
-    /// The list that a record was created in, if this request created one.
+    /// Returns the list of the created record, if this request created one.
     pub fn created_in(&self) -> Option<List> {
         let is_created = self.status().is_some_and(|status| (200..300).contains(&status));
         List::ALL
@@ -449,12 +449,12 @@ impl Exchange {
             .find(|list| is_created && self.purpose == Purpose::Create && self.target.ends_with(list.path()))
     }
 
-    /// The method it was asked by.
+    /// Returns the HTTP method.
     pub fn method(&self) -> &'static str {
         self.purpose.method()
     }
 
-    /// Returns the ending in a few words.
+    /// Returns a short description of the outcome.
     pub fn summary(&self) -> String {
         match &self.ending {
             Ending::Answered(answer) if answer.body.is_empty() => {
@@ -467,7 +467,7 @@ impl Exchange {
 }
 
 impl Recording {
-    /// The option that leaves a part out.
+    /// Returns the command-line option that excluded a part.
     pub fn left_out_by(&self, part: Part) -> String {
         match self.no_burst.as_deref() {
             Some(NO_BURST_QUICK) if part == Part::Burst => "--quick".to_owned(),
@@ -475,26 +475,26 @@ impl Recording {
         }
     }
 
-    /// The last exchange that fits. The last, since a refused request may have been asked again.
+    /// Returns the last exchange that matches. The last, because a refused request may have been retried.
     pub fn last(&self, fits: impl Fn(&Exchange) -> bool) -> Option<&Exchange> {
         self.exchanges.iter().rev().find(|it| fits(it))
     }
 
-    /// The exchange of that number.
+    /// Returns the exchange with this number.
     pub fn exchange(&self, number: u32) -> Option<&Exchange> {
         self.exchanges.iter().find(|it| it.number == number)
     }
 
-    /// Returns the answer to a key of a mode that requested its account.
+    /// Returns the last account request of a mode's key.
     pub fn account(&self, mode: Mode) -> Option<&Exchange> {
         self.last(|it| it.purpose == Purpose::Account && it.caller == Caller::Own(mode))
     }
 }
 
-/// The beginning of the reason why a request that was not sent has no answer.
+/// The first words of [`Ending::Lost`] for a request that was not sent.
 pub const NOT_ASKED: &str = "not asked:";
 
-/// A body fits on one line of a report.
+/// Shortens a body to one line of a report.
 pub fn shorten(text: &str) -> String {
     const LINE_MAX: usize = 120;
     let line: String = text.chars().map(|it| if it.is_control() { ' ' } else { it }).take(LINE_MAX).collect();

@@ -1,8 +1,8 @@
-//! Hides personal values and amounts in a recording, so that it can be shown to others.
+//! Pseudonymizes personal values and amounts in a recording, so that it can be shared.
 //!
-//! A value is replaced by another of the same make under a key that nobody keeps: equal values stay
-//! equal, different ones stay different, digits stay digits and letters letters. So every verdict stays.
-//! What remains readable is what the specification names: ids and codes, types, states, currencies, times.
+//! A value is replaced by another of the same format, under a random key that is not stored. Equal values stay equal,
+//! different values stay different, digits stay digits and letters letters, so all verdicts stay the same. Values that
+//! the specification defines stay readable: ids and codes, types, states, currencies, times.
 
 mod cipher;
 mod deliveries;
@@ -14,7 +14,7 @@ use std::fmt;
 use self::cipher::Cipher;
 use crate::recording::{Answer, Ending, Recording};
 
-/// Header fields that say nothing about a person.
+/// Header fields without personal data.
 const PLAIN_HEADERS: &[&str] = &[
     "age",
     "allow",
@@ -32,20 +32,20 @@ const PLAIN_HEADERS: &[&str] = &[
     "vary",
     "www-authenticate",
 ];
-/// A shorter identifier may be part of any word.
+/// The shortest identifier that stays readable within a text. A shorter one may be part of any word.
 const TELLING_ID: usize = 6;
 
-/// Hides values under a key.
+/// A keyed pseudonymization of recordings.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Redaction(Cipher);
 
 impl Redaction {
-    /// Takes a key that was drawn for one run and is kept nowhere.
+    /// Creates a redaction. `key`: random, for one run, and not stored.
     pub fn new(key: [u8; 32]) -> Redaction {
         Redaction(Cipher::new(key))
     }
 
-    /// The recording with everything personal hidden.
+    /// Replaces all personal values of a recording.
     pub fn redact(&self, recording: &mut Recording) {
         let ids: BTreeSet<String> = recording.exchanges.iter().flat_map(|it| asked_ids(&it.target)).collect();
         for exchange in &mut recording.exchanges {
@@ -66,7 +66,7 @@ impl Redaction {
             return hidden;
         }
         let mut hidden = self.hide_around(body, ids);
-        // What was no JSON must not become some.
+        // A body that is not JSON must not become JSON.
         if !body.is_empty() && json::map(&hidden, |_| None).is_some() {
             hidden.push('?');
         }
@@ -93,8 +93,8 @@ impl Redaction {
         }
     }
 
-    /// Hides a text but for the identifiers in it: two answers that differ only in the identifier asked
-    /// for must go on doing so.
+    /// Replaces a text except the requested identifiers in it: two responses that differ only in these must still
+    /// differ only in these.
     fn hide_around(&self, text: &str, ids: &BTreeSet<String>) -> String {
         let found = ids.iter().filter(|id| id.len() >= TELLING_ID);
         let next = found.filter_map(|id| text.find(id.as_str()).map(|at| (at, id.len()))).min();
@@ -135,7 +135,7 @@ fn asked_ids(target: &str) -> Vec<String> {
     named.filter(|id| !id.is_empty() && !id.bytes().all(|byte| byte.is_ascii_digit())).collect()
 }
 
-/// `2026-01-05T09:00:00Z` and all its kin.
+/// Returns `true` for an ISO 8601 time such as `2026-01-05T09:00:00Z`.
 fn is_time(text: &str) -> bool {
     const SHAPE: &[u8] = b"0000-00-00T00:00";
     text.len() >= SHAPE.len()
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_specification_names_stays_readable() {
+    fn specified_values_stay_readable() {
         check(
             r#"{"id":"k3m9x2","type":"charge.paid","status":"paid","created_at":"2026-01-05T09:00:00.000000Z"}"#,
             &["k3m9x2", "charge.paid", r#""paid""#, "2026-01-05T09:00:00.000000Z"],
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_stay_equal_wherever_they_stand() {
+    fn equal_values_stay_equal_everywhere() {
         let hidden = redaction().body(r#"["4913.57",{"amount":"4913.57"},4913.57]"#, &BTreeSet::new());
         let value: serde_json::Value = serde_json::from_str(&hidden).unwrap();
         assert_eq!(value[0], value[1]["amount"]);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_identifier_asked_for_stays_within_any_text() {
+    fn the_requested_identifier_stays_readable_within_text() {
         check(
             "<p>No event 0190a5c4-7f3e-7abc of Ann</p>",
             &["0190a5c4-7f3e-7abc", "<", "</"],
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_stays_none() {
+    fn text_that_is_not_json_does_not_become_json() {
         for body in [r#"{"a":01}"#, "0123", "<html>", r#"{"a":"b""#] {
             let hidden = redaction().body(body, &BTreeSet::new());
             assert!(serde_json::from_str::<serde_json::Value>(&hidden).is_err(), "{body} became {hidden}");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn double_names_and_white_space_stay() {
+    fn duplicate_names_and_white_space_stay() {
         let hidden = redaction().body("{ \"name\": \"Ann\",\n \"name\": null }", &BTreeSet::new());
         assert_eq!(crate::reading::duplicate_key(&hidden).as_deref(), Some("name"), "{hidden}");
         assert!(hidden.contains(",\n "), "{hidden}");

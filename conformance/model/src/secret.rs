@@ -1,4 +1,4 @@
-//! Keys, and their redaction in output and files.
+//! Keys and secrets, and their redaction in output and files.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,20 +8,20 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 
 use crate::words::Mode;
 
-/// Shorter runs than this say nothing about a key; longer ones are blanked.
+/// The shortest part of a key that is redacted.
 const TELLING_RUN: usize = 8;
-/// As many encodings on top of each other are taken off.
+/// The most nested escapes that are decoded.
 const LAYERS_MAX: usize = 3;
 
-/// Stands in the place of a key.
+/// The placeholder of a key.
 pub const KEY_BLANK: &str = "<key>";
 
-/// A text that must not be shown. It prints as a placeholder and is never serialized.
+/// A secret text. It prints as a placeholder and cannot be serialized.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a key as the operator gave it.
+    /// Wraps a key.
     pub fn new(text: impl Into<String>) -> Secret {
         Secret(text.into())
     }
@@ -36,19 +36,18 @@ impl Secret {
         self.0.is_empty()
     }
 
-    /// The key itself. Only the `Authorization` header needs it.
+    /// Returns the key. Only the `Authorization` header needs it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Returns the part of a key that must not be shown: all but a beginning that only names a mode, such as
-    /// `svc_live_`.
+    /// Returns the secret part of a key: all but a prefix that names its mode, such as `svc_live_`.
     pub fn tail(&self, key_prefix: &str) -> &str {
         key_tail(&self.0, key_prefix)
     }
 }
 
-/// The same of a text.
+/// Returns the secret part of a key, see [`Secret::tail`].
 pub fn key_tail<'k>(key: &'k str, key_prefix: &str) -> &'k str {
     Mode::of_key(key, key_prefix).map_or(key, |(_, tail)| tail)
 }
@@ -65,22 +64,21 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Blanks every run that a text shares with a secret: as it is, in base64 or hexadecimal, and behind escapes of URLs,
-/// JSON and HTML.
+/// Redacts the parts of secrets in a text: as they are, in base64 or hexadecimal, and escaped for URLs, JSON and HTML.
 ///
-/// Runs, not whole secrets: the suite also sends keys with a changed end or another prefix, and servers like to echo
-/// the half of what they refuse.
+/// Parts, not only whole secrets: the suite also sends keys with a changed end or another prefix, and servers may echo
+/// half of a refused key.
 #[derive(Clone)]
 pub struct Redactor {
     runs: BTreeSet<Vec<u8>>,
-    /// The lengths of the secrets.
+    /// The lengths of the runs.
     sizes: BTreeSet<usize>,
-    /// The three-byte beginnings of the secrets, a bit each: most text is skipped by reading one bit.
+    /// A bit set of the first three bytes of the runs: most positions in a text need to read only one bit.
     beginnings: Vec<u64>,
     blank: &'static str,
 }
 
-/// A text with escapes taken off: its bytes, and where each stands in the text. None if they stand where they are.
+/// A text without one or more layers of escapes: its bytes, and their ranges in the text. `None`: nothing was escaped.
 struct View {
     bytes: Vec<u8>,
     places: Option<Vec<(usize, usize)>>,
@@ -92,36 +90,36 @@ impl View {
     }
 }
 
-/// As many bits of three bytes as ASCII takes.
+/// Returns the index of three bytes in the bit set: the low seven bits of each.
 fn slot(bytes: &[u8]) -> usize {
     bytes.iter().take(3).fold(0, |slot, byte| slot << 7 | usize::from(byte & 0x7f))
 }
 
 impl Redactor {
-    /// Blanks what a text shares with a secret: runs of 8 characters and more. `tails` are the secrets without a prefix
-    /// that everybody knows. What is found becomes `blank`.
+    /// Creates a redactor of all parts with 8 or more characters. `tails`: the secrets without their public prefix;
+    /// `blank`: the replacement.
     pub fn new<'a>(tails: impl IntoIterator<Item = &'a str>, blank: &'static str) -> Redactor {
         Redactor::of(tails.into_iter().map(|tail| (tail, TELLING_RUN)), blank)
     }
 
-    /// Blanks whole secrets only.
+    /// Creates a redactor of whole secrets only.
     pub fn whole<'a>(tails: impl IntoIterator<Item = &'a str>, blank: &'static str) -> Redactor {
         Redactor::of(tails.into_iter().map(|tail| (tail, tail.len().max(TELLING_RUN))), blank)
     }
 
-    /// Each secret with the length of the runs that tell something of it.
+    /// Creates a redactor. Each secret comes with the length of the parts to redact.
     fn of<'a>(tails: impl Iterator<Item = (&'a str, usize)>, blank: &'static str) -> Redactor {
         const SLOTS: usize = 1 << 21;
         let mut runs = BTreeSet::new();
         let mut take = |text: &[u8], length: usize| {
             runs.extend(folded(text).windows(length).map(<[u8]>::to_vec));
         };
-        // A key that is nothing but its prefix has no tail, and nothing to hide.
+        // A key that consists of its prefix has no secret part.
         for (tail, telling) in tails.filter(|(tail, _)| !tail.is_empty()) {
             take(tail.as_bytes(), telling);
             take(hex(tail.as_bytes()).as_bytes(), 2 * telling);
             for shift in 0..3 {
-                // Fewer digits than the run has depend on nothing but the run.
+                // Only these digits depend on the run alone.
                 take(&base64(tail.as_bytes(), shift), 8 * telling / 6 - 2);
             }
         }
@@ -134,7 +132,7 @@ impl Redactor {
         Redactor { runs, sizes, beginnings, blank }
     }
 
-    /// The text without what it shares with a secret.
+    /// Returns the text with all parts of secrets redacted.
     pub fn clean(&self, text: &str) -> String {
         let hidden = self.hidden(text.as_bytes());
         let mut clean = String::with_capacity(text.len());
@@ -150,7 +148,7 @@ impl Redactor {
         clean
     }
 
-    /// The same for bytes that may be no text.
+    /// Returns the bytes with all parts of secrets redacted.
     pub fn clean_bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let hidden = self.hidden(bytes);
         let mut clean = Vec::with_capacity(bytes.len());
@@ -167,7 +165,7 @@ impl Redactor {
         clean
     }
 
-    /// Returns a mark for each byte that must not be shown; empty if all may.
+    /// Returns `true` for each byte to redact; empty if there is none.
     fn hidden(&self, bytes: &[u8]) -> Vec<bool> {
         let mut hidden = Vec::new();
         if self.runs.is_empty() {
@@ -200,7 +198,7 @@ impl Redactor {
     }
 }
 
-/// Letters without their case, and base64 in one alphabet.
+/// Returns the bytes in lower case, with base64 in one alphabet.
 fn folded(bytes: &[u8]) -> Vec<u8> {
     let fold = |byte: &u8| match byte {
         b'-' => b'+',
@@ -220,7 +218,7 @@ fn base64(bytes: &[u8], shift: usize) -> Vec<u8> {
     digits.as_bytes()[(8 * shift).div_ceil(6)..8 * (shift + bytes.len()) / 6].to_vec()
 }
 
-/// The text with one layer of escapes taken off: `%5A`, `\u005a`, `\x5a`, `&#90;`, `&#x5a;`. None if there is none.
+/// Decodes one layer of escapes: `%5A`, `\u005a`, `\x5a`, `&#90;`, `&#x5a;`. `None` if there is none.
 fn unescaped(view: &View) -> Option<View> {
     let outer = &view.bytes;
     outer.iter().position(|byte| matches!(byte, b'%' | b'\\' | b'&'))?;
@@ -236,7 +234,7 @@ fn unescaped(view: &View) -> Option<View> {
     (bytes.len() < outer.len()).then_some(View { bytes, places: Some(places) })
 }
 
-/// The byte that the text begins with in an escape, and how long the escape is.
+/// Decodes the escape at the start of a text: its byte and its length.
 fn escape(text: &[u8]) -> Option<(u8, usize)> {
     const LONGEST: usize = 8;
     let number = |digits: &[u8], radix| {
@@ -260,7 +258,7 @@ fn escape(text: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// The least number of characters a key has after its prefix, so that it can be blanked.
+/// The minimum number of characters of a key after its prefix. A shorter key could not be redacted.
 pub const KEY_TAIL_MIN: usize = TELLING_RUN;
 
 #[cfg(test)]
@@ -311,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_of_nothing_or_next_to_nothing_blanks_nothing() {
+    fn an_empty_or_very_short_secret_redacts_nothing() {
         for tail in ["", "k", "ab"] {
             for redactor in [Redactor::new([tail], "<key>"), Redactor::whole([tail], "<key>")] {
                 assert_eq!(redactor.clean("a kab aw== Zx81kQm2Pf7T"), "a kab aw== Zx81kQm2Pf7T", "{tail:?}");
@@ -326,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn no_encoding_hides_a_key() {
+    fn an_encoded_key_is_redacted() {
         let escaped = |form: fn(u8) -> String| TAIL.bytes().map(form).collect::<String>();
         for encoded in [
             hex(TAIL.as_bytes()),
@@ -343,8 +341,8 @@ mod tests {
     }
 
     #[test]
-    fn base64_hides_no_key_wherever_it_stands() {
-        // `user:`, `user1:` and `user12:` before it, by a tool of another hand.
+    fn a_key_in_base64_is_redacted_at_any_offset() {
+        // After `user:`, `user1:` and `user12:`, encoded by another tool.
         for encoded in ["dXNlcjpaeDgxa1FtMlBmN1Q=", "dXNlcjE6Wng4MWtRbTJQZjdU", "dXNlcjEyOlp4ODFrUW0yUGY3VA"]
         {
             let redactor = Redactor::new([TAIL], "<key>");

@@ -31,11 +31,11 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Checks that every pattern names something that is judged.
+    /// Checks that every pattern matches a statement that has a check.
     ///
     /// # Errors
     ///
-    /// Names the first pattern that does not, and says what to do.
+    /// A message with the first pattern that matches no statement, and the remedy.
     pub fn validate(&self) -> Result<(), String> {
         let mut ids: Vec<String> = judged().into_keys().collect();
         if self.profile == Profile::Extended {

@@ -1,80 +1,80 @@
-//! The verdict on one statement, and its consequence for the run.
+//! The verdict on a statement, and its effect on the run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{Level, Requirement};
 
-/// The expectation, the observation that contradicts it, and the exchange that shows it.
+/// A violation of a statement: the expectation, the contradicting observation and the exchange.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The expectation of the statement.
     pub expected: String,
     /// The observation.
     pub actual: String,
-    /// The number of the exchange that shows it, if a single one does.
+    /// The number of the exchange, if a single one shows the violation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchange: Option<u32>,
 }
 
-/// One failure that is known.
+/// A known failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
-    /// The reason why it is tolerated for now.
+    /// The reason for tolerating it.
     pub reason: String,
     /// The fingerprint that the evidence must have. The JSON report of a failure contains it.
     pub fingerprint: String,
-    /// The last day on which it may stay, such as `2027-01-31`.
+    /// The last day on which it is tolerated, such as `2027-01-31`.
     pub expires: String,
 }
 
-/// The word on one statement.
+/// The verdict on one statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// Exercised, and it held.
+    /// The statement was tested and holds.
     Pass {
-        /// The honest readings that it satisfies, or the evidence of the judgement.
+        /// The interpretation of the specification that it satisfies, or the evidence.
         #[serde(skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
-    /// A required statement was broken.
+    /// A `must` was violated.
     Fail(Finding),
-    /// A derived statement did not hold.
+    /// A `should` was violated.
     Warn(Finding),
-    /// It could not be exercised.
+    /// The statement could not be tested.
     NotJudged {
         /// The reason.
         why: String,
         /// The operator's remedy.
         remedy: String,
     },
-    /// Shown not to exist here.
+    /// The target does not have the subject of the statement.
     NotApplicable {
         /// The evidence.
         why: String,
     },
-    /// The specification leaves it open; this is what was seen.
+    /// The specification leaves it open; the behaviour was observed.
     Observed {
         /// The observation.
         seen: String,
     },
-    /// It was broken in a way that the operator knows of.
+    /// It was violated as a known failure describes.
     Known {
         /// The finding.
         finding: Finding,
         /// The known failure.
         known: Known,
     },
-    /// The operator left it out.
+    /// The operator excluded it.
     LeftOut {
-        /// The option that did.
+        /// The command-line option.
         by: String,
     },
 }
 
 impl Verdict {
-    /// The word that stands in a report.
+    /// Returns the name of the verdict in reports.
     pub fn word(&self) -> &'static str {
         match self {
             Verdict::Pass { .. } => "pass",
@@ -89,7 +89,7 @@ impl Verdict {
     }
 }
 
-/// One line of the result: a statement and the word on it.
+/// One row of the result: a statement and its verdict.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The statement's name.
@@ -97,7 +97,7 @@ pub struct Row {
     /// The statement itself.
     #[serde(flatten)]
     pub requirement: Requirement,
-    /// The word on it.
+    /// The verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
 }
@@ -122,33 +122,33 @@ pub enum Stop {
 
 /// The result of a check whose statement held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Held {
-    /// It held, and there is no more to say.
-    Plainly,
-    /// It held, by this reading or on this ground.
-    With(String),
-    /// The specification leaves it open, and this was seen.
-    Seen(String),
+pub enum CheckOutcome {
+    /// It holds.
+    Holds,
+    /// It holds, with this interpretation or evidence.
+    HoldsWith(String),
+    /// The specification leaves it open; this was observed.
+    Observed(String),
 }
 
-/// The reason why a check did not conclude that the statement held.
+/// The reason why a check did not find that the statement holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckError {
-    /// The target breaks the statement.
+    /// The target violates the statement.
     Broken(Finding),
-    /// It could not be judged.
+    /// The statement could not be judged.
     Unjudged {
         /// The reason.
         why: String,
         /// The operator's remedy.
         remedy: String,
     },
-    /// It does not apply here, for this reason.
+    /// The statement does not apply, for this reason.
     Inapplicable(String),
 }
 
 impl CheckError {
-    /// The statement is broken: what was expected, what was seen, and the number of the exchange that shows it.
+    /// Returns a violation: the number of the exchange, the expectation and the observation.
     pub fn broken(
         exchange: impl Into<Option<u32>>,
         expected: impl Into<String>,
@@ -158,21 +158,22 @@ impl CheckError {
         CheckError::Broken(Finding { expected: expected.into(), actual: actual.into(), exchange })
     }
 
-    /// It could not be judged: why, and what helps.
+    /// Returns an unjudged statement: the reason and the remedy.
     pub fn unjudged(why: impl Into<String>, remedy: impl Into<String>) -> CheckError {
         CheckError::Unjudged { why: why.into(), remedy: remedy.into() }
     }
 }
 
 /// The result of a check.
-pub type Judged = Result<Held, CheckError>;
+pub type CheckResult = Result<CheckOutcome, CheckError>;
 
-/// The level decides what a broken statement counts for; no check needs to know its own.
-pub fn verdict(level: Level, judged: Judged) -> Verdict {
+/// Returns the verdict for the result of a check. The level decides the effect of a violation, so checks need not know
+/// it.
+pub fn verdict(level: Level, judged: CheckResult) -> Verdict {
     match judged {
-        Ok(Held::Plainly) => Verdict::Pass { note: None },
-        Ok(Held::With(note)) => Verdict::Pass { note: Some(note) },
-        Ok(Held::Seen(seen)) => Verdict::Observed { seen },
+        Ok(CheckOutcome::Holds) => Verdict::Pass { note: None },
+        Ok(CheckOutcome::HoldsWith(note)) => Verdict::Pass { note: Some(note) },
+        Ok(CheckOutcome::Observed(seen)) => Verdict::Observed { seen },
         Err(CheckError::Broken(finding)) => match level {
             Level::Must => Verdict::Fail(finding),
             Level::Should => Verdict::Warn(finding),
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_statement_counts_as_much_as_its_level_says() {
+    fn the_level_decides_the_effect_of_a_violation() {
         check(Level::Must, "fail");
         check(Level::Should, "warn");
         check(Level::Open, "observed");

@@ -1,4 +1,4 @@
-//! Plain words of the specification and of the command line that every layer uses.
+//! The modes of the specification and the parts of `--without`, used by all packages.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ impl Mode {
     /// Both modes.
     pub const BOTH: [Mode; 2] = [Mode::Live, Mode::Test];
 
-    /// The word that stands in keys and in `meta.mode`.
+    /// Returns the name of the mode in keys and in `meta.mode`.
     pub fn word(self) -> &'static str {
         match self {
             Mode::Live => "live",
@@ -32,12 +32,12 @@ impl Mode {
         format!("{key_prefix}_{}_", self.word())
     }
 
-    /// The mode that a key names by its beginning, and what follows; `None` for a key of another form.
+    /// Splits a key into the mode of its prefix and the rest; `None` for a key of another form.
     pub fn of_key<'k>(key: &'k str, key_prefix: &str) -> Option<(Mode, &'k str)> {
         Mode::BOTH.into_iter().find_map(|mode| Some((mode, key.strip_prefix(&mode.key_start(key_prefix))?)))
     }
 
-    /// The mode this one must not see into.
+    /// Returns the other mode.
     pub fn other(self) -> Mode {
         match self {
             Mode::Live => Mode::Test,
@@ -46,25 +46,25 @@ impl Mode {
     }
 }
 
-/// Something an operator may declare to be left out.
+/// A part of a run that the operator may exclude with `--without`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
-    /// No revoked key is at hand.
+    /// No revoked key is available.
     Revoked,
-    /// No second key of the test key's account and mode is at hand.
+    /// No second key of the test key's account and mode is available.
     Second,
-    /// No key of another account is at hand.
+    /// No key of another account is available.
     Other,
     /// No source creates records while the suite pages.
     Inserts,
-    /// No receiver takes deliveries.
+    /// No receiver is set up for deliveries.
     Webhooks,
     /// No delivery is answered with a redirect.
     Redirects,
     /// No command adds endpoints.
     Registration,
-    /// The endpoints want every type.
+    /// The endpoints subscribe to all event types.
     Subset,
     /// The rate limit is not exceeded on purpose.
     Burst,
@@ -87,7 +87,7 @@ impl Part {
         Part::Links,
     ];
 
-    /// The word after `--without`.
+    /// Returns the value of `--without`.
     pub fn word(self) -> &'static str {
         match self {
             Part::Revoked => "revoked",
@@ -103,7 +103,7 @@ impl Part {
         }
     }
 
-    /// The part of that word.
+    /// Returns the part of a `--without` value.
     pub fn named(word: &str) -> Option<Part> {
         Part::ALL.into_iter().find(|part| part.word() == word)
     }

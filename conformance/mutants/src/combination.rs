@@ -1,4 +1,4 @@
-//! Correct servers as they are deployed: a variant, live traffic, and the infrastructure in front, drawn from a seed.
+//! Correct servers as they are deployed: random combinations of a variant, live traffic and infrastructure in front.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use conformance_model::reading::draw;
 use crate::fake::{FakeServer, Limiter, Reply, Request, Traffic, wire};
 use crate::variants::{self, Variant};
 
-/// A correct server with live traffic behind drawn infrastructure.
+/// A correct server with live traffic behind random infrastructure.
 pub(crate) struct Combination {
     number: u64,
     seed: u64,
@@ -24,7 +24,7 @@ struct Rate {
     words: &'static str,
     period: Duration,
     burst: u64,
-    /// `true` if a run must still be complete.
+    /// `true` if a run must be complete despite the traffic.
     is_moderate: bool,
 }
 
@@ -43,16 +43,16 @@ const RATES: [Rate; 7] = [
     Rate { words: "four changes a second", period: Duration::from_millis(250), burst: 3, is_moderate: false },
 ];
 
-/// The times that an answer takes.
+/// The possible response times.
 const TICKS_MILLIS: [u64; 5] = [5, 15, 40, 90, 180];
 
-/// One property of what stands in front of a server. `place` draws its details.
+/// A property of the infrastructure in front of a server. `place` adds it with random details.
 struct Infrastructure {
     words: &'static str,
     place: fn(&mut FakeServer, &mut Draw),
 }
 
-/// Seeded draws.
+/// A seeded random number generator.
 struct Draw(u64);
 
 impl Draw {
@@ -66,7 +66,7 @@ impl Draw {
 }
 
 impl Combination {
-    /// The combination of that number.
+    /// Returns the combination with a number.
     pub(crate) fn drawn(seed: u64, number: u64) -> Combination {
         let mut draw = Draw(seed.wrapping_mul(0x1_0000_0001).wrapping_add(number));
         let variants: Vec<_> = variants::TABLES.iter().copied().flatten().collect();
@@ -76,7 +76,7 @@ impl Combination {
         Combination { number, seed: draw.0, variant, is_quick: draw.below(3) == 0, traffic, infrastructure }
     }
 
-    /// Returns `true` if so little changes that a run must be complete.
+    /// Returns `true` if the traffic is moderate, so that a run must be complete.
     pub(crate) fn is_moderate(&self) -> bool {
         self.traffic.is_moderate
     }
@@ -86,7 +86,7 @@ impl Combination {
         (self.variant.choose)(server);
         if server.tick.is_zero() {
             let refills = matches!(server.limiter, Limiter::Bucket | Limiter::Gcra);
-            // Behind slow answers a bucket refills faster than a burst can tell.
+            // With slow responses, a bucket refills faster than a burst can detect.
             let slowest = if refills { 2 } else { TICKS_MILLIS.len() };
             server.tick = Duration::from_millis(*draw.one(&TICKS_MILLIS[..slowest]));
         }
@@ -182,7 +182,7 @@ fn always(server: &mut FakeServer, name: &'static str, value: &'static str) {
     server.rewrite(move |_, reply| reply.set(name, value));
 }
 
-/// Two or three replicas, in turn or as drawn, each with a name and a clock that is at most a second off.
+/// Adds two or three replicas with names, which respond in turn or at random.
 fn replicas(server: &mut FakeServer, draw: &mut Draw) {
     const NAMES: &[&str] = &[
         "x-served-by",
@@ -203,7 +203,7 @@ fn replicas(server: &mut FakeServer, draw: &mut Draw) {
     });
 }
 
-/// Headers that say the same twice, or two things that go together.
+/// Adds repeated header fields, with equal or different values.
 fn twice(server: &mut FakeServer, _: &mut Draw) {
     server.rewrite(|_: &Request, reply: &mut Reply| {
         for (name, value) in [
@@ -219,7 +219,7 @@ fn twice(server: &mut FakeServer, _: &mut Draw) {
     });
 }
 
-/// The remaining quota, some requests late, as the answering replica counts it.
+/// Adds quota headers that are up to three requests behind.
 fn lagging_quota(server: &mut FakeServer, draw: &mut Draw) {
     let mut state = Draw(draw.below(u64::MAX));
     let mut counts: std::collections::BTreeMap<Option<String>, Vec<u64>> = Default::default();

@@ -1,4 +1,4 @@
-//! Faults in charges and invoices, in deliveries and in the events that a paid invoice leaves.
+//! Faults in charges and invoices, in deliveries and in the events of a paid invoice.
 
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
 ];
 
-/// The oldest event of a type becomes one of another.
+/// Changes the type of the oldest event of a type.
 fn retype(events: &mut [Value], from: &str, to: &str) {
     let oldest = events.iter_mut().rev().find(|event| event["type"] == from);
     oldest.expect("there is one")["type"] = json!(to);

@@ -1,4 +1,4 @@
-//! Faults in deliveries: in their headers, their bodies, their signatures, and where they go.
+//! Faults in deliveries: in their headers, bodies, signatures and routing.
 
 use conformance::Mode;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::fake::sender::{Delivery, Sender, mac, secret_of, timed};
 use crate::mutant::{Mutant, body, delivery, remove, rule, sends};
 
-/// Returns `true` for the delivery of a type to an endpoint: a fault in one is a fault.
+/// Returns `true` for a delivery of a type to an endpoint.
 fn is(leaving: &Delivery, path: &str, kind: &str) -> bool {
     leaving.path == path && leaving.kind == kind
 }
@@ -95,7 +95,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             sender.change_body = Box::new(|it, body| {
                 if is(it, "/live", "invoice.viewed") {
                     body["event"] = json!("invoice.opened");
-                    // Nobody could have asked for it, and nothing says that there is no such event.
+                    // A test delivery needs no subscription and no event in the API.
                     body["test"] = json!(true);
                 }
             });
@@ -170,7 +170,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             sent.set("X-Service-Signature", &format!("t=1767603600,v1={}", "cd".repeat(32)));
         }
     }),
-    // Where they go.
+    // Routing.
     rule("test endpoints get live events too", &["webhooks.mode_endpoints"], |server| {
         sends(server, |it| {
             it.delivers = |endpoint, mode, kind| {
@@ -227,7 +227,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             it.accepts = |address| address.contains("//shop.example/") || address.starts_with("http:")
         });
     }),
-    // What the API says.
+    // Consistency with the API.
     body("an event_id that the API does not know", &["webhooks.event_id"], |it, body| {
         if is(it, "/live", "invoice.voided") {
             body["event_id"] = json!("0190a5c6-7f3e-7cc1-8def-ffffffffffff");
@@ -274,12 +274,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
 ];
 
-/// An id that several types share.
+/// Returns an id that several types share.
 fn repeated_id(it: &Delivery) -> String {
     format!("0190a5c7-7f3e-7ddd-8def-{:012x}", it.kind.len())
 }
 
-/// The same body, with its mode named twice.
+/// Returns the body with a duplicate `mode`.
 fn doubled(body: &[u8]) -> Vec<u8> {
     let text = String::from_utf8(body.to_vec()).expect("text");
     let mode = if text.contains("\"mode\":\"live\"") { "live" } else { "test" };

@@ -1,4 +1,4 @@
-//! Faults in events, in lists and alone.
+//! Faults in events in lists and in single events.
 
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     single_event("a single event leaves its details out", &["events.details"], |_, reply| {
         drop(reply.body["data"].as_object_mut().expect("an event").remove("details"))
     }),
-    // Filters by a charge have nothing to name then.
+    // Without charges, there is no value for the filter by charge.
     events("a charge event has no charge", &["events.subject"], |event| {
         if event["type"] == "charge.canceled" {
             event["charge"] = Value::Null;
@@ -193,7 +193,7 @@ fn rename(server: &mut FakeServer, from: &'static str, to: &'static str) {
     }
 }
 
-/// Writes the time of an event anew.
+/// Replaces the time of an event.
 fn time(event: &mut Value, change: fn(&str) -> Value) {
     event["created_at"] = change(event["created_at"].as_str().expect("a time"));
 }

@@ -42,7 +42,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may(&["filters.combined"]),
     rule("the type filter compares the first word only", &["filters.type", "filters.total"], |server| {
-        // The page is cut from the whole family of types.
+        // The page consists of all types with the same first word.
         let books = [server.live.clone(), server.test.clone()];
         server.rewrite(move |request, reply| {
             let Some(kind) = request.query.get("type").filter(|_| reply.status == 200) else { return };

@@ -1,19 +1,19 @@
-//! The grid: every known fault, injected into the recording of one run against a correct server.
+//! The grid: all known faults, injected into the recording of one run against a correct server.
 //!
-//! A fault that a run does not notice survives. The table of survivors is kept, so that a check that stops looking
-//! at a place, and one that begins to, both show.
+//! A fault that the run does not notice survives. The table of survivors is a golden file, so that changes of a check's
+//! coverage are visible.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use conformance::{Caller, Mode};
-use conformance_faults::{Fault, Reach, Seen, Tried, tried};
+use conformance_faults::{Fault, FaultEffect, FaultTrial, ObservedRequest, tried};
 
 use crate::fake::book::Book;
 use crate::fake::sender::Sender;
 use crate::fake::{FakeServer, LIVE_KEY, Request, SECOND_KEY, TEST_KEY, run};
 
-/// An honest server with more records than the longest page holds, which sends deliveries too.
+/// Returns a correct server with more records than a long page, which sends deliveries too.
 pub fn long_server() -> FakeServer {
     FakeServer {
         live: Book::long(1, 64),
@@ -23,7 +23,7 @@ pub fn long_server() -> FakeServer {
     }
 }
 
-/// Puts a fault that answers show into an honest server.
+/// Injects a fault in responses into a correct server.
 pub fn inject(fault: Fault, server: &mut FakeServer) {
     server.rewrite(move |request, reply| {
         let key = request.authorization.as_deref().and_then(|text| text.strip_prefix("Bearer "));
@@ -34,33 +34,33 @@ pub fn inject(fault: Fault, server: &mut FakeServer) {
             _ => return,
         };
         let Request { path, query, .. } = request;
-        fault.spoil(&Seen { caller, path, query, side: None }, reply);
+        fault.spoil(&ObservedRequest { caller, path, query, side: None }, reply);
     });
 }
 
-/// Tries every known fault in the recording of a run that has every key and a receiver.
-pub fn grid() -> Vec<Tried> {
+/// Tries all known faults in the recording of a run with all keys and a receiver.
+pub fn grid() -> Vec<FaultTrial> {
     tried(&run(long_server()).recording)
 }
 
-/// The table as it is kept: figures by chapter, then every survivor with the reason.
-pub fn grid_table(all: &[Tried]) -> String {
+/// Returns the golden table: numbers by chapter, then all survivors with the reason.
+pub fn grid_table(all: &[FaultTrial]) -> String {
     let mut chapters: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
     let (mut missed, mut absent) = (String::new(), String::new());
     for it in all {
         let [noticed, not_noticed, not_shown, undecided] = chapters.entry(it.fault.chapter()).or_default();
         let ids = it.fault.breaks.join(" ");
         match &it.reach {
-            Reach::Noticed(_) | Reach::Warned(_) => *noticed += 1,
-            Reach::Missed => {
+            FaultEffect::Noticed(_) | FaultEffect::Warned(_) => *noticed += 1,
+            FaultEffect::Missed => {
                 *not_noticed += 1;
                 _ = writeln!(missed, "{}  ({ids})", it.fault);
             }
-            Reach::Absent => {
+            FaultEffect::Absent => {
                 *not_shown += 1;
                 _ = writeln!(absent, "{}", it.fault);
             }
-            Reach::Undecided => {
+            FaultEffect::Undecided => {
                 *undecided += 1;
                 _ = writeln!(absent, "{}  (not judged: {ids})", it.fault);
             }

@@ -1,4 +1,4 @@
-//! Faults that show only while something is created.
+//! Faults that occur only while records are created.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             created |= request.method == "POST";
             if created && request.path == "/v1/events" && request.number("per_page") == Some(100) {
                 let rows = reply.body["data"].as_array_mut().expect("rows");
-                // Four events are new, two for each charge.
+                // There are four new events, two per charge.
                 rows.swap(3, 4);
             }
         });
@@ -40,7 +40,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may(&["paging.stable_literal"]),
 ];
 
-/// Once something was created, a page that fits leaves its first record out and takes the next one in.
+/// Shifts matching pages by one record after a creation.
 fn after_creation(server: &mut FakeServer, fits: fn(&Request) -> bool) {
     let events = server.test.events.clone();
     let mut since = false;

@@ -7,7 +7,7 @@ use crate::fake::{self, FakeServer, Reply, Request, wire};
 use crate::mutant::{Mutant, account, list, reply, rewrite, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
-    // Without it nobody knows that a burst would be harmless.
+    // Without the mode, there is no burst.
     account("the account does not tell its mode", &["account.mode"], |_, reply| {
         reply.body["meta"]["mode"] = Value::Null
     }),
@@ -289,7 +289,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
 ];
 
-/// The statements about what is not a key.
+/// The statements about invalid tokens.
 const FORGERIES: &[&str] = &[
     "auth.empty_bearer",
     "auth.encoded",
@@ -320,7 +320,7 @@ const ALL_REFUSALS: &[&str] = &[
     "auth.every_path",
 ];
 
-/// The same where a key is given.
+/// The statements about requests with a token that must be refused.
 const ALL_REFUSALS_BUT_NONE: &[&str] = &[
     "auth.empty_bearer",
     "auth.other_scheme",
@@ -331,7 +331,7 @@ const ALL_REFUSALS_BUT_NONE: &[&str] = &[
     "auth.revoked_key",
 ];
 
-/// Lets a request pass as if it came with the test key.
+/// Accepts matching requests as if they had the test key.
 fn let_in(server: &mut FakeServer, fits: fn(Option<&str>) -> bool) {
     server.rewrite_requests(move |request| {
         if fits(request.authorization.as_deref()) {

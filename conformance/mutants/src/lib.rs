@@ -1,8 +1,8 @@
 //! The test servers of the suite: mutants with one fault each, and correct servers with other legal choices.
 //!
-//! A mutant is a line in the table of its chapter: the fault as its name, the statements that must fail, and the
-//! fault itself; `may` names the statements that may fail with them. Any other failure is a false alarm. A new
-//! table is entered in `TABLES`; `cargo xtask mutants` shows which statements detect which mutants.
+//! A mutant is a line in the table of its chapter: a description as its name, the statements that must fail, and the
+//! fault; `may` lists statements that may fail too. Any other failure is a false alarm. `TABLES` lists all tables;
+//! `cargo xtask mutants` shows which statements detect which mutants.
 
 mod combination;
 mod delivered;
@@ -18,7 +18,7 @@ mod limits;
 mod links;
 mod mutant;
 mod pages;
-mod second;
+mod second_key;
 mod text;
 mod trial;
 mod variants;
@@ -29,7 +29,7 @@ pub use mutant::{Mutant, rewrite};
 pub use trial::{Subject, Trial, combinations, mutants, table, trials, variants};
 pub use variants::{Variant, choices};
 
-/// Every table of mutants.
+/// All tables of mutants.
 const TABLES: &[&[Mutant]] = &[
     keys::MUTANTS,
     text::MUTANTS,
@@ -41,6 +41,6 @@ const TABLES: &[&[Mutant]] = &[
     events::MUTANTS,
     deliveries::MUTANTS,
     delivered::MUTANTS,
-    second::MUTANTS,
+    second_key::MUTANTS,
     inserts::MUTANTS,
 ];

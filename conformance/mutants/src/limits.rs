@@ -1,4 +1,4 @@
-//! Faults in the limit.
+//! Faults in the rate limit.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("each path has a limit of its own", &["limits.refused"], |server| {
         server.counted = |request| format!("{:?} {}", request.authorization, request.path)
     }),
-    // The wait is tried on that path too, which then proves nothing.
+    // The requests after the wait use this path too, so the wait cannot be judged.
     rule("the account is exempt from the limit", &["limits.refused", "limits.every_path"], |server| {
         server.exempt = Some("/v1/account")
     }),
@@ -169,7 +169,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("a refused request restarts the window", &["limits.retry_after_held"], |server| {
         lasting(server, Limiter::Restarting, 60);
     }),
-    // Buckets of another size or speed.
+    // Buckets of another size or rate.
     rule("a burst of 200 without delay", &["limits.refused"], |server| {
         (server.limiter, server.limit, server.tick) = (Limiter::Gcra, 201, Duration::from_millis(5));
     }),
@@ -182,7 +182,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("a bucket of 60", &["limits.served"], |server| {
         (server.limiter, server.limit, server.tick) = (Limiter::Gcra, 60, Duration::from_millis(5));
     }),
-    // Several counts.
+    // Separate counts.
     rule("each of two replicas counts for itself", &["limits.refused"], |server| server.replicas = 2),
     rule("each of two replicas has a bucket of its own", &["limits.refused"], |server| {
         (server.replicas, server.limiter, server.tick) = (2, Limiter::Bucket, Duration::from_millis(5));
@@ -213,7 +213,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         },
     )
     .may(&["limits.served"]),
-    // Refusals of another kind.
+    // Other refusals.
     reply("too many requests are answered 500", &["limits.refused"], 429, |_, reply| reply.status = 500),
     reply("too many requests are answered 502", &["limits.refused"], 429, |_, reply| reply.status = 502),
     reply("too many requests are sent elsewhere", &["limits.refused"], 429, |_, reply| {
@@ -249,16 +249,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may(&["limits.retry_after_held"]),
 ];
 
-/// Statements that warn or fail where a key is refused for the rest of the run.
+/// The statements that may fail if a key is refused for the rest of the run.
 const HUNGRY: &[&str] = &["limits.retry_after_held"];
 
-/// Windows of so many seconds of the clock, and what the clock shows when the check begins.
+/// Sets windows of this many seconds of the clock, and the time of the clock at the start of the check.
 fn aligned(server: &mut FakeServer, seconds: u64, begins: u64) {
     lasting(server, Limiter::AlignedMinute, seconds);
     server.clock.advance(Duration::from_secs(begins - 12));
 }
 
-/// A limiter with windows of so many seconds, at a server that takes a moment to answer.
+/// Sets a limiter with windows of this many seconds, and a short response time.
 fn lasting(server: &mut FakeServer, limiter: Limiter, seconds: u64) {
     (server.limiter, server.window) = (limiter, Duration::from_secs(seconds));
     server.tick = Duration::from_millis(5);

@@ -151,7 +151,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
 ];
 
-/// Takes a parameter out of every link.
+/// Removes a parameter from all links.
 pub(crate) fn forget(reply: &mut Reply, name: &str) {
     for rel in ["first", "last", "prev", "next"] {
         let Some(link) = reply.body["links"][rel].as_str() else { continue };

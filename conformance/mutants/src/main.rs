@@ -13,23 +13,23 @@ use conformance::fits;
 use mutants::{Subject, Trial, combinations, grid, grid_table, mutants, table, trials, variants};
 
 const HELP: &str = "\
-Tries every mutant and every honest variant of a service, and tells what the suite says of them.
+Runs the suite on every mutant and every correct variant of a service, and compares the verdicts with the expected ones.
 
 usage: cargo xtask mutants [--only GLOB] [--jobs N] [--bless]
        cargo xtask mutants --grid [--bless]
        cargo xtask mutants --combinations N [--seed N] [--only GLOB] [--jobs N]
 
-  --grid        every known fault in the recording of one run, instead of faulty servers
+  --grid        inject every known fault into the recording of one run, instead of running faulty servers
 
   --combinations N
-                so many correct servers with live traffic behind drawn infrastructure, instead of faulty ones
-  --seed N      draws other combinations; 1 if it is not given
+                run N correct servers with live traffic behind random infrastructure instead
+  --seed N      the seed of the combinations [default: 1]
 
-  --only GLOB   only those whose name, or a statement that they must break, fits; `*` stands for anything
-  --jobs N      so many at a time; otherwise as many as there are processors
-  --bless       keeps what came out as the new table, conformance/mutants/kills.txt or grid.txt
+  --only GLOB   only servers whose name, or a statement that they must violate, matches; `*` matches anything
+  --jobs N      the number of threads [default: the number of processors]
+  --bless       write the result to the golden file, conformance/mutants/kills.txt or grid.txt
 
-exit 0 if every mutant is killed by the right statements, nothing else fails, and the table is as it was
+exit 0 if every mutant is killed by the expected statements, nothing else fails, and the table is unchanged
 ";
 
 #[derive(Debug, Default)]
@@ -73,11 +73,11 @@ fn options(arguments: &[String]) -> Result<Options, String> {
                 let jobs = told.parse().ok().filter(|jobs| (1..=256).contains(jobs));
                 options.jobs = Some(jobs.ok_or(format!("`--jobs` is `{told}`; it takes 1 to 256"))?);
             }
-            other => return Err(format!("`{other}` is no option of `mutants`")),
+            other => return Err(format!("unknown option `{other}`")),
         }
     }
     if options.bless && options.only.is_some() {
-        return Err("`--bless` keeps the whole table, so it does not go with `--only`".to_owned());
+        return Err("`--bless` writes the whole table and cannot be combined with `--only`".to_owned());
     }
     Ok(options)
 }
@@ -99,7 +99,7 @@ fn run_combinations(count: usize, options: &Options) -> Result<bool, String> {
         println!("WRONG  {}: {}", trial.name, trial.wrong.as_deref().unwrap_or_default());
     }
     println!(
-        "{} of {} combinations judged rightly, {} s",
+        "{} of {} combinations judged correctly, {} s",
         tried.len() - wrong.len(),
         tried.len(),
         started.elapsed().as_secs()
@@ -128,14 +128,14 @@ fn run(options: &Options) -> Result<bool, String> {
         [mutants(), variants()].map(|all| all.into_iter().filter(chosen).collect::<Vec<_>>());
     let all = liars.len() + honest.len();
     if all == 0 {
-        return Err(format!("nobody fits `{}`", options.only.as_deref().unwrap_or_default()));
+        return Err(format!("no server matches `{}`", options.only.as_deref().unwrap_or_default()));
     }
     let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(2, usize::from));
     let (started, done) = (Instant::now(), AtomicUsize::new(0));
     let tell = |trial: &Trial| {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         if stderr().is_terminal() {
-            // A line that is gone is no loss.
+            // Errors of the progress output are ignored.
             let _ = write!(stderr(), "\r\x1b[2K{done} of {all}  {}", trial.name);
         } else if done.is_multiple_of(50) {
             eprintln!("{done} of {all}");
@@ -147,14 +147,14 @@ fn run(options: &Options) -> Result<bool, String> {
         eprint!("\r\x1b[2K");
     }
     print!("{}", matrix(&liars, &killed));
-    print!("\nhonest variants\n{}", table(&left_alone));
+    print!("\ncorrect variants\n{}", table(&left_alone));
     let wrong: Vec<_> = killed.iter().chain(&left_alone).filter(|it| it.wrong.is_some()).collect();
     for trial in &wrong {
         println!("WRONG  {}: {}", trial.name, trial.wrong.as_deref().unwrap_or_default());
     }
     let sound = |trials: &[Trial]| trials.iter().filter(|it| it.wrong.is_none()).count();
     println!(
-        "\n{} of {} mutants killed by the right statements, {} false alarms at {} honest variants, {} s",
+        "\n{} of {} mutants killed by the expected statements, {} false alarms at {} correct variants, {} s",
         sound(&killed),
         killed.len(),
         left_alone.len() - sound(&left_alone),
@@ -166,7 +166,7 @@ fn run(options: &Options) -> Result<bool, String> {
     Ok(wrong.is_empty() && same)
 }
 
-/// The mutants by the statements that kill them, a chapter of statements after the other.
+/// Formats the mutants by the statements that kill them.
 fn matrix(liars: &[Subject], killed: &[Trial]) -> String {
     let mut by: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (liar, trial) in liars.iter().zip(killed) {
@@ -176,17 +176,17 @@ fn matrix(liars: &[Subject], killed: &[Trial]) -> String {
         }
     }
     let lines = by.iter().map(|(id, names)| format!("{id}  ({})\n{}\n", names.len(), names.join("\n")));
-    let legend = "statements and the mutants they kill; ~ where the fault only reaches\n\n";
+    let legend = "statements and the mutants they kill; ~ marks mutants that may fail them\n\n";
     legend.to_owned() + &lines.collect::<String>()
 }
 
-/// Compares with the table that is kept, or keeps this one.
+/// Compares with the golden table, or replaces it with `--bless`.
 fn kept(now: &str, name: &str, options: &Options) -> Result<bool, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     let shown = format!("conformance/mutants/{name}");
     if options.bless {
         fs::write(&path, now).map_err(|err| format!("cannot write `{shown}`: {err}"))?;
-        println!("kept in {shown}");
+        println!("wrote {shown}");
         return Ok(true);
     }
     let before = fs::read_to_string(&path).map_err(|err| format!("cannot read `{shown}`: {err}"))?;
@@ -199,7 +199,7 @@ fn kept(now: &str, name: &str, options: &Options) -> Result<bool, String> {
         println!("+ {line}");
     }
     if old != new {
-        println!("differs from {shown}; `cargo xtask mutants --bless` keeps what came out now");
+        println!("differs from {shown}; `cargo xtask mutants --bless` updates it");
     }
     Ok(old == new)
 }

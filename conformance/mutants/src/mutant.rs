@@ -1,4 +1,4 @@
-//! A mutant, and a constructor for each place of a fault.
+//! [`Mutant`], a server with one fault, and a constructor for each kind of fault.
 
 use serde_json::{Value, json};
 
@@ -7,30 +7,30 @@ use crate::fake::{FakeServer, Reply, Request};
 
 /// A server with one fault.
 pub struct Mutant {
-    /// The fault, in words.
+    /// The description of the fault.
     pub name: &'static str,
-    /// The statements that must fail, or warn where they are derived ones.
+    /// The statements that must fail, or warn if they are a `should`.
     pub breaks: &'static [&'static str],
-    /// The statements that may fail too, because the fault reaches them.
+    /// The statements that may fail too.
     pub may: &'static [&'static str],
     fault: Fault,
 }
 
-/// The place of the fault.
+/// The fault of a mutant, by its kind.
 enum Fault {
-    /// In a rule of the server.
+    /// A changed rule of the server.
     Rule(fn(&mut FakeServer)),
-    /// In how requests are read.
+    /// A change of requests before they are processed.
     Requests(fn(&mut Request)),
-    /// In the answers of a status to the requests that fit.
+    /// A change of responses with a status to matching requests.
     Replies { status: u16, fits: fn(&Request) -> bool, change: fn(&Request, &mut Reply) },
-    /// In every event, in lists and alone.
+    /// A change of every event, in lists and single.
     Events(fn(&mut Value)),
-    /// In what deliveries say, before they are signed.
+    /// A change of the bodies of deliveries before they are signed.
     Bodies(fn(&Delivery, &mut Value)),
-    /// In the charge of deliveries of one type.
+    /// A change of the charge in deliveries of one type.
     Charges { kind: &'static str, change: fn(&mut Value) },
-    /// In deliveries as they are sent, after they were signed.
+    /// A change of deliveries after they were signed.
     Deliveries(fn(&Delivery, &mut DeliveryRequest)),
 }
 
@@ -40,17 +40,17 @@ const fn mutant(name: &'static str, breaks: Statements, fault: Fault) -> Mutant 
     Mutant { name, breaks, may: &[], fault }
 }
 
-/// A fault in a rule of the server.
+/// Returns a mutant with a changed rule of the server.
 pub(crate) const fn rule(name: &'static str, breaks: Statements, change: fn(&mut FakeServer)) -> Mutant {
     mutant(name, breaks, Fault::Rule(change))
 }
 
-/// A fault in how requests are read.
+/// Returns a mutant with a change of requests before they are processed.
 pub(crate) const fn requests(name: &'static str, breaks: Statements, change: fn(&mut Request)) -> Mutant {
     mutant(name, breaks, Fault::Requests(change))
 }
 
-/// A fault in the answers of a status.
+/// Returns a mutant with a change of responses with a status.
 pub(crate) const fn reply(
     name: &'static str,
     breaks: Statements,
@@ -60,12 +60,12 @@ pub(crate) const fn reply(
     mutant(name, breaks, Fault::Replies { status, fits: |_| true, change })
 }
 
-/// A fault in the lists that are served.
+/// Returns a mutant with a change of lists.
 pub(crate) const fn list(name: &'static str, breaks: Statements, change: fn(&Request, &mut Reply)) -> Mutant {
     reply(name, breaks, 200, change).at(Request::is_list)
 }
 
-/// A fault in the list of charges.
+/// Returns a mutant with a change of the list of charges.
 pub(crate) const fn charges(
     name: &'static str,
     breaks: Statements,
@@ -74,7 +74,7 @@ pub(crate) const fn charges(
     reply(name, breaks, 200, change).at(|request| request.path == "/v1/charges")
 }
 
-/// A fault in the account.
+/// Returns a mutant with a change of the account.
 pub(crate) const fn account(
     name: &'static str,
     breaks: Statements,
@@ -83,7 +83,7 @@ pub(crate) const fn account(
     reply(name, breaks, 200, change).at(|request| request.path == "/v1/account")
 }
 
-/// A fault in events that are asked for alone.
+/// Returns a mutant with a change of single events.
 pub(crate) const fn single_event(
     name: &'static str,
     breaks: Statements,
@@ -92,12 +92,12 @@ pub(crate) const fn single_event(
     reply(name, breaks, 200, change).at(Request::is_event)
 }
 
-/// A fault in every event, in lists and alone.
+/// Returns a mutant with a change of every event, in lists and single.
 pub(crate) const fn events(name: &'static str, breaks: Statements, change: fn(&mut Value)) -> Mutant {
     mutant(name, breaks, Fault::Events(change))
 }
 
-/// A fault in what deliveries say.
+/// Returns a mutant with a change of the bodies of deliveries.
 pub(crate) const fn body(
     name: &'static str,
     breaks: Statements,
@@ -106,7 +106,7 @@ pub(crate) const fn body(
     mutant(name, breaks, Fault::Bodies(change))
 }
 
-/// A fault in the charge of deliveries of one type.
+/// Returns a mutant with a change of the charge in deliveries of one type.
 pub(crate) const fn charge(
     name: &'static str,
     breaks: Statements,
@@ -116,7 +116,7 @@ pub(crate) const fn charge(
     mutant(name, breaks, Fault::Charges { kind, change })
 }
 
-/// A fault in deliveries as they are sent.
+/// Returns a mutant with a change of deliveries after they were signed.
 pub(crate) const fn delivery(
     name: &'static str,
     breaks: Statements,
@@ -126,22 +126,22 @@ pub(crate) const fn delivery(
 }
 
 impl Mutant {
-    /// The same fault, where it also reaches these statements.
+    /// Adds statements that may fail too.
     pub(crate) const fn may(self, may: Statements) -> Mutant {
         Mutant { may, ..self }
     }
 
-    /// The same fault, only in answers to the requests that fit.
+    /// Restricts the fault to matching requests.
     ///
     /// # Panics
     ///
-    /// If the fault is not one in answers; at compile time, where the mutant is a constant.
+    /// If the fault is not a change of responses; at compile time for a constant.
     pub(crate) const fn at(self, fits: fn(&Request) -> bool) -> Mutant {
         let Fault::Replies { status, change, .. } = self.fault else { panic!("not a fault in answers") };
         Mutant { fault: Fault::Replies { status, fits, change }, ..self }
     }
 
-    /// Puts the fault into an honest server.
+    /// Injects the fault into a correct server.
     pub fn inject(&self, server: &mut FakeServer) {
         match self.fault {
             Fault::Rule(change) => change(server),
@@ -168,14 +168,14 @@ impl Mutant {
     }
 }
 
-/// A server that sends, with a change to how.
+/// Adds a changed sender to a server.
 pub(crate) fn sends(server: &mut FakeServer, change: impl FnOnce(&mut Sender)) {
     let mut sender = Sender::default();
     change(&mut sender);
     server.sender = Some(sender);
 }
 
-/// Rewrites every answer of a status to a request that fits.
+/// Changes all responses with a status to matching requests.
 pub fn rewrite(
     server: &mut FakeServer,
     status: u16,
@@ -194,12 +194,12 @@ pub(crate) fn empty(reply: &Reply) -> bool {
     reply.body["data"].as_array().is_some_and(Vec::is_empty)
 }
 
-/// Takes a member away.
+/// Removes a member.
 pub(crate) fn remove(holder: &mut Value, name: &str) {
     holder.as_object_mut().expect("an object").remove(name);
 }
 
-/// Writes the links of a page anew.
+/// Replaces the links of a page.
 pub(crate) fn each_link(reply: &mut Reply, write: impl Fn(&str) -> String) {
     for rel in ["first", "last", "prev", "next"] {
         if let Some(link) = reply.body["links"][rel].as_str() {

@@ -45,7 +45,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             request.query.insert("per_page".into(), "50".into());
         }
     }),
-    // Behind a link only the page itself says which it is, and then prev and length do not fit.
+    // A linked page has only its own number, so prev and length are inconsistent too.
     list(
         "pages count from 0 in meta",
         &["paging.current_page", "paging.ends", "paging.length", "paging.links_lead"],
@@ -85,7 +85,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     rule("two events have changed places", &["paging.newest_first"], |server| server.test.events.swap(3, 4)),
     rule("pages count from 0", &["paging.current_page", "paging.joined"], |server| {
-        // The links go on counting from 1, as the one who wrote them did.
+        // The links still count from 1.
         server.rewrite_requests(|request| {
             if let Some(page) = request.number("page") {
                 request.query.insert("page".into(), (page + 1).to_string());
@@ -207,7 +207,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 return;
             };
             if reply.status == 200 && request.path == "/v1/events" && page > 0 {
-                // The database's plan depends on how much it is asked for.
+                // The query plan of a database depends on the page size.
                 let mut all = all(&books, request).clone();
                 all.rotate_left(size as usize % 5 + 1);
                 let rows = all.into_iter().skip(((page - 1) * size) as usize).take(size as usize).collect();
@@ -256,7 +256,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .at(|request| request.path == "/v1/invoices"),
 ];
 
-/// The rows that a list without filters would be cut from.
+/// Returns the rows of the unfiltered list.
 fn all<'a>(books: &'a [Book; 2], request: &Request) -> &'a Vec<Value> {
     let book = &books[usize::from(request.mode == Some(Mode::Test))];
     match request.path.as_str() {
@@ -266,7 +266,7 @@ fn all<'a>(books: &'a [Book; 2], request: &Request) -> &'a Vec<Value> {
     }
 }
 
-/// Serves a page from rows that begin some records later or earlier than they should.
+/// Shifts a page by a number of records.
 fn shift_page(server: &mut FakeServer, page: u64, by: i64) {
     let books = [server.live.clone(), server.test.clone()];
     server.rewrite(move |request, reply| {

@@ -1,4 +1,4 @@
-//! Trials: the suite's verdicts on every test server, compared with the expected failures.
+//! Trials: runs of the suite against all test servers, compared with the expected failures.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,24 +12,24 @@ use crate::combination::Combination;
 use crate::fake::{FakeServer, run, run_with};
 use crate::{Mutant, TABLES, Variant};
 
-/// A server to be judged, with the expected result.
+/// A test server, with the expected result.
 pub struct Subject {
-    /// The fault, or the honest choice, in words.
+    /// The description of the fault or of the legal choice.
     pub name: String,
-    /// The statements that must fail. None, if it is an honest one.
+    /// The statements that must fail. Empty for a correct server.
     pub breaks: &'static [&'static str],
     /// The statements that may fail too.
     pub may: &'static [&'static str],
-    /// Serves, is checked, and tells the rows; or why the check was stopped.
+    /// Runs the check. Returns the rows, or the reason why the check stopped.
     judged: Box<dyn Fn() -> Result<Vec<Row>, String> + Send + Sync>,
 }
 
 /// The result of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
-    /// The subject's name.
+    /// The name of the subject.
     pub name: String,
-    /// Every statement that failed or warned, in the order of their names.
+    /// The statements that failed or warned.
     pub broken: BTreeSet<String>,
     /// The deviation from the expected result, if there is one.
     pub wrong: Option<String>,
@@ -46,7 +46,7 @@ impl From<&'static Mutant> for Subject {
 impl From<&'static Variant> for Subject {
     fn from(variant: &'static Variant) -> Subject {
         let Variant { name, warns, choose } = variant;
-        // What fails is told by its rows; what is left open here is an alarm of its own kind.
+        // Failures are in the rows; an incomplete run is an error.
         Subject {
             name: (*name).to_owned(),
             breaks: &[],
@@ -79,7 +79,7 @@ fn judged(change: impl Fn(&mut FakeServer), exits: &[u8]) -> Result<Vec<Row>, St
     weighed(run(server), exits)
 }
 
-/// The rows of a run that ended in one of these ways and spent no more than it announced.
+/// Returns the rows of a run that had one of these exit codes and stayed within its budget.
 fn weighed(outcome: Outcome, exits: &[u8]) -> Result<Vec<Row>, String> {
     let exit = outcome.exit_code();
     if !exits.contains(&exit) {
@@ -95,7 +95,7 @@ fn weighed(outcome: Outcome, exits: &[u8]) -> Result<Vec<Row>, String> {
 }
 
 impl Subject {
-    /// Returns the part of the target without which the subject cannot be detected: the need of its statements.
+    /// Returns the part of a run that is needed to detect the subject.
     pub fn needs(&self) -> &'static str {
         let needs = |id: &&str| match *id {
             "auth.revoked_key" => Some("a revoked key"),
@@ -104,12 +104,12 @@ impl Subject {
             id if needs_deliveries(id) => Some("deliveries"),
             _ => None,
         };
-        // One statement that needs nothing is enough to be caught by.
+        // A single statement without needs suffices.
         let found: Option<Vec<_>> = self.breaks.iter().map(needs).collect();
         found.and_then(|found| found.first().copied()).unwrap_or("keys of both modes")
     }
 
-    /// Puts the subject before the judge. One that crashes is not caught, it is broken.
+    /// Runs the trial. A panic of the server does not count as a detected fault.
     pub fn tried(&self) -> Trial {
         let rows = catch_unwind(AssertUnwindSafe(|| (self.judged)()))
             .unwrap_or_else(|_| Err("it crashed instead of lying".to_owned()));
@@ -141,22 +141,22 @@ impl Subject {
     }
 }
 
-/// Every mutant.
+/// Returns all mutants.
 pub fn mutants() -> Vec<Subject> {
     TABLES.iter().copied().flatten().map(Subject::from).collect()
 }
 
-/// Every honest service.
+/// Returns all variants.
 pub fn variants() -> Vec<Subject> {
     crate::variants::TABLES.iter().copied().flatten().map(Subject::from).collect()
 }
 
-/// Honest services with live traffic behind drawn infrastructure: so many, the same ones for the same seed.
+/// Returns combinations of correct servers, live traffic and infrastructure, which are deterministic for a seed.
 pub fn combinations(seed: u64, count: usize) -> Vec<Subject> {
     (0..count as u64).map(|number| Subject::from(Combination::drawn(seed, number))).collect()
 }
 
-/// Tries subjects on so many threads, and tells each as it is done. The order stays.
+/// Runs trials on several threads, and reports each to `done`. The results are in the order of the subjects.
 pub fn trials(subjects: &[Subject], threads: usize, done: impl Fn(&Trial) + Sync) -> Vec<Trial> {
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
@@ -181,7 +181,7 @@ fn take<'a>(next: &AtomicUsize, subjects: &'a [Subject]) -> Option<(usize, &'a S
     subjects.get(at).map(|subject| (at, subject))
 }
 
-/// The kill matrix as it is kept beside the mutants: a line for each, with what it is killed by.
+/// Returns the golden kill table: a line per server with the statements that failed.
 pub fn table(trials: &[Trial]) -> String {
     let line = |trial: &Trial| {
         let broken: Vec<_> = trial.broken.iter().map(String::as_str).collect();

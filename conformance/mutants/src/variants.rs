@@ -1,5 +1,5 @@
-//! Correct services with other legal choices: at least one for each open point, and several with the defaults of a
-//! popular framework. None may fail a required statement.
+//! Correct services with other legal choices: at least one per open point, and several with the defaults of a popular
+//! framework. None may fail a required statement.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ mod frameworks;
 mod limiters;
 mod stacks;
 
-/// An honest service.
+/// A correct service with a legal choice.
 pub struct Variant {
-    /// The choice, in words.
+    /// The description of the choice.
     pub name: &'static str,
-    /// The derived statements that it does not keep, and may not.
+    /// The `should` statements that it does not satisfy.
     pub warns: &'static [&'static str],
-    /// Makes the choice.
+    /// Applies the choice.
     pub choose: fn(&mut FakeServer),
 }
 
-/// The statements that most honest services keep although nobody requires it, and some do not.
+/// The `should` statement that services without a challenge do not satisfy.
 const NO_CHALLENGE: &[&str] = &["auth.www_authenticate"];
 
 pub(crate) const TABLES: &[&[Variant]] =
@@ -65,7 +65,7 @@ const SINGLE: &[Variant] = &[
             }
         });
     }),
-    // When to come back, and what is counted.
+    // Retry-After, and the counting of requests.
     plain("Retry-After is a date", |server| server.retry_after = RetryAfter::Date),
     plain("Retry-After always asks for a minute", |server| {
         on(server, 429, |reply| reply.set("retry-after", "60"));
@@ -265,7 +265,7 @@ const SINGLE: &[Variant] = &[
             book.events.iter_mut().for_each(|it| it["livemode"] = json!(false));
         }
     }),
-    // More than was asked for, and how it is written.
+    // Additional data, and formats.
     plain("answers carry more members and more headers", |server| {
         let mut count = 0;
         server.rewrite(move |_, reply| {
@@ -325,7 +325,7 @@ const fn plain(name: &'static str, choose: fn(&mut FakeServer)) -> Variant {
     Variant { name, warns: &[], choose }
 }
 
-/// A choice is one of the whole service.
+/// Applies a choice to all books of the service.
 pub fn choices(server: &mut FakeServer, choose: impl Fn(&mut Choices)) {
     for book in [&mut server.live, &mut server.test, &mut server.second] {
         choose(&mut book.choices);
@@ -357,7 +357,7 @@ fn raw(server: &mut FakeServer, write: fn(&Value) -> String) {
     server.rewrite(move |_, reply| reply.raw = Some(write(&reply.body)));
 }
 
-/// JSON with the names of each object in falling order.
+/// Writes JSON with the names of each object in descending order.
 fn backwards(value: &Value) -> String {
     match value {
         Value::Object(members) => {

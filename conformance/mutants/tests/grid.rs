@@ -3,23 +3,23 @@
 use std::collections::BTreeSet;
 
 use conformance::judged;
-use conformance_faults::{Place, Reach, faults};
+use conformance_faults::{FaultEffect, Place, faults};
 use mutants::fake::{named, run};
 use mutants::{grid, grid_table, inject, long_server};
 
 #[test]
-fn one_run_notices_the_known_faults_that_it_noticed_before() {
+fn one_run_notices_the_same_known_faults_as_before() {
     let now = grid_table(&grid());
     let kept = include_str!("../grid.txt");
     let changed = now.lines().find(|line| !kept.lines().any(|it| it == *line));
     assert!(
         now == kept,
-        "{changed:?}; `cargo xtask mutants --grid` shows the differences, --bless keeps them"
+        "{changed:?}; `cargo xtask mutants --grid` shows the differences, --bless accepts them"
     );
 }
 
 #[test]
-fn known_faults_name_statements_that_are_judged_and_are_told_apart() {
+fn known_faults_have_judged_statements_and_unique_names() {
     let (known, all) = (judged(), faults());
     for fault in &all {
         assert!(!fault.breaks.is_empty(), "{fault} breaks nothing");
@@ -35,9 +35,9 @@ fn a_server_with_a_known_fault_is_caught() {
     let shown = |place: Place| {
         matches!(place, Place::Account | Place::Page(_) | Place::Event(_) | Place::Filtered(_))
     };
-    let noticed = grid()
-        .into_iter()
-        .filter(|it| shown(it.fault.place) && matches!(it.reach, Reach::Noticed(_) | Reach::Warned(_)));
+    let noticed = grid().into_iter().filter(|it| {
+        shown(it.fault.place) && matches!(it.reach, FaultEffect::Noticed(_) | FaultEffect::Warned(_))
+    });
     let mut tried = 0;
     for one in noticed.step_by(41) {
         let (name, breaks) = (one.fault.to_string(), one.fault.breaks.clone());

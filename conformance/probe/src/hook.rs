@@ -1,7 +1,6 @@
-//! The operator's own command: run by the shell, watched, and cut off when its time is up.
+//! The operator's command (hook), run by the shell with a time limit.
 //!
-//! Keys stand in its environment, never on its command line, where every process of the machine could
-//! read them.
+//! Keys are passed in its environment, never on its command line, which every process of the machine can read.
 
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -15,12 +14,12 @@ use tokio::process::{Child, Command};
 use crate::interrupt::Interrupt;
 use crate::plan::Hook;
 
-/// The number of bytes of a command's output that are kept.
+/// The largest number of recorded bytes of a command's output.
 const OUTPUT_MAX: usize = 4 * 1024;
-/// A process that a command left behind may hold its output open. So long it is waited for.
+/// The time to wait for the output of a command after its exit. A background process may have it open.
 const AFTERWORD: Duration = Duration::from_millis(300);
 
-/// Runs the command and waits until it has ended. The error says how it failed and what it said.
+/// Runs the command and waits for its exit. The error has the exit status and the output.
 pub(crate) async fn run(
     hook: &Hook,
     environment: &[(&str, &str)],
@@ -33,13 +32,13 @@ pub(crate) async fn run(
     }
 }
 
-/// Runs a shell command of the operator. Returns its exit status, and a clause with what it printed.
+/// Runs a shell command of the operator. Returns its exit status, and a clause with its output.
 ///
-/// The command and every process that it started are ended when its time is over or the run is interrupted.
+/// The command and all its child processes are killed at the time limit or when the run is interrupted.
 ///
 /// # Errors
 ///
-/// Why there is no exit status, as the predicate of a sentence: "took longer than 30 s …".
+/// The reason why there is no exit status, as the predicate of a sentence: "took longer than 30 s …".
 pub async fn run_shell(
     hook: &Hook,
     environment: &[(&str, &str)],
@@ -81,7 +80,7 @@ pub async fn run_shell(
 #[cfg(unix)]
 fn shell(text: &str) -> Command {
     let mut command = Command::new("sh");
-    // A group of its own, so that all of it can be ended.
+    // A separate process group, so that all of it can be killed.
     command.args(["-c", text]).process_group(0);
     command
 }
@@ -96,14 +95,14 @@ fn shell(text: &str) -> Command {
 async fn end(child: &mut Child) {
     #[cfg(unix)]
     if let Some(group) = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)) {
-        // A group that has ended already cannot be ended.
+        // Fails if the group has already exited.
         let _ = kill_process_group(group, Signal::KILL);
     }
-    // The same.
+    // Fails if the child has already exited.
     let _ = child.kill().await;
 }
 
-/// Reads to the end, so that the command is never held up, and keeps the beginning.
+/// Reads all output, so that the command never blocks, and records the start of it.
 async fn listen(mut from: impl AsyncRead + Unpin, into: Arc<Mutex<Vec<u8>>>) {
     let mut part = [0; 1024];
     while let Ok(count @ 1..) = from.read(&mut part).await {
@@ -132,19 +131,19 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_that_fails_is_told_with_what_it_said() {
+    fn a_failed_hook_is_reported_with_its_output() {
         check("echo out of luck >&2; exit 3", 10, "exit status: 3 and said: out of luck");
         check("exit 1", 10, "and said nothing");
         check("no-such-command-anywhere", 10, "127");
     }
 
     #[test]
-    fn a_hook_that_says_much_is_not_held_up() {
+    fn a_hook_with_much_output_does_not_block() {
         check("yes | head -c 1000000; exit 4", 30, "exit status: 4 and said: y");
     }
 
     #[test]
-    fn a_hook_that_does_not_end_is_ended() {
+    fn a_hook_is_killed_at_the_time_limit() {
         check("sleep 1000 & wait", 0, "longer than 0 s");
     }
 }

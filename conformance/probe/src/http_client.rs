@@ -1,4 +1,5 @@
-//! The only HTTP client. It sends any method, headers and body, follows nothing, repeats nothing, and records the answer.
+//! The HTTP client of the suite. It sends any method, headers and body, and returns the response. It follows no
+//! redirects and does not retry.
 
 mod connector;
 pub(crate) mod trust;
@@ -20,13 +21,13 @@ use self::connector::Connector;
 /// The reuse of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connections {
-    /// As a client of an API does.
+    /// Connections are reused, as a client of an API does.
     Kept,
-    /// One for each request, as from a queue's many workers.
+    /// Each request opens a connection, as many workers of a queue do.
     Fresh,
 }
 
-/// A client of one server. Clones share its connections.
+/// An HTTP client of one server. Clones share its connections.
 #[derive(Clone)]
 pub struct HttpClient {
     client: Client<Connector, Full<Bytes>>,
@@ -35,8 +36,8 @@ pub struct HttpClient {
 }
 
 impl HttpClient {
-    /// A client of the server at a base address. `ca_pem` holds certificates that are trusted besides the usual
-    /// ones. Each exchange ends within `time_limit`; no body of more than `body_bytes_max` bytes is read.
+    /// Creates a client of the server at a base address. `ca_pem`: additional trusted certificates. `time_limit`: the
+    /// longest time of a request with its response. `body_bytes_max`: the largest accepted body.
     pub fn new(
         base: &Url,
         connections: Connections,
@@ -52,8 +53,8 @@ impl HttpClient {
         HttpClient { client: builder.build(Connector::new(time_limit, tls)), time_limit, body_bytes_max }
     }
 
-    /// Sends one request to an absolute address. What can't be written as HTTP, and what has no complete answer, ends
-    /// as lost, with the reason.
+    /// Sends a request to an absolute address. Returns [`Ending::Lost`] with the reason if it cannot be written as HTTP
+    /// or has no complete response.
     pub async fn send(
         &self,
         method: &str,
@@ -104,7 +105,7 @@ impl HttpClient {
     }
 }
 
-/// The outer layers only say that a request failed; the innermost says why.
+/// Returns the message of the innermost error, which has the cause.
 fn innermost(err: &(dyn Error + 'static)) -> String {
     let mut err = err;
     while let Some(source) = err.source() {

@@ -1,15 +1,15 @@
-//! The operator's interrupt, which ends a run early.
+//! The interrupt of the operator, which ends a run early.
 
 use std::future::pending;
 
 use tokio::sync::watch;
 
-/// The operator's interrupt. The default is never raised.
+/// The interrupt of the operator. The default is never raised.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Option<watch::Receiver<bool>>);
 
 impl Interrupt {
-    /// An interrupt, and what raises it.
+    /// Creates an interrupt, and the sender that raises it.
     pub fn new() -> (Interrupt, watch::Sender<bool>) {
         let (sender, receiver) = watch::channel(false);
         (Interrupt(Some(receiver)), sender)
@@ -23,7 +23,7 @@ impl Interrupt {
     /// Returns once it is raised.
     pub async fn raised(&self) {
         let Some(mut receiver) = self.0.clone() else { return pending().await };
-        // Whoever can raise it is gone: it never will be.
+        // The sender was dropped, so it is never raised.
         if receiver.wait_for(|it| *it).await.is_err() {
             pending().await
         }

@@ -1,7 +1,6 @@
 //! The probes of the conformance suite: they send requests to a server over HTTP and record its responses.
 //!
-//! A run is a recording. What an answer means for a statement is the judge's business, which this package
-//! does not know.
+//! The result of a run is a recording. This package does not judge responses and does not depend on the judge.
 
 mod hook;
 mod http_client;
@@ -21,4 +20,4 @@ pub use plan::{Create, Hook, Paths, Plan};
 pub use progress::{Progress, Silent};
 pub use run::{Run, budget, record};
 pub use waiter::{RealTime, Wait, Waiter};
-pub use webhooks::{Caused, Causing, Occasion, Source, Webhooks};
+pub use webhooks::{DeliveryTrigger, Source, TriggerFuture, TriggeredDeliveries, Webhooks};

@@ -1,4 +1,4 @@
-//! The plan of a check: statements, keys and bounds.
+//! The plan of a check: target, keys, statements and limits.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use url::Url;
 
 use conformance_model::baseline::Baseline;
 use conformance_model::catalogue::{extended, judged};
-use conformance_model::recording::Kind;
+use conformance_model::recording::ObjectKind;
 use conformance_model::redaction::Redaction;
 use conformance_model::secret::{KEY_TAIL_MIN, Secret};
 use conformance_model::selection::{Profile, Selection};
@@ -17,24 +17,24 @@ use crate::http_client::trust;
 use crate::interrupt::Interrupt;
 use crate::webhooks::Webhooks;
 
-/// The call that creates a record, for paging while something is created.
+/// The request that creates a record, for the test of paging during creations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Create {
     /// The path below the base address.
     pub path: String,
-    /// The JSON that is posted. `{asset}` stands for the first coin that the account accepts.
+    /// The JSON body. `{asset}` is replaced by the first accepted asset of the account.
     pub body: String,
 }
 
 impl Default for Create {
-    /// Opens a charge as the reference server takes it.
+    /// Returns the request that opens a charge at the reference server.
     fn default() -> Create {
         let body = r#"{"asset":"{asset}","amount":"10.00","currency":"EUR"}"#.to_owned();
         Create { path: "/v1/charges".to_owned(), body }
     }
 }
 
-/// The paths of single objects, with `{id}` in them. The specification leaves them open.
+/// The paths of single objects, with the placeholder `{id}`. The specification leaves them open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
     /// Of a charge.
@@ -46,12 +46,12 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// The kinds of objects, and the path that each has, if it has one.
-    pub(crate) fn all(&self) -> [(Kind, Option<&String>); 3] {
+    /// Returns the path of each kind of object, if it has one.
+    pub(crate) fn all(&self) -> [(ObjectKind, Option<&String>); 3] {
         [
-            (Kind::Charge, self.charge.as_ref()),
-            (Kind::Invoice, self.invoice.as_ref()),
-            (Kind::PaymentLink, self.payment_link.as_ref()),
+            (ObjectKind::Charge, self.charge.as_ref()),
+            (ObjectKind::Invoice, self.invoice.as_ref()),
+            (ObjectKind::PaymentLink, self.payment_link.as_ref()),
         ]
     }
 
@@ -68,23 +68,23 @@ impl Paths {
     }
 }
 
-/// A command of the operator that makes something happen, and returns when it has happened.
+/// A command of the operator that creates a record, and exits when the record exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
     /// The command for `sh -c`.
     pub command: String,
-    /// The time that it may take, in real time.
+    /// The time limit, in real time.
     pub time_limit: Duration,
 }
 
 /// The plan of a check.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The service's base address. A path is kept as a prefix of every path.
+    /// The base address of the service. Its path is the prefix of all paths.
     pub base: Url,
-    /// A key of live mode. Only read with, and never in a burst.
+    /// A live key, used only for reads.
     pub live_key: Secret,
-    /// A key of test mode that nobody else uses meanwhile.
+    /// A test key that no other client uses during the run.
     pub test_key: Secret,
     /// A second key of the test key's account and mode.
     pub second_key: Option<Secret>,
@@ -92,44 +92,44 @@ pub struct Plan {
     pub other_account_key: Option<Secret>,
     /// A key that was revoked.
     pub revoked_key: Option<Secret>,
-    /// Only the statements that fit one of these patterns; all if there are none.
+    /// The patterns of the selected statements; all if empty.
     pub only: Vec<String>,
-    /// Not the statements that fit one of these patterns.
+    /// The patterns of the skipped statements.
     pub skip: Vec<String>,
-    /// The parts that the operator left out.
+    /// The parts that the operator excluded.
     pub without: BTreeSet<Part>,
     /// The source of deliveries, if there is one.
     pub webhooks: Option<Webhooks>,
-    /// Leaves out the burst, and with it the wait for the next window.
+    /// Excludes the burst, and with it the wait for the next window.
     pub quick: bool,
-    /// Repeats the burst right after the minute of the server's clock, which tells limiters apart.
+    /// Repeats the burst right after the minute of the server's clock, which distinguishes kinds of limiters.
     pub thorough: bool,
-    /// Allows to create records with the test key, and says how.
+    /// Allows the creation of records with the test key, by this request.
     pub writes: Option<Create>,
-    /// The other source of new records.
+    /// The command that creates records.
     pub hook: Option<Hook>,
     /// The paths of single objects.
     pub paths: Paths,
-    /// The profile: the specification, or also our own choices.
+    /// The profile: the specification, or also the choices of the reference server.
     pub profile: Profile,
     /// The prefix of keys, before `_live_` or `_test_`.
     pub key_prefix: String,
-    /// The time that one request may take, in real time.
+    /// The time limit of a request, in real time.
     pub time_limit: Duration,
-    /// Failures that are known, and the day.
+    /// The known failures, and the day.
     pub baseline: Baseline,
-    /// Certificates in PEM that are trusted besides the usual ones, for a target over https.
+    /// Additional trusted certificates for an https target, in PEM.
     pub ca_pem: Option<String>,
-    /// Hides personal values and amounts from the recording, and so from every report.
+    /// Replaces personal values and amounts in the recording, and so in every report.
     pub privacy: Option<Redaction>,
-    /// Makes the identifiers and keys that must not exist. Equal seeds ask the same.
+    /// The seed of nonexistent identifiers and keys. Equal seeds send equal requests.
     pub seed: u64,
-    /// Ends the run early; what was recorded until then is judged.
+    /// The interrupt that ends the run early. The recording so far is judged.
     pub interrupt: Interrupt,
 }
 
 impl Plan {
-    /// A plan with everything in it and the specification's own names.
+    /// Creates a plan with all statements and the names of the specification.
     pub fn new(base: Url, live_key: Secret, test_key: Secret) -> Plan {
         Plan {
             base,
@@ -158,10 +158,10 @@ impl Plan {
         }
     }
 
-    /// The base address without the places where people hide keys.
+    /// Returns the base address without user name, password, query and fragment, which may contain keys.
     pub(crate) fn shown_base(&self) -> Url {
         let mut base = self.base.clone();
-        // These two fail only for addresses that cannot have a user at all.
+        // These two fail only for addresses that cannot have a user.
         let _ = base.set_username("");
         let _ = base.set_password(None);
         base.set_query(None);
@@ -169,7 +169,7 @@ impl Plan {
         base
     }
 
-    /// The parts that are left out: those that were declared, and the burst of a quick run.
+    /// Returns the excluded parts: those of `--without`, and the burst of a quick run.
     pub fn left_out(&self) -> BTreeSet<Part> {
         self.without.iter().copied().chain(self.quick.then_some(Part::Burst)).collect()
     }
@@ -186,7 +186,7 @@ impl Plan {
         }
     }
 
-    /// Every key at hand without the prefix that names its mode.
+    /// Returns the secret part of each key.
     pub(crate) fn key_tails(&self) -> impl Iterator<Item = &str> {
         let keys = [
             Some(&self.live_key),
@@ -203,7 +203,7 @@ impl Plan {
         Selection { profile: self.profile, only: self.only.clone(), skip: self.skip.clone() }
     }
 
-    /// Checks the plan without sending a byte.
+    /// Checks the plan, before any request.
     #[expect(clippy::too_many_lines, reason = "one line for each setting that can be wrong")]
     pub(crate) fn validate(&self) -> Result<(), String> {
         let (base, shown) = (&self.base, self.shown_base());
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_the_wrong_slot_is_seen_before_the_first_byte() {
+    fn a_key_of_the_wrong_mode_is_rejected() {
         check("http://a/", TEST, LIVE, "it is a test key in the wrong slot");
         check("http://a/", "acme_live_0123456789", TEST, "set `key_prefix`");
         check("http://a/", LIVE, "svc_test_12", "is too short");
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_fits_nothing_is_refused() {
+    fn a_pattern_without_matches_is_rejected() {
         for pattern in ["pagin.*", "service.purpose"] {
             let mut plan = plan("http://a/", LIVE, TEST);
             plan.only = vec![pattern.into()];

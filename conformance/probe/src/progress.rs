@@ -1,33 +1,33 @@
-//! The progress that the operator sees while a check runs.
+//! The progress of a run, reported to the operator.
 
 use std::time::Duration;
 
 use conformance_model::budget::{Budget, Ledger};
 
-/// Told what is about to happen and what has happened. Every method has an empty default.
+/// Receives the progress of a run. All methods have an empty default.
 pub trait Progress {
-    /// Before the first byte: what the run may cost at worst.
+    /// Called before the first request, with the budget of the run.
     fn budget(&mut self, budget: &Budget) {
         let _ = budget;
     }
 
-    /// After every request.
+    /// Called after each request.
     fn asked(&mut self, ledger: &Ledger) {
         let _ = ledger;
     }
 
-    /// From now on deliveries count, for so long at least.
+    /// Called when the reception of deliveries starts. `span`: its minimum duration.
     fn receiving(&mut self, span: Duration) {
         let _ = span;
     }
 
-    /// Before a wait.
+    /// Called before a wait.
     fn waiting(&mut self, span: Duration, why: &str) {
         let _ = (span, why);
     }
 }
 
-/// Shows nothing.
+/// A progress that reports nothing.
 #[derive(Debug, Default)]
 pub struct Silent;
 

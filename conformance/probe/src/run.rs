@@ -1,26 +1,23 @@
-//! A run: the request budget of a plan, and the groups of probes in their order.
+//! The run of a plan: its request budget, and the groups of probes in order.
 //!
-//! A [`Plan`] names the target, its keys and what the operator allows. The statements that shall be judged need
-//! groups of probes ([`Group`]), and [`record`] runs these groups one after the other. Every request and response
-//! goes into the recording, with a [`Purpose`](conformance_model::recording::Purpose) that says why it was sent;
-//! verdicts are computed from the recording alone, by another package.
+//! A [`Plan`] has the target, its keys and the allowed parts. The selected statements need groups of probes
+//! ([`Group`]), and [`record`] runs these groups in sequence. Every request is recorded with its response and its
+//! [`Purpose`](conformance_model::recording::Purpose). Another package computes verdicts from the recording alone.
 //!
-//! *The budget comes first.* Each group states its worst case as a constant ([`Cost`]: requests with the live key,
-//! the test key, any other, together). [`budget`] adds them up before the first byte is sent, so that an operator
-//! of a production-like system knows what a check costs. Functional requests with the two keys stay within 70 (100
-//! with `--thorough`), well below the limit of 120 a minute, so that a check cannot exhaust its own quota. Bursts,
-//! repeated requests, single objects and inserts have bounds of their own. A ledger counts what was spent, and no
-//! request beyond the budget is sent.
+//! *Budget.* Each group has its worst case as a constant ([`Cost`]: requests with the live key, the test key, any
+//! other, and the total). [`budget`] sums them before the first request, so that the operator of a production-like
+//! system knows the cost of a check. Functional requests with the two keys stay well below the limit of 120 per
+//! minute, so that a check cannot exhaust its quota. Bursts, retries, single objects and inserts have separate
+//! bounds. A ledger counts the requests, and none beyond the budget is sent.
 //!
-//! *The order is part of the method.* `Account` is first: it shows whether the keys work. `Burst` is next, because
-//! it uses up the limit on purpose, and all later groups then run in a fresh window. Groups that read follow.
-//! `Leaks` takes what is left of the budget. `Inserts` and `Webhooks` are last: they change what the others read.
-//! While a group runs, the session reserves the requests that later groups need at least (`needed`), so a group
-//! with optional requests cannot use up theirs. A plan may leave groups out; statements that need them are then not
-//! judged, with the reason.
+//! *Order.* `Account` is first and checks the keys. `Burst` is next, because it exhausts the limit, and all later
+//! groups then run in a fresh window. The groups that read follow. `Leaks` uses the rest of the budget. `Inserts`
+//! and `Webhooks` are last, because they change the data that the others read. While a group runs, the session
+//! reserves the fewest requests that later groups need (`needed`), so optional requests cannot use them. A plan may
+//! exclude groups; statements that need them are not judged, with the reason.
 //!
-//! *Interruption.* On Ctrl-C nothing more is sent. Of a group that was cut off the recording keeps what was
-//! answered, except for `Inserts` and `Webhooks`: half of their requests would prove something that is not so.
+//! *Interruption.* After Ctrl-C no request is sent. The recording contains the completed requests of an interrupted
+//! group, except for `Inserts` and `Webhooks`, whose partial results would be misleading.
 //!
 //! Example: `check --only 'isolation.*'` without a key of another account runs
 //!
@@ -31,8 +28,8 @@
 //! Leaks        one event of each type, by the other key  what is left of 70
 //! ```
 //!
-//! Must not contain: a verdict, a judgement of a response beyond what the next request depends on, or a request
-//! that no budget counts.
+//! Must not contain: a verdict, a judgement of a response beyond the choice of the next request, or a request that
+//! is not in the budget.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -45,32 +42,32 @@ use conformance_model::words::Part;
 
 use crate::plan::Plan;
 use crate::probes::{
-    account, auth, burst, extended as choices, filters, inserts, isolation, leaks, lists, objects, second,
-    webhooks,
+    account, auth, burst, extended as choices, filters, inserts, isolation, leaks, lists, objects,
+    second_key, webhooks,
 };
 use crate::progress::Progress;
 use crate::session::{PATIENCE, REPEATS_MAX, Session, keyed_max};
 use crate::waiter::Waiter;
 
-/// Everything that a run asked and was answered.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The exchanges, without keys.
     pub recording: Recording,
     /// The reason why the run was stopped, if it was.
     pub stop: Option<Stop>,
-    /// The worst case that was announced.
+    /// The budget.
     pub budget: Budget,
-    /// The spent requests.
+    /// The requests that were sent.
     pub ledger: Ledger,
-    /// If the operator interrupted the run, the groups of probes that had come to their end. Of the others the recording
-    /// has what was answered, but nothing of those that change what they read: half of these would show what is not so.
+    /// The completed groups, if the operator interrupted the run. The recording has the completed requests of the
+    /// interrupted group, unless it changes data: partial results of such a group would be misleading.
     pub interrupted: Option<BTreeSet<Group>>,
 }
 
-/// Runs the groups of probes that a plan allows, and writes down what is answered.
+/// Runs groups of probes and records the responses.
 ///
-/// The waiter's clock must be the one that the target goes by. Needs a Tokio runtime with I/O and time.
+/// The clock of the waiter must be that of the target. Needs a Tokio runtime with I/O and time.
 pub async fn record(
     plan: &Plan,
     groups: &BTreeSet<Group>,
@@ -93,13 +90,13 @@ pub async fn record(
     Run { recording, stop, budget, ledger, interrupted }
 }
 
-/// The worst case of a plan, before the first byte.
+/// Returns the request budget of a plan.
 pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
     let bursting = groups.contains(&Group::Burst);
     let settling = if plan.thorough { burst::SETTLING_MAX } else { 0 };
     let settling_wait = if plan.thorough { burst::SETTLING_WAIT } else { Duration::ZERO };
     let wait = if bursting { burst::WAIT_USUAL + settling_wait } else { Duration::ZERO };
-    // The receiver listens meanwhile.
+    // The receiver runs meanwhile.
     let listening = |span: Duration| match groups.contains(&Group::Webhooks) {
         true => webhooks::wait(plan, span),
         false => span,
@@ -112,7 +109,7 @@ pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
         functional.other += cost.other;
         functional.total += cost.total;
     }
-    // What is asked only where something looks odd, or comes last, takes what the others have left.
+    // Optional requests use the rest of the budget.
     if groups.contains(&Group::Leaks) {
         let leaks = cost(Group::Leaks).total;
         functional.total += leaks;
@@ -137,7 +134,7 @@ pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
     }
 }
 
-/// The longest that the probes of a plan may wait, the receiver left aside.
+/// Returns the longest wait of a plan's probes, without the receiver.
 fn wait_max(groups: &BTreeSet<Group>, plan: &Plan) -> Duration {
     match (groups.contains(&Group::Burst), plan.thorough) {
         (true, true) => burst::WAIT_MAX + burst::SETTLING_WAIT,
@@ -146,7 +143,7 @@ fn wait_max(groups: &BTreeSet<Group>, plan: &Plan) -> Duration {
     }
 }
 
-/// Returns the largest number of its requests, without bursts and repetitions.
+/// Returns the most requests of a group, without bursts and retries.
 fn cost(group: Group) -> Cost {
     match group {
         Group::Account => account::COST,
@@ -156,14 +153,14 @@ fn cost(group: Group) -> Cost {
         Group::Isolation => isolation::COST,
         Group::Auth => auth::COST,
         Group::Revoked => auth::REVOKED_COST,
-        Group::Second => second::COST,
+        Group::Second => second_key::COST,
         Group::Other => isolation::OTHER_COST,
         Group::Leaks => leaks::COST,
         Group::Webhooks => webhooks::COST,
     }
 }
 
-/// Returns the number of requests that it must have with the two keys, whatever the groups before use.
+/// Returns the number of requests with the two keys that are reserved for a group.
 fn needed(group: Group) -> u32 {
     match group {
         Group::Filters => filters::NEEDED,
@@ -185,7 +182,7 @@ async fn talk(
         session.recording.no_burst = Some(by.into());
     }
     for group in groups {
-        // What comes after the reading may take minutes, and finds a window of its own.
+        // The later groups may take minutes, and have a new window.
         if *group > Group::Leaks {
             burst::close(session).await;
         }
@@ -220,7 +217,7 @@ async fn probe(session: &mut Session<'_>, group: Group) -> Result<(), Stop> {
         Group::Isolation => isolation::probe(session).await,
         Group::Auth => auth::probe(session).await,
         Group::Revoked => auth::probe_revoked(session).await,
-        Group::Second => second::probe(session).await,
+        Group::Second => second_key::probe(session).await,
         Group::Extended => choices::probe(session).await,
         Group::Inserts => inserts::probe(session).await,
         Group::Objects => objects::probe(session).await,

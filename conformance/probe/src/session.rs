@@ -1,4 +1,4 @@
-//! The session of a run: adds keys to requests, counts them in the ledger, redacts and records responses.
+//! The session of a run: adds keys to requests, counts them in the ledger, and redacts and records responses.
 
 use conformance_model::budget::{Budget, Ledger};
 use conformance_model::reading::{Page, page_ask, retry_after, twin_of};
@@ -19,41 +19,41 @@ use std::time::Duration;
 use url::Url;
 use url::form_urlencoded::Serializer;
 
-/// A server that is silent this often in a row is not asked any further.
+/// The number of consecutive requests without a response after which no more are sent.
 const SILENCES_MAX: u32 = 3;
-/// A page of 100 events is far below this.
+/// The largest accepted body, far above a page of 100 events.
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bodies of a whole run together. An ordinary run has less than a tenth of it.
+/// The largest total of recorded bodies in a run. A typical run has less than a tenth of it.
 const KEPT_BYTES_MAX: usize = 48 * 1024 * 1024;
-/// A retry is a request. So many in a whole run, and no more.
+/// The most retries in a run.
 pub(crate) const REPEATS_MAX: u32 = 4;
-/// All requests of a run with the two keys, bursts, single objects and repeats left aside, stay within this.
+/// The most requests of a run with the two keys, without bursts, single objects and retries.
 const KEYED_MAX: u32 = 77;
 /// The same with `--thorough`.
 const KEYED_MAX_THOROUGH: u32 = 110;
-/// The most requests of a plan with the two keys.
+/// Returns the most requests of a plan with the two keys.
 pub(crate) fn keyed_max(plan: &Plan) -> u32 {
     if plan.thorough { KEYED_MAX_THOROUGH } else { KEYED_MAX }
 }
 
-/// The number of characters that a shortened key lacks.
+/// The number of characters that are removed from a shortened key.
 const SHORTER_BY: usize = 4;
-/// The pause before a repeat when nothing asks for more.
+/// The shortest pause before a retry.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// One second more than the window, for servers that count in whole seconds.
+/// An idle window: one second more than the window, for servers that count whole seconds.
 pub(crate) const IDLE_WINDOW: Duration = Duration::from_secs(61);
-/// No single wait lasts longer than this, whatever the server asks for.
+/// The longest single wait. A longer `Retry-After` is not waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The reason why an exchange has no answer after an interrupt.
+/// The reason for a request that was not sent because of an interrupt.
 const INTERRUPTED: &str = "not asked: the run was interrupted";
-/// The reason of an exchange after the server has stopped answering.
+/// The reason for a request that was not sent because the server stopped responding.
 const SILENT: &str = "not asked: the server had fallen silent";
-/// The reason of an exchange beyond the announced requests.
+/// The reason for a request that was not sent because it exceeds the budget.
 const OVER_BUDGET: &str = "not asked: all requests that were announced have been sent";
 
-/// A place in a recording.
-pub(crate) struct Mark {
+/// A position in a recording.
+pub(crate) struct RecordingPosition {
     length: usize,
     rest: Recording,
 }
@@ -65,31 +65,31 @@ pub(crate) struct Session<'a> {
     pub(crate) progress: &'a mut dyn Progress,
     pub(crate) recording: Recording,
     pub(crate) ledger: Ledger,
-    /// The requests that were announced: none beyond them is sent.
+    /// The request budget, which is never exceeded.
     budget: Budget,
-    /// Repeats with the two keys, which do not use up what these may ask.
+    /// The retries with the two keys, which do not count against their requests.
     keyed_repeats: u32,
     client: HttpClient,
-    /// For HEAD requests: a body that follows such an answer would spoil the next one on the connection.
+    /// For HEAD requests, without connection reuse: an invalid body of a response would corrupt the next one.
     head_client: HttpClient,
     pub(crate) redactor: Redactor,
-    /// The requests in a row without an answer.
+    /// The number of consecutive requests without a response.
     silences: u32,
-    /// The server did not answer the live key either.
+    /// `true` if the live key got no response either.
     has_died: bool,
-    /// `true` if a window of the test key ended during the run, so that a last burst shows the end of the next one.
+    /// `true` if a window of the test key ended during the run, so that a last burst can measure the next one.
     pub(crate) is_renewed: bool,
-    /// Bytes of bodies in the recording.
+    /// The total size of recorded bodies.
     kept_bytes: usize,
-    /// `true` if a second idle window was waited for.
+    /// `true` after the wait for a second idle window.
     has_rested: bool,
-    /// Requests of the two keys that are kept for the groups to come, so that each of their statements is judged.
+    /// The number of requests with the two keys that are reserved for later groups.
     pub(crate) reserved: u32,
-    /// The rest of the longest time that the run may wait.
+    /// The rest of the time that the run may wait.
     wait_left: Duration,
-    /// Until then the test key is not used, so that it has a window of its own.
+    /// The time until which the test key stays idle, so that it has a new window.
     idle_until: Duration,
-    /// Since when deliveries count, if somebody receives them.
+    /// The time at which the reception of deliveries started.
     pub(crate) receiving_since: Option<Duration>,
 }
 
@@ -138,33 +138,33 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Marks the present end of the recording, to go back to.
-    pub(crate) fn mark(&mut self) -> Mark {
-        // What was exchanged is only added to, and may be large.
+    /// Returns the current position of the recording, for [`Self::go_back`].
+    pub(crate) fn mark(&mut self) -> RecordingPosition {
+        // Exchanges are only appended and may be large, so they are not cloned.
         let exchanges = std::mem::take(&mut self.recording.exchanges);
-        let mark = Mark { length: exchanges.len(), rest: self.recording.clone() };
+        let mark = RecordingPosition { length: exchanges.len(), rest: self.recording.clone() };
         self.recording.exchanges = exchanges;
         mark
     }
 
-    /// Takes back what was recorded since.
-    pub(crate) fn go_back(&mut self, mark: Mark) {
+    /// Removes the recorded data since a position.
+    pub(crate) fn go_back(&mut self, mark: RecordingPosition) {
         let mut exchanges = std::mem::take(&mut self.recording.exchanges);
         exchanges.truncate(mark.length);
         self.recording = Recording { exchanges, ..mark.rest };
     }
 
-    /// Removes the exchanges that an interrupt prevented.
+    /// Removes the exchanges that were not sent because of an interrupt.
     pub(crate) fn forget_unasked(&mut self) {
         self.recording.exchanges.retain(|it| !matches!(&it.ending, Ending::Lost(why) if why == INTERRUPTED));
     }
 
-    /// Leaves the test key idle until then. The other keys may be used meanwhile.
+    /// Leaves the test key idle until a time. The other keys may be used meanwhile.
     pub(crate) fn idle_until(&mut self, then: Duration) {
         self.idle_until = then;
     }
 
-    /// Waits as long as a key has to be idle.
+    /// Waits until a key may be used again.
     pub(crate) async fn rest(&mut self, caller: Caller) {
         let left = self.idle_until.saturating_sub(self.waiter.now());
         if caller == Caller::Own(Mode::Test) && !left.is_zero() {
@@ -173,7 +173,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Asks once, whatever comes back. `path` lies below the base address.
+    /// Sends a GET or HEAD request without retries. `path`: below the base address.
     pub(crate) async fn ask_once(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
         self.rest(caller).await;
         let target = self.target_of(path);
@@ -194,7 +194,7 @@ impl<'a> Session<'a> {
         self.write_down(caller, purpose, &target, sent, ending)
     }
 
-    /// Counts a request that is about to be sent. The error says why it is not sent.
+    /// Counts a request before it is sent. The error is the reason why it must not be sent.
     fn admit(&mut self, caller: Caller, purpose: &Purpose) -> Result<(), &'static str> {
         if self.is_silent() {
             return Err(if self.plan.interrupt.is_raised() { INTERRUPTED } else { SILENT });
@@ -202,8 +202,8 @@ impl<'a> Session<'a> {
         self.ledger.admit(caller, purpose, &self.budget).then_some(()).ok_or(OVER_BUDGET)
     }
 
-    /// Asks for the account with the live key after several requests in a row had no answer. If that is answered,
-    /// silence is how the server answers the others, and the run goes on.
+    /// Requests the account with the live key after several consecutive requests without a response. If there is a
+    /// response, the server is not down, and the run continues.
     async fn ask_whether_silent(&mut self) {
         let (caller, purpose) = (Caller::Own(Mode::Live), Purpose::Account);
         let is_over = self.plan.interrupt.is_raised() || self.has_died;
@@ -222,7 +222,7 @@ impl<'a> Session<'a> {
         self.has_died = self.write_down(caller, purpose, &target, sent, ending).answer().is_none();
     }
 
-    /// Posts once, whatever comes back: a write is never repeated.
+    /// Sends a POST request. Writes are never retried.
     pub(crate) async fn post(&mut self, caller: Caller, path: &str, body: &str) -> Exchange {
         self.rest(caller).await;
         let target = self.target_of(path);
@@ -237,7 +237,7 @@ impl<'a> Session<'a> {
         self.write_down(caller, Purpose::Create, &target, sent, ending)
     }
 
-    /// Sends several requests at a time, and writes them down in the order given.
+    /// Sends several requests concurrently, and records them in the given order.
     pub(crate) async fn ask_together(&mut self, asks: &[(Caller, Purpose, String)]) -> Vec<Exchange> {
         let sent = self.waiter.now();
         let mut tasks = Vec::new();
@@ -261,7 +261,7 @@ impl<'a> Session<'a> {
         exchanges
     }
 
-    /// The answer of 200 that a burst got for a page.
+    /// Returns the 200 response of a burst for a page.
     pub(crate) fn shown(&self, mode: Mode, ask: &PageAsk) -> Option<&Exchange> {
         self.recording.last(|it| {
             matches!(it.purpose, Purpose::Burst(_))
@@ -281,8 +281,8 @@ impl<'a> Session<'a> {
         self.has_room_for(1)
     }
 
-    /// Returns `true` if the two keys have so many requests left, beside the needs of later groups. Bursts, single
-    /// objects, inserts and deliveries are not counted.
+    /// Returns `true` if the two keys have this number of requests left, without those reserved for later groups.
+    /// Bursts, single objects and the events before deliveries are not counted.
     pub(crate) fn has_room_for(&self, asks: u32) -> bool {
         let counts = |it: &&Exchange| {
             matches!(it.caller, Caller::Own(_))
@@ -332,7 +332,7 @@ impl<'a> Session<'a> {
         exchange
     }
 
-    /// Replaces an answer that is too large to keep by a lost one.
+    /// Replaces a response that exceeds the limit of recorded bytes by a lost one.
     fn bounded(&mut self, ending: Ending) -> Ending {
         let Ending::Answered(answer) = &ending else { return ending };
         self.kept_bytes += answer.body.len();
@@ -347,15 +347,15 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Asks, and once more if the limit or a passing weakness came in between.
+    /// Sends a request, and retries once after a 429 or 502 to 504.
     pub(crate) async fn ask(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
         let first = self.ask_once(caller, purpose.clone(), path).await;
         self.repeat(first, |answer| pause_after_refusal(answer).or_else(|| pause_after_weakness(answer)))
             .await
     }
 
-    /// Asks, and once more after a passing weakness, but not after a refusal: that may be the answer.
-    pub(crate) async fn ask_past_weakness(
+    /// Sends a request, and retries once after a 502 to 504, but not after a 429, which may be the expected response.
+    pub(crate) async fn send_retrying_5xx(
         &mut self,
         caller: Caller,
         purpose: Purpose,
@@ -370,8 +370,8 @@ impl<'a> Session<'a> {
         if self.ledger.repeats >= self.budget.repeats || pause > PATIENCE {
             return first;
         }
-        // A limiter that counts a share of the minute before still counts the burst: who waits only as long as it
-        // says is refused again at once.
+        // A sliding window still counts part of the burst, so after the stated wait alone the key would be refused
+        // again.
         let after_burst = self.ledger.in_bursts > 0 && !matches!(first.purpose, Purpose::Burst(_));
         let pause = if first.status() == Some(429) && after_burst && !self.has_rested {
             self.has_rested = true;
@@ -389,7 +389,7 @@ impl<'a> Session<'a> {
         self.ask_once(first.caller, first.purpose, &path).await
     }
 
-    /// Asks for a page and tells its exchange and content.
+    /// Requests a page. Returns its exchange and content.
     pub(crate) async fn page(&mut self, mode: Mode, ask: PageAsk) -> (Exchange, Option<Page>) {
         let path = path_of(&ask);
         let exchange = self.ask(Caller::Own(mode), Purpose::Page(ask), &path).await;
@@ -397,7 +397,7 @@ impl<'a> Session<'a> {
         (exchange, page)
     }
 
-    /// Follows a link of a page, if there is one that leads into the same list. The base address stays.
+    /// Follows a link of a page, if it leads into the same list. The base address is not changed.
     pub(crate) async fn follow(
         &mut self,
         mode: Mode,
@@ -412,24 +412,24 @@ impl<'a> Session<'a> {
         Page::of(&exchange).map(|page| (exchange, page))
     }
 
-    /// The path below the base address that a link of a page leads to, if it leads into that list.
+    /// Returns the path of a page's link below the base address, if it leads into the list.
     pub(crate) fn linked(&self, from: &Exchange, list: List, rel: &str) -> Option<String> {
         self.path_behind(Page::of(from)?.link(rel)?, list)
     }
 
-    /// The text without what it shares with a key.
+    /// Returns the text with keys redacted.
     pub(crate) fn cleaned(&self, text: &str) -> String {
         self.redactor.clean(text)
     }
 
-    /// Lets time pass, and tells whether it did: not if the run has waited as long as it may.
+    /// Waits. Returns `false` without waiting if the run has used up its time for waits.
     pub(crate) async fn pause(&mut self, span: Duration, why: &str) -> bool {
         let Some(left) = self.wait_left.checked_sub(span) else { return false };
         self.wait_left = left;
         self.listen(span, why).await
     }
 
-    /// Lets time pass for what the target sends.
+    /// Waits for deliveries of the target.
     pub(crate) async fn listen(&mut self, span: Duration, why: &str) -> bool {
         self.progress.waiting(span, why);
         tokio::select! {
@@ -438,30 +438,29 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns `true` if no more requests are sent: the server has stopped answering, or the operator has
-    /// interrupted the run.
+    /// Returns `true` if no more requests are sent: the server stopped responding, or the operator interrupted the run.
     pub(crate) fn is_silent(&self) -> bool {
         self.silences >= SILENCES_MAX || self.plan.interrupt.is_raised()
     }
 
-    /// Sends requests again although the server was silent: the other key is answered.
+    /// Resets the count of missing responses, because the other key got one.
     pub(crate) fn revive(&mut self) {
         self.silences = 0;
     }
 
-    /// An identifier like this one that nobody has. `which` tells several apart.
+    /// Returns a nonexistent identifier of the same form. `which`: distinguishes several.
     pub(crate) fn absent_twin(&self, id: &str, which: u64) -> String {
         twin_of(id, self.plan.seed.wrapping_add(which.wrapping_mul(0x5851_f42d_4c95_7f2d)))
     }
 
-    /// The path below the base address that a link leads to, if it is one of that list. A proxy may
-    /// have put a prefix before the path, or taken it away.
+    /// Returns the path of a link below the base address, if it leads into the list. A proxy may have added or removed
+    /// a prefix.
     fn path_behind(&self, link: &str, list: List) -> Option<String> {
         let base = self.plan.base.join(list.path()).ok()?;
         let address: Url = base.join(link).ok()?;
         let path = match address.path().rfind(list.path()) {
             Some(at) => &address.path()[at..],
-            // Another path of this server may be the same list: the answer tells.
+            // Another path of this server may be an alias of the list; the response shows it.
             None if address.origin() == base.origin() => {
                 let prefix = self.plan.base.path().trim_end_matches('/');
                 address.path().strip_prefix(prefix).unwrap_or(address.path())
@@ -525,7 +524,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Another character than the key's own last one.
+/// Returns a character that differs from the last one of the key.
 pub(crate) fn other_last_character(ends_with_a: bool) -> char {
     if ends_with_a { 'b' } else { 'a' }
 }
@@ -558,12 +557,12 @@ pub(crate) fn path_of(ask: &PageAsk) -> String {
     if query.is_empty() { ask.list.path().to_owned() } else { format!("{}?{query}", ask.list.path()) }
 }
 
-/// The path of one event.
+/// Returns the path of one event.
 pub(crate) fn event_path(id: &str) -> String {
     format!("{}/{}", List::Events.path(), encoded(id))
 }
 
-/// A text as it stands in a path or a query.
+/// Percent-encodes a text for a path or a query.
 pub(crate) fn encoded(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

@@ -1,32 +1,32 @@
-//! The passing of time for the target.
+//! The clock of the target.
 //!
-//! The suite never reads a clock itself. Against a real server time is real; against a server whose clock stands
-//! still, the waiter moves that clock.
+//! The suite never reads a clock directly. A real server uses real time; for a server with a virtual clock, the waiter
+//! advances that clock.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-/// A wait in progress. The error says why the time could not be made to pass.
+/// A wait in progress. The error is the reason why the clock could not be advanced.
 pub type Wait<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + 'a>>;
 
-/// The target's time.
+/// The clock of the target.
 pub trait Waiter {
-    /// The time since some fixed moment, by the clock that the target goes by. Never falls.
+    /// Returns the time since a fixed moment by the clock of the target. Monotonic.
     fn now(&self) -> Duration;
 
-    /// Lets that much of the target's time pass.
+    /// Waits for a time by the clock of the target.
     fn wait(&mut self, span: Duration) -> Wait<'_>;
 }
 
-/// Real time: a wait is a sleep.
+/// A waiter in real time, which sleeps.
 #[derive(Debug)]
 pub struct RealTime {
     start: Instant,
 }
 
 impl RealTime {
-    /// Starts counting now.
+    /// Creates a waiter that starts at zero.
     pub fn start() -> RealTime {
         RealTime { start: Instant::now() }
     }

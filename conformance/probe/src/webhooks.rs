@@ -1,4 +1,4 @@
-//! The source of a check's deliveries: a receiver of its own, or captured requests.
+//! The source of a check's deliveries: a receiver, or captured requests.
 
 use std::fmt;
 use std::future::Future;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conformance_model::deliveries::Registration;
-use conformance_receiver::{Catch, Caught, Endpoint, Names};
+use conformance_receiver::{BackgroundReceiver, Endpoint, Names, ReceivedRequest};
 
 /// The plan for deliveries.
 #[derive(Clone, Debug)]
@@ -16,47 +16,47 @@ pub struct Webhooks {
     pub names: Names,
     /// The source of deliveries.
     pub source: Source,
-    /// Under which address the service reaches the receiver, if it is another than it listens on.
+    /// The address by which the service reaches the receiver, if it differs from the local one.
     pub public_url: Option<String>,
 }
 
 /// The source of deliveries.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// A receiver that has been listening since before the run.
+    /// A receiver that was started before the run.
     Receiver {
         /// The received requests.
-        catch: Arc<Catch>,
-        /// The time to listen from the first requests on, if nobody reports that all have arrived. The rest of the
-        /// run happens meanwhile.
+        catch: Arc<BackgroundReceiver>,
+        /// The time to listen from the first requests on, unless the occasion reports that all deliveries have
+        /// arrived. It includes the rest of the run.
         receive_for: Duration,
         /// The cause of deliveries. Without one the operator must cause them.
-        occasion: Option<Arc<dyn Occasion>>,
+        occasion: Option<Arc<dyn DeliveryTrigger>>,
     },
-    /// Requests that were caught earlier.
+    /// Requests that were captured earlier.
     Captured {
         /// The requests in order.
-        caught: Vec<Caught>,
-        /// The endpoints that they came to.
+        caught: Vec<ReceivedRequest>,
+        /// The endpoints that received them.
         endpoints: Vec<Endpoint>,
     },
 }
 
 /// The future that causes deliveries.
-pub type Causing<'a> = Pin<Box<dyn Future<Output = Result<Caused, String>> + 'a>>;
+pub type TriggerFuture<'a> = Pin<Box<dyn Future<Output = Result<TriggeredDeliveries, String>> + 'a>>;
 
 /// A cause of deliveries.
-pub trait Occasion: fmt::Debug + Send + Sync {
-    /// Makes them happen. Endpoints that come to be on the way are declared to the catch. The error says why
-    /// it could not be done.
-    fn cause<'a>(&'a self, catch: &'a Catch) -> Causing<'a>;
+pub trait DeliveryTrigger: fmt::Debug + Send + Sync {
+    /// Causes deliveries. Endpoints that are created meanwhile are declared to the catch. The error is the reason of a
+    /// failure.
+    fn cause<'a>(&'a self, catch: &'a BackgroundReceiver) -> TriggerFuture<'a>;
 }
 
 /// The caused deliveries.
 #[derive(Clone, Debug, Default)]
-pub struct Caused {
+pub struct TriggeredDeliveries {
     /// `true` if every delivery has been sent.
     pub settled: bool,
-    /// Addresses that were given to the service as endpoints.
+    /// The addresses that were registered as endpoints.
     pub registrations: Vec<Registration>,
 }

@@ -36,7 +36,7 @@ impl Answers {
 impl FromStr for Answers {
     type Err = String;
 
-    /// Reads `500,200,timeout`.
+    /// Parses a script such as `500,200,timeout`.
     fn from_str(text: &str) -> Result<Answers, String> {
         let next = text.split(',').map(str::parse).collect::<Result<VecDeque<Reply>, _>>()?;
         let last = *next.back().expect("a split text has a part");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn other_answers_are_named() {
+    fn invalid_answers_are_rejected() {
         for text in ["", "200,", "100", "600", "ok", "200 500"] {
             let error = text.parse::<Answers>().unwrap_err();
             assert!(error.contains("takes a status from 200 to 599"), "{text}: {error}");

@@ -1,37 +1,37 @@
-//! The construction of a signature, as far as it can be derived with the known secrets, without a verdict.
+//! The construction of a signature, determined with the known secrets, without a verdict.
 
 use hmac::digest::Update;
 use sha2::{Digest, Sha256};
 
-use conformance_model::deliveries::{Difference, Signed};
+use conformance_model::deliveries::{Difference, SignatureStatus};
 
-use super::caught::Caught;
 use super::diagnose::examined;
 use super::keyring::Keyring;
 use super::reason::Reason;
+use super::received_request::ReceivedRequest;
 
-/// Returns the construction of a request's signature. The `secrets` of the keyring are those of the endpoint that
-/// received it, `other_mode` holds the others.
-pub fn construction(caught: &Caught, keyring: &Keyring) -> Signed {
-    let Ok((header, fit)) = examined(caught, keyring) else { return Signed::Nothing };
+/// Returns the construction of a request's signature. In the keyring, `secrets` are those of the endpoint that received
+/// it, `other_mode` all others.
+pub fn construction(caught: &ReceivedRequest, keyring: &Keyring) -> SignatureStatus {
+    let Ok((header, fit)) = examined(caught, keyring) else { return SignatureStatus::Nothing };
     if header.claims.is_empty() {
-        return if header.has_signature { Signed::Unknown } else { Signed::Nothing };
+        return if header.has_signature { SignatureStatus::Unknown } else { SignatureStatus::Nothing };
     }
     if header.claims.iter().any(|claim| open_hashes(header.time, &caught.body.0).contains(&claim.mac)) {
-        return Signed::Openly;
+        return SignatureStatus::Openly;
     }
     match fit {
         Some(fit) => {
             let (others, own): (Vec<_>, Vec<_>) =
                 fit.faults.into_iter().partition(|fault| matches!(fault, Reason::OtherMode { .. }));
             let difference = |it: &Reason| Difference { name: it.name().to_owned(), words: it.to_string() };
-            Signed::By {
+            SignatureStatus::By {
                 own: others.is_empty(),
                 differs: header.faults.iter().chain(&own).map(difference).collect(),
             }
         }
-        None if keyring.secrets.is_empty() => Signed::NoSecret,
-        None => Signed::Unknown,
+        None if keyring.secrets.is_empty() => SignatureStatus::NoSecret,
+        None => SignatureStatus::Unknown,
     }
 }
 

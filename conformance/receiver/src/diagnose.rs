@@ -1,10 +1,10 @@
 //! The diagnosis of a delivery's signature.
 
 use super::{
-    caught::{Caught, Names},
     header::{Header, quote},
     keyring::Keyring,
     reason::{Reason, TOLERANCE_SECS},
+    received_request::{Names, ReceivedRequest},
     signature_search::{self, SignatureMatch},
 };
 
@@ -37,7 +37,7 @@ impl Diagnosis {
 
 /// Parses the header and searches for the secret and body that its signature matches. Receivers and checks both use it.
 pub(super) fn examined<'a>(
-    caught: &'a Caught,
+    caught: &'a ReceivedRequest,
     keyring: &'a Keyring,
 ) -> Result<(Header<'a>, Option<SignatureMatch<'a>>), Reason> {
     let header = Header::read(header_text(caught, &keyring.names)?);
@@ -50,7 +50,7 @@ pub(super) fn examined<'a>(
 }
 
 /// Judges the signature of a request, at a receiver whose clock shows `now_unix` seconds.
-pub fn diagnose(caught: &Caught, keyring: &Keyring, now_unix: i64) -> Diagnosis {
+pub fn diagnose(caught: &ReceivedRequest, keyring: &Keyring, now_unix: i64) -> Diagnosis {
     let (header, fit) = match examined(caught, keyring) {
         Ok(examined) => examined,
         Err(reason) => return Diagnosis::NotVerified { reasons: vec![reason] },
@@ -84,7 +84,7 @@ pub fn diagnose(caught: &Caught, keyring: &Keyring, now_unix: i64) -> Diagnosis 
 }
 
 /// Returns the single value of the signature header.
-pub(super) fn header_text<'a>(caught: &'a Caught, names: &Names) -> Result<&'a str, Reason> {
+pub(super) fn header_text<'a>(caught: &'a ReceivedRequest, names: &Names) -> Result<&'a str, Reason> {
     let name = names.header("Signature");
     match caught.values(&name).as_slice() {
         [] => {

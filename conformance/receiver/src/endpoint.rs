@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use conformance_model::deliveries::Place;
+use conformance_model::deliveries::DeclaredEndpoint;
 use conformance_model::secret::Secret;
 use conformance_model::words::Mode;
 
@@ -21,7 +21,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Returns the facts without the secret.
-    pub fn place(&self) -> Place {
-        Place { path: self.path.clone(), mode: self.mode, events: self.events.clone() }
+    pub fn place(&self) -> DeclaredEndpoint {
+        DeclaredEndpoint { path: self.path.clone(), mode: self.mode, events: self.events.clone() }
     }
 }

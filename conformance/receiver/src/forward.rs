@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, time::timeout};
 use url::Url;
 
-use super::{caught::Caught, head_limit::LimitedHead};
+use super::{head_limit::LimitedHead, received_request::ReceivedRequest};
 
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// The time that a sender waits for a response.
@@ -83,14 +83,14 @@ impl ForwardTo {
     }
 
     /// Posts the request with its headers and raw body. The error is the reason why there is no response.
-    pub(super) async fn post(&self, caught: &Caught) -> Result<Response<Full<Bytes>>, String> {
+    pub(super) async fn post(&self, caught: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
         match timeout(ANSWER_TIME, self.exchange(caught)).await {
             Ok(answer) => answer,
             Err(_) => Err(format!("no complete answer within {} s", ANSWER_TIME.as_secs())),
         }
     }
 
-    async fn exchange(&self, caught: &Caught) -> Result<Response<Full<Bytes>>, String> {
+    async fn exchange(&self, caught: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
         let says = |error: hyper::Error| error.to_string();
         let stream = match timeout(CONNECT_TIME, TcpStream::connect((self.host.as_str(), self.port))).await {
             Ok(Ok(stream)) => stream,
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_noticed() {
+    fn a_loop_is_detected() {
         check("http://localhost:3000", "127.0.0.1:3000", true);
         check("http://127.0.0.1:3000/x", "0.0.0.0:3000", true);
         check("http://10.0.0.1:3000", "10.0.0.1:3000", true);

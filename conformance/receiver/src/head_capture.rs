@@ -9,7 +9,7 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use conformance_model::octets::Octets;
+use conformance_model::raw_bytes::RawBytes;
 
 /// A stream whose first bytes are stored. It carries one request, so they are that request's head.
 pub(super) struct HeadCapture<S> {
@@ -57,7 +57,7 @@ impl Head {
     }
 
     /// Returns the headers in their order, verbatim.
-    pub(super) fn headers(&self) -> Vec<(String, Octets)> {
+    pub(super) fn headers(&self) -> Vec<(String, RawBytes)> {
         let bytes = self.bytes();
         lines(&bytes)
             .skip(1)

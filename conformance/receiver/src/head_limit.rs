@@ -1,7 +1,7 @@
-//! A limit on what a server sends before its response begins.
+//! A limit on the bytes of a server before the body of its response.
 //!
-//! hyper reads interim responses (100, 102, 103) one after the other, however many there are. So the bytes are counted
-//! below it, from each request to the end of the head of its final response.
+//! hyper reads any number of interim responses (100, 102, 103). So the bytes are counted below it, from each request to
+//! the end of the head of its final response.
 
 use std::{
     io,
@@ -11,42 +11,42 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes of interim responses and of the head together.
+/// The largest number of bytes of interim responses and the final head together.
 const HEAD_BYTES_MAX: usize = 64 * 1_024;
 
 const PROTOCOL: &[u8] = b"HTTP/";
-/// The place of the first digit of the status in a status line.
+/// The index of the status in a status line.
 const STATUS_AT: usize = "HTTP/1.1 ".len();
 
-/// A client's connection that fails when a response has too much before its body.
+/// A client connection that fails if a response exceeds the limit before its body.
 pub struct LimitedHead<S> {
     stream: S,
     heads: Heads,
 }
 
 impl<S> LimitedHead<S> {
-    /// A connection on which no request has been sent yet.
+    /// Wraps a connection before its first request.
     pub fn new(stream: S) -> LimitedHead<S> {
         LimitedHead { stream, heads: Heads::default() }
     }
 }
 
-/// Follows the heads of a response to the end of the final one.
+/// A parser that finds the end of the final head of a response.
 #[derive(Debug, Default)]
 struct Heads {
-    /// The final head has come.
+    /// `true` after the final head.
     is_over: bool,
-    /// Bytes since the request.
+    /// The bytes since the request.
     bytes: usize,
-    /// The status line has come.
+    /// `true` after the status line.
     in_headers: bool,
     is_interim: bool,
-    /// Bytes of the present line.
+    /// The bytes of the current line.
     column: usize,
 }
 
 impl Heads {
-    /// A request is written.
+    /// Resets the parser when a request is written.
     fn on_write(&mut self) {
         if self.is_over {
             *self = Heads::default();
@@ -68,7 +68,7 @@ impl Heads {
                 b'\n' => {}
                 _ => {
                     if !self.in_headers {
-                        // Neither head nor limit: the body of a response that came before its request was written.
+                        // No head, no limit: the body of a response that arrived before its request was written.
                         self.is_over = PROTOCOL.get(self.column).is_some_and(|letter| letter != byte);
                         if self.column == STATUS_AT {
                             self.is_interim = *byte == b'1';
@@ -126,7 +126,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for LimitedHead<S> {
 mod tests {
     use super::*;
 
-    /// Reads a text in pieces of every size up to 9 bytes. `expected`: whether the final head has come.
+    /// Parses a text in pieces of each size up to 9 bytes. `expected`: `true` if the final head is complete.
     #[track_caller]
     fn check(text: &str, expected: bool) {
         for size in 1..=9 {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_begins_anew_with_each_request() {
+    fn each_request_resets_the_limit() {
         let mut heads = Heads::default();
         heads.on_write();
         let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(HEAD_BYTES_MAX / 25);

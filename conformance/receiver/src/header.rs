@@ -1,11 +1,11 @@
-//! The parser of signature headers: the faults of the format, and the signatures that can be read in spite of them.
+//! The parser of signature headers: the faults of the format, and the signatures that are readable despite them.
 
 use super::{
     base64,
     reason::{Encoding, Reason, TimeUnit},
 };
 
-/// The number of characters that a message quotes.
+/// The largest number of quoted characters in a message.
 const QUOTE_MAX: usize = 80;
 const DIGEST: usize = 32;
 
@@ -16,7 +16,7 @@ pub(super) struct Header<'a> {
     pub(super) faults: Vec<Reason>,
     /// `t`, verbatim.
     pub(super) time: Option<&'a str>,
-    /// `t` in seconds, whatever unit it was in.
+    /// `t` converted to seconds.
     pub(super) unix_secs: Option<i64>,
     /// The candidate signatures.
     pub(super) claims: Vec<Claim>,
@@ -70,7 +70,7 @@ impl<'a> Header<'a> {
                 Err(reason) => refused.push(reason),
             }
         }
-        // One `v1` that can be read is enough.
+        // One readable `v1` suffices.
         if header.claims.is_empty() {
             header.faults.extend(refused.into_iter().take(1));
         }

@@ -1,10 +1,10 @@
-//! The secrets that deliveries are verified with.
+//! The secrets for the verification of deliveries.
 
 use conformance_model::secret::Secret;
 
-use super::caught::Names;
+use super::received_request::Names;
 
-/// The secrets that deliveries may be signed with, each with its display name.
+/// The secrets for the verification of deliveries, each with its display name.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
     /// The names of the headers.

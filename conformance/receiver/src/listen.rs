@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use conformance_model::octets::Octets;
+use conformance_model::raw_bytes::RawBytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -27,10 +27,10 @@ use tokio::{
 
 use super::{
     answers::{Answers, Reply},
-    caught::Caught,
     forward::ForwardTo,
     head_capture::{Head, HeadCapture},
     header::quote,
+    received_request::ReceivedRequest,
     routes::Routes,
 };
 
@@ -85,17 +85,18 @@ pub enum Methods {
 /// The bounds on the resources that senders may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Bytes of a body.
+    /// The largest number of bytes of a body.
     pub body_bytes: usize,
-    /// Bytes of a request line and its headers.
+    /// The largest number of bytes of a request line and its headers.
     pub head_bytes: usize,
-    /// Connections at once. A new one evicts the oldest whose request is still incomplete; if all are complete, it waits.
+    /// The largest number of connections. A new one evicts the oldest with an incomplete request; if there is none, it
+    /// waits.
     pub connections: usize,
-    /// The time that a head and a body may each take to arrive.
+    /// The time limit for a head, and for a body.
     pub read_time: Duration,
-    /// The time that the response `timeout` keeps a sender waiting.
+    /// The time that the response `timeout` delays a sender.
     pub hold_time: Duration,
-    /// The longest time that a connection may last.
+    /// The longest duration of a connection.
     pub connection_time: Duration,
 }
 
@@ -116,7 +117,7 @@ impl Default for Bounds {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// A recorded request, and the response to it.
-    Caught(Caught, ReceiverAnswer),
+    ReceivedRequest(ReceivedRequest, ReceiverAnswer),
     /// A rejected request.
     Rejected(RejectedRequest),
 }
@@ -289,8 +290,8 @@ struct OpenConnection {
 }
 
 impl Connections {
-    /// Returns once fewer than `max` connections are open. Evicts the oldest one with an incomplete request; if there is
-    /// none, waits for one to end.
+    /// Returns once fewer than `max` connections are open. Evicts the oldest one with an incomplete request; without
+    /// one, waits for a connection to end.
     async fn make_room(&mut self, max: usize) {
         while self.tasks.try_join_next().is_some() {}
         while self.tasks.len() >= max {
@@ -359,7 +360,7 @@ async fn connection(handler: &Arc<RequestHandler>, stream: TcpStream, is_receive
 }
 
 impl RequestHandler {
-    /// An error closes the connection without a response.
+    /// Serves a request. An error closes the connection without a response.
     async fn on_request(
         self: Arc<Self>,
         head: &Head,
@@ -381,7 +382,7 @@ impl RequestHandler {
         let read = read.await;
         is_received.store(true, Relaxed);
         let body = match read.unwrap_or_else(|_| Err(late())) {
-            Ok(body) => Octets(body),
+            Ok(body) => RawBytes(body),
             Err(rejected) => {
                 let status = match rejected {
                     RejectedRequest::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
@@ -391,7 +392,7 @@ impl RequestHandler {
                 return Ok(answer(status));
             }
         };
-        let caught = Caught { at: OffsetDateTime::now_utc(), method, path, headers, body };
+        let caught = ReceivedRequest { at: OffsetDateTime::now_utc(), method, path, headers, body };
         // A separate task: the request is recorded even if the sender disconnects meanwhile.
         let handler = Arc::clone(&self);
         let answering = tokio::spawn(async move { handler.on_caught(caught).await });
@@ -401,19 +402,19 @@ impl RequestHandler {
         }
     }
 
-    async fn on_caught(&self, caught: Caught) -> Option<Response<Full<Bytes>>> {
+    async fn on_caught(&self, caught: ReceivedRequest) -> Option<Response<Full<Bytes>>> {
         if let Some(handler) = &self.forward_to {
             let (given, response) = match handler.post(&caught).await {
                 Ok(response) => (ReceiverAnswer::Forwarded(response.status().as_u16()), response),
                 Err(why) => (ReceiverAnswer::NotForwarded(why), answer(StatusCode::BAD_GATEWAY)),
             };
-            self.report(Arrival::Caught(caught, given)).await;
+            self.report(Arrival::ReceivedRequest(caught, given)).await;
             return Some(response);
         }
         let routed = self.routes.take(&caught.path);
         let reply =
             routed.unwrap_or_else(|| self.answers.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.report(Arrival::Caught(caught, ReceiverAnswer::Scripted(reply))).await;
+        self.report(Arrival::ReceivedRequest(caught, ReceiverAnswer::Scripted(reply))).await;
         match reply {
             Reply::Status(status) => Some(scripted(status)),
             Reply::Close => None,

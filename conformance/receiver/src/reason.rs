@@ -7,22 +7,22 @@ use super::rewriting::Rewriting;
 /// The largest difference between a delivery's time and the receiver's clock, in seconds.
 pub const TOLERANCE_SECS: u64 = 300;
 
-/// One way in which a signature is wrong.
+/// A reason why a signature is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// There is no signature header.
     HeaderMissing {
-        /// The name.
+        /// The name of the header.
         name: String,
-        /// A header of another prefix that also ends in `-Signature`.
+        /// A header with another prefix that also ends in `-Signature`.
         similar: Option<String>,
     },
-    /// The signature header comes more than once.
+    /// There is more than one signature header.
     HeaderRepeated {
         /// The number of occurrences.
         times: usize,
     },
-    /// The header's value is not ASCII text.
+    /// The value of the header is not ASCII text.
     HeaderNotText,
     /// A part of the header is not of the form `name=value`.
     PartForm {
@@ -40,7 +40,7 @@ pub enum Reason {
     },
     /// `t` is in a smaller unit than seconds.
     TimeNotSeconds {
-        /// In which.
+        /// The unit.
         unit: TimeUnit,
     },
     /// The header has no `v1`.
@@ -50,69 +50,69 @@ pub enum Reason {
         /// The actual value, shortened.
         got: String,
     },
-    /// `v1` holds the right number of bytes in another writing.
+    /// `v1` has the right number of bytes in another encoding.
     SignatureEncoding {
         /// The encoding.
         encoding: Encoding,
     },
-    /// `v1` has another length than SHA-256 gives.
+    /// `v1` does not have the length of SHA-256.
     DigestLength {
-        /// The bytes that were written.
+        /// The actual number of bytes.
         bytes: usize,
     },
-    /// The signature fits another writing of the body.
+    /// The signature matches a re-serialized body.
     BodyRewritten {
         /// The rewriting.
         how: Rewriting,
     },
-    /// Only the body was signed, without the time.
+    /// The body was signed without the time.
     BodyOnly,
-    /// Time and body were signed, but not joined with a full stop.
+    /// Time and body were signed, but not joined with a period.
     TimeJoined {
-        /// The way in which they were joined.
+        /// The actual construction.
         how: Joined,
     },
-    /// The header's time is not the one that was signed: that one is in seconds.
+    /// The signed time is in seconds, unlike the time in the header.
     TimeSignedInSeconds,
-    /// The secret and the message were hashed together, without HMAC.
+    /// The signature is a plain hash of secret and message, without HMAC.
     PlainHash,
     /// The key is the secret without `whsec_`.
     SecretPrefixDropped,
     /// The key has a `whsec_` that the receiver's secret lacks.
     SecretPrefixAdded,
-    /// The key is not the secret's text but what it decodes to.
+    /// The key is the decoded secret instead of its text.
     SecretDecoded {
-        /// Read as what.
+        /// The encoding.
         from: Encoding,
     },
-    /// White space at an end of the secret makes the difference.
+    /// One of the secrets has white space at an end.
     SecretPadded {
-        /// At whose end.
+        /// The side with the white space.
         whose: Padding,
     },
-    /// The signature fits the other mode's secret.
+    /// The signature matches a secret of the other mode.
     OtherMode {
         /// The name of that secret.
         secret: String,
     },
-    /// The signature fits no known secret in any known way.
+    /// The signature matches no known secret in any known construction.
     WrongSecret {
         /// The names of the secrets that were tried.
         tried: Vec<String>,
     },
     /// The time is too long ago.
     Stale {
-        /// By how many seconds it is off.
+        /// The difference in seconds.
         by_secs: u64,
     },
     /// The time is too far ahead.
     Future {
-        /// By how many seconds it is off.
+        /// The difference in seconds.
         by_secs: u64,
     },
 }
 
-/// A unit of time that is not the second.
+/// A unit of time other than seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
     /// A thousandth.
@@ -123,41 +123,41 @@ pub enum TimeUnit {
     Nanoseconds,
 }
 
-/// A writing of bytes as text.
+/// An encoding of bytes as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// Base64, in either alphabet.
     Base64,
-    /// Hexadecimal in small letters.
+    /// Lowercase hexadecimal.
     Hex,
-    /// Hexadecimal with capital letters.
+    /// Uppercase hexadecimal.
     UpperCaseHex,
 }
 
-/// The way in which time and body were joined, other than with a full stop.
+/// A way of joining time and body other than with a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joined {
-    /// With nothing between.
+    /// Without a separator.
     Directly,
-    /// With this character between.
+    /// With this separator.
     By(char),
     /// As `<delivery id>.<t>.<body>`.
     AfterDeliveryId,
-    /// The body first, and then the time.
+    /// The body before the time.
     BodyFirst,
 }
 
-/// The side of the comparison whose secret ends in white space.
+/// The side whose secret has white space at an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// The one that the receiver was given.
+    /// The secret of the receiver.
     Receiver,
-    /// The one that the sender uses.
+    /// The secret of the sender.
     Sender,
 }
 
 impl Reason {
-    /// A fixed name to branch on.
+    /// Returns the stable name of the reason.
     pub fn name(&self) -> &'static str {
         match self {
             Reason::HeaderMissing { .. } => "header_missing",

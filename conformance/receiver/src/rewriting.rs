@@ -1,6 +1,6 @@
 //! Re-serializations of a body: the output of programs that parse JSON and write it again.
 //!
-//! Members keep their order here, which a parsed `serde_json::Value` does not promise.
+//! Members keep their order, unlike in a `serde_json::Value`.
 
 use std::{fmt, io};
 
@@ -13,17 +13,17 @@ use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 /// A re-serialization of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewriting {
-    /// An empty body, as of a stream that was read before.
+    /// An empty body, as from a stream that was already read.
     Empty,
     /// White space at both ends removed.
     Trimmed,
     /// A line break at the end.
     NewlineAdded,
-    /// Line breaks as LF where CR LF came.
+    /// CR LF replaced by LF.
     LineFeeds,
     /// Without white space between the parts.
     Compact,
-    /// A blank after each comma and colon, as Python writes.
+    /// A space after each comma and colon, as Python writes.
     Spaced,
     /// The same, with every non-ASCII character as `\u…`.
     SpacedAscii,
@@ -31,15 +31,15 @@ pub enum Rewriting {
     Indented2,
     /// Indented by four.
     Indented4,
-    /// Compact, with `\/` for `/` and `\u….` for other than ASCII letters, as PHP writes.
+    /// Compact, with `\/` for `/` and `\u….` for non-ASCII characters, as PHP writes.
     SlashesEscaped,
-    /// Compact, with `\u….` for other than ASCII letters.
+    /// Compact, with `\u….` for non-ASCII characters.
     CompactAscii,
     /// Members sorted by name, compact.
     Sorted,
     /// The same, with `<`, `>` and `&` as `\u00..`, as Go writes a map.
     SortedHtmlSafe,
-    /// Members sorted by name, a blank after each comma and colon.
+    /// Members sorted by name, a space after each comma and colon.
     SortedSpaced,
     /// Members sorted by name, indented by two.
     SortedIndented,
@@ -51,7 +51,7 @@ pub enum Rewriting {
     SlashesOnly,
     /// Members sorted by name, compact, in ASCII.
     SortedAscii,
-    /// Members sorted by name, a blank after each comma and colon, in ASCII.
+    /// Members sorted by name, a space after each comma and colon, in ASCII.
     SortedSpacedAscii,
     /// Indented by tabs.
     Tabs,
@@ -129,7 +129,7 @@ impl<'a> ParsedBody<'a> {
         ParsedBody { body, node, sorted }
     }
 
-    /// The body in another writing. None if it is no JSON, or if nothing changes.
+    /// Returns the re-serialized body; `None` if it is not JSON or does not change.
     pub(super) fn rewritten(&self, how: Rewriting) -> Option<Vec<u8>> {
         let node = || self.node.as_ref();
         let sorted = || self.sorted.as_ref();
@@ -176,7 +176,7 @@ fn write(node: &Node, formatter: impl Formatter) -> Vec<u8> {
     text
 }
 
-/// JSON with its members in order. How deep it may go is limited by the parser.
+/// A JSON value with ordered members. The parser limits its depth.
 #[derive(Clone)]
 enum Node {
     Null,
@@ -271,13 +271,13 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 }
 
-/// The way in which another language writes JSON on one line.
+/// The style in which another language writes JSON on one line.
 struct Style {
-    /// A blank after each comma and colon.
+    /// `true` for a space after each comma and colon.
     spaced: bool,
-    /// `\u….` for everything beyond ASCII.
+    /// `true` for `\u….` in place of non-ASCII characters.
     ascii: bool,
-    /// ASCII characters that are escaped without need.
+    /// The ASCII characters that are escaped although JSON does not require it.
     escaped: &'static str,
 }
 
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn each_writing_is_what_that_language_writes() {
+    fn each_rewriting_equals_the_output_of_its_language() {
         check(Rewriting::Empty, "");
         check(Rewriting::Trimmed, BODY.trim());
         check(Rewriting::NewlineAdded, &format!("{BODY}\n"));
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writing_that_changes_nothing_is_none() {
+    fn a_rewriting_without_a_change_is_none() {
         let compact = br#"{"a":1}"#;
         assert_eq!(ParsedBody::new(compact).rewritten(Rewriting::Compact), None);
         assert_eq!(ParsedBody::new(b"no JSON").rewritten(Rewriting::Compact), None);

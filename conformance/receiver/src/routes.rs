@@ -1,22 +1,21 @@
-//! Answers by path, for a receiver that plays several endpoints.
+//! Responses by path, for a receiver that represents several endpoints.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::answers::{Answers, Reply};
 
-/// The answers by path. They can change while the receiver listens.
+/// The scripted responses by path. They can change while the receiver runs.
 #[derive(Clone, Debug, Default)]
 pub struct Routes(Arc<Mutex<BTreeMap<String, Answers>>>);
 
 impl Routes {
-    /// Sets the answers to requests for a path, or for paths that end in it.
+    /// Sets the responses for a path and for all paths with this ending.
     pub fn set(&self, path: &str, answers: Answers) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), answers);
     }
 
-    /// The answer to the next request to a path, if it ends in one that has answers of its own. The query does
-    /// not count.
+    /// Returns the response to the next request for a path, without its query, if a script is set for its ending.
     pub(super) fn take(&self, path: &str) -> Option<Reply> {
         let path = path.split('?').next().unwrap_or_default();
         let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);

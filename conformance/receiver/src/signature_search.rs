@@ -1,8 +1,8 @@
 //! The search for the message and key of a signature: first the specified ones, then with one fault, then with several.
 //!
 //! [`find`] tries every candidate key on every candidate message and compares with the signatures of the header. The
-//! match with the fewest faults is the diagnosis: `<t>.<body>` signed with the secret without its prefix is one fault, a
-//! re-serialized body signed so is two.
+//! match with the fewest faults is the diagnosis: `<t>.<body>` signed with the secret without its prefix is one fault,
+//! a re-serialized body signed so is two.
 //!
 //! Must not contain: the rule that decides on a verdict, or text for users.
 

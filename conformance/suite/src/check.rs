@@ -1,4 +1,4 @@
-//! A check from plan to rows and exit code.
+//! Runs a check: from the plan to the verdicts and the exit code.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use conformance_model::verdict::{Row, Stop, Verdict};
 use conformance_model::words::Part;
 use conformance_probe::{Paths, Plan, Progress, Run, Waiter, record};
 
-/// The origin of a run. Recordings of older programs and of browsers lack some of it.
+/// The origin of a run. Recordings of older versions and of browsers lack some fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Origin {
     /// The version of the program that recorded it.
     pub version: Option<String>,
-    /// The time at which it began, in UTC: `2026-11-22T06:00:00Z`.
+    /// The start of the run, in UTC: `2026-11-22T06:00:00Z`.
     pub started: Option<String>,
     /// The duration in real time.
     pub lasted: Option<Duration>,
-    /// The groups of probes that had ended when the operator interrupted it; `None` if nobody did.
+    /// The completed groups of probes if the operator interrupted the run; `None` otherwise.
     pub interrupted: Option<BTreeSet<Group>>,
 }
 
@@ -36,43 +36,43 @@ pub enum Accept {
     /// None.
     #[default]
     Nothing,
-    /// All of them.
+    /// All gaps.
     Incomplete,
-    /// Those of statements that need one of these parts.
+    /// The gaps of statements that need one of these parts.
     Lacking(BTreeSet<Part>),
 }
 
 /// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Everything that was asked and answered, without the keys.
+    /// The recording of the run, without the keys.
     pub recording: Recording,
-    /// The word on every selected statement. Empty if the run was stopped.
+    /// The verdicts on the selected statements. Empty if the run was stopped.
     pub rows: Vec<Row>,
     /// The selected statements.
     pub selection: Selection,
-    /// The failures that were known beforehand.
+    /// The baseline of known failures.
     pub baseline: Baseline,
-    /// The faults of the baseline. Any fault fails the run.
+    /// The stale entries of the baseline, as messages. Any of them fails the run.
     pub faults: Vec<String>,
-    /// `true` if personal values and amounts are hidden.
+    /// `true` if personal values and amounts are replaced.
     pub private: bool,
     /// The reason why the run was stopped, if it was.
     pub stop: Option<Stop>,
-    /// The worst case that was announced.
+    /// The request budget.
     pub budget: Budget,
-    /// The spent requests.
+    /// The requests that were sent.
     pub ledger: Ledger,
     /// The origin of the run.
     pub origin: Origin,
-    /// The gaps that do not fail it.
+    /// The gaps that do not fail the run.
     pub accept: Accept,
     /// The known faults that the run would have noticed, if requested.
     pub power: Option<Power>,
 }
 
 impl Outcome {
-    /// Judges what was recorded, by what was asked for.
+    /// Judges a run by the selected statements.
     pub(crate) fn of(run: Run, selection: Selection, baseline: Baseline, private: bool) -> Outcome {
         let Run { recording, stop, budget, ledger, interrupted } = run;
         let origin = Origin { interrupted, ..Origin::default() };
@@ -101,20 +101,20 @@ impl Outcome {
         }
     }
 
-    /// The same, with the known faults that the run would have noticed. A run that was stopped has none.
+    /// Adds the known faults that the run would have noticed. A run that was stopped has none.
     pub fn with_power(self) -> Outcome {
         let power = self.stop.is_none().then(|| power(&self.recording));
         Outcome { power, ..self }
     }
 
-    /// Returns `true` if every selected check reported a verdict, and every required one was judged.
+    /// Returns `true` if every selected check reported a verdict, and every required statement was judged.
     pub fn is_complete(&self) -> bool {
         !self.rows.is_empty()
             && self.rows.len() >= self.expected()
             && !self.rows.iter().any(Row::leaves_a_gap)
     }
 
-    /// Returns the number of selected checks. A report with fewer rows has lost some.
+    /// Returns the number of selected checks. A report with fewer rows is invalid.
     pub fn expected(&self) -> usize {
         checks(self.selection.profile).filter(|check| self.selection.selects(check.id)).count()
     }
@@ -133,8 +133,8 @@ impl Outcome {
             && self.rows.iter().filter(|row| row.leaves_a_gap()).all(accepts)
     }
 
-    /// 0 all required statements judged and held, 1 a violation, 2 configuration, 3 incomplete,
-    /// 4 target unreachable, 130 interrupted.
+    /// Returns the exit code: 0 all required statements were judged and hold, 1 a violation, 2 configuration, 3
+    /// incomplete, 4 target unreachable, 130 interrupted.
     pub fn exit_code(&self) -> u8 {
         match &self.stop {
             _ if self.origin.interrupted.is_some() => 130,
@@ -148,9 +148,9 @@ impl Outcome {
     }
 }
 
-/// Runs a plan: asks, records, judges.
+/// Runs a plan: sends the requests, records the responses and judges them.
 ///
-/// The waiter's clock must be the one that the target goes by. Needs a Tokio runtime with I/O and time.
+/// The clock of the waiter must be that of the target. Needs a Tokio runtime with I/O and time.
 pub async fn check(plan: Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progress) -> Outcome {
     let mut run = record(&plan, &groups(&plan), waiter, progress).await;
     if let Some(redaction) = &plan.privacy {
@@ -159,8 +159,8 @@ pub async fn check(plan: Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
     Outcome::of(run, plan.selection(), plan.baseline.clone(), plan.privacy.is_some())
 }
 
-/// Statements of which an interrupt prevented requests keep the verdict that the others allow. Those of probes that
-/// change what they read are not judged: the recording has nothing of these.
+/// Marks statements as not judged if an interrupt prevented their requests, unless the others allow a verdict.
+/// Statements of probes that change data are never judged then, because the recording does not have their requests.
 fn note_unfinished(rows: &mut [Row], profile: Profile, ended: &BTreeSet<Group>) {
     for row in rows {
         let Some(check) = checks(profile).find(|check| check.id == row.id) else { continue };
@@ -179,7 +179,7 @@ fn note_unfinished(rows: &mut [Row], profile: Profile, ended: &BTreeSet<Group>) 
     }
 }
 
-/// The probes that the selected statements need.
+/// Returns the groups of probes that the selected statements need.
 fn groups(plan: &Plan) -> BTreeSet<Group> {
     let selection = plan.selection();
     let wanted =

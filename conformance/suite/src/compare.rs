@@ -13,34 +13,34 @@ use conformance_model::verdict::{Row, Stop, Verdict};
 use crate::check::Outcome;
 use crate::report::one_line;
 
-/// Rises when an older reader would misread a comparison.
+/// The version of the format. Incremented when an older reader would misread a comparison.
 const FORMAT: u32 = 2;
 /// The names of the two runs.
 const NAMES: [&str; 2] = ["A", "B"];
 
-/// The differences between two runs. Every pair is in the order in which the runs were named.
+/// The differences between two runs. Every pair is in the order of the arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Comparison {
     /// The version of this format.
     pub format: u32,
     /// The two runs.
     pub runs: [ComparedRun; 2],
-    /// How many statements both runs judged alike.
+    /// The number of statements with equal verdicts.
     pub alike: usize,
-    /// Statements that both runs judged, with another verdict or another failure.
+    /// The statements that both runs judged, with different verdicts or different failures.
     pub statements: Vec<StatementDifference>,
-    /// Statements that only one of the runs judged. They count as no difference.
+    /// The statements that only one run judged. They do not count as differences.
     pub judged_once: Vec<StatementDifference>,
-    /// Choices that the specification leaves open, and that were made otherwise.
+    /// The different choices where the specification leaves one.
     pub choices: Vec<ChoiceDifference>,
-    /// Choices that only one of the runs shows. They count as no difference.
+    /// The choices that only one run observed. They do not count as differences.
     pub choices_seen_once: Vec<ChoiceDifference>,
 }
 
 /// One of the runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComparedRun {
-    /// The base address that was asked.
+    /// The base address of the target.
     pub base: String,
     /// The exit code of `check`.
     pub exit_code: u8,
@@ -63,14 +63,14 @@ pub struct StatementDifference {
 /// A run's verdict on a statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComparedVerdict {
-    /// The word of the verdict, or `not selected`.
+    /// The name of the verdict, or `not selected`.
     pub verdict: String,
     /// The explanation in the report; may be empty.
     pub because: String,
 }
 
 impl ComparedVerdict {
-    /// Whether the run says if the statement holds.
+    /// Returns `true` if the run judged the statement.
     fn is_judged(&self) -> bool {
         !["not selected", "not judged", "left out", "not applicable"].contains(&self.verdict.as_str())
     }
@@ -97,7 +97,7 @@ pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
     let mut ids: BTreeSet<&str> = rows.iter().flat_map(|rows| rows.keys().copied()).collect();
     let is_stopped = both.iter().any(|it| it.stop.is_some());
     if is_stopped {
-        // What was never asked is no difference.
+        // A stopped run has no verdicts to compare.
         ids.clear();
     }
     let (mut alike, mut statements, mut judged_once) = (0, Vec::new(), Vec::new());
@@ -126,7 +126,7 @@ pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
     Comparison { format: FORMAT, runs, alike, statements, judged_once, choices, choices_seen_once }
 }
 
-/// Returns `true` if two runs disagree on a statement. Two failures agree if they are the same one.
+/// Returns `true` if two runs disagree on a statement. Two failures agree if they have the same fingerprint.
 fn differs(pair: [Option<&Row>; 2]) -> bool {
     let shown = |row: &Row| match &row.verdict {
         Verdict::Fail(finding) | Verdict::Warn(finding) | Verdict::Known { finding, .. } => {
@@ -173,13 +173,13 @@ impl Comparison {
         self.statements.is_empty() && self.choices.is_empty()
     }
 
-    /// 0 nothing differs, 1 something does; 2, 4 or 130 where a run was stopped, as `check` exits.
+    /// Returns the exit code: 0 no difference, 1 differences; 2, 4 or 130 if a run was stopped, as of `check`.
     pub fn exit_code(&self) -> u8 {
         let stopped = self.runs.iter().find(|it| it.stop.is_some() || it.exit_code == 130);
         stopped.map_or(u8::from(!self.is_empty()), |it| it.exit_code)
     }
 
-    /// The comparison for programs.
+    /// Returns the comparison as JSON.
     ///
     /// # Panics
     ///
@@ -188,7 +188,7 @@ impl Comparison {
         serde_json::to_string_pretty(self).expect("a comparison is plain data") + "\n"
     }
 
-    /// The comparison for people.
+    /// Returns the comparison as text.
     pub fn text(&self) -> String {
         let mut out = String::new();
         let mut line = |text: &str| {
@@ -214,7 +214,7 @@ impl Comparison {
             }
         }
         for (at, name) in NAMES.iter().enumerate() {
-            // The verdict of the other run says that it has none.
+            // The other run did not judge these.
             let statements = self.judged_once.iter().filter(|it| it.verdicts[at].is_judged());
             let ids: Vec<_> = statements.map(|it| it.id.as_str()).collect();
             if !ids.is_empty() {

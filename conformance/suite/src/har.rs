@@ -1,8 +1,7 @@
-//! A recording out of a HAR file, as browsers, proxies and HTTP tools write it.
+//! Imports a recording from a HAR file, as browsers, proxies and HTTP tools write it.
 //!
-//! What each request was for is read from the request itself: method, path, query, and what its key begins
-//! with. Much less can be judged than in a run of our own, and whatever hangs on when something was asked is
-//! left out. Keys are blanked before anything else sees them.
+//! The purpose of a request is inferred from its method, path, query and key prefix. Much less can be judged than in a
+//! run of the suite, and statements that depend on the time of requests are excluded. Keys are redacted first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -25,11 +24,11 @@ use conformance_probe::Run;
 
 use crate::check::Outcome;
 
-/// More says nothing more.
+/// The most imported exchanges. More would not change the verdicts.
 const EXCHANGES_MAX: usize = 5000;
-/// The statements that compare answers of different times, between which anything may have happened.
+/// The statements that compare responses of different times. Data may have changed in between.
 const LEFT_OUT: [&str; 3] = ["filters.combined", "filters.total", "paging.stable*"];
-/// Header fields that are somebody's secret.
+/// The header fields with secrets.
 const SECRET_HEADERS: [&str; 2] = ["set-cookie", "set-cookie2"];
 
 #[derive(Deserialize)]
@@ -82,12 +81,12 @@ struct Header {
 }
 
 impl Outcome {
-    /// Judges a HAR file. `key_prefix` is what keys begin with, before `_live_` or `_test_`. Also tells how much
-    /// of the file could be used.
+    /// Judges a HAR file. `key_prefix`: the prefix of keys, before `_live_` or `_test_`. Also returns a message with
+    /// the number of usable entries.
     ///
     /// # Errors
     ///
-    /// Why the text is no HAR file, or why nothing in it can be used.
+    /// A message, if the text is not a HAR file or has no usable entry.
     pub fn from_har(text: &str, key_prefix: &str) -> Result<(Outcome, String), String> {
         let har: Har = serde_json::from_str(text).map_err(|err| format!("no HAR file: {err}"))?;
         let entries = har.log.entries;
@@ -146,7 +145,7 @@ impl Outcome {
     }
 }
 
-/// The address before `/v1/`.
+/// Returns the part of an address before `/v1/`.
 fn base_of(url: &str) -> Option<String> {
     let mut url = Url::parse(url).ok()?;
     let at = url.path().find("/v1/")?;
@@ -154,7 +153,7 @@ fn base_of(url: &str) -> Option<String> {
     url.set_path(&prefix);
     url.set_query(None);
     url.set_fragment(None);
-    // These two fail only for addresses that cannot have a user at all.
+    // These two fail only for addresses that cannot have a user.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     Some(url.to_string())
@@ -165,7 +164,7 @@ fn bearer(request: &Request) -> Option<&str> {
     Some(header.value.strip_prefix("Bearer ").unwrap_or(&header.value))
 }
 
-/// Two keys of a mode may be of two accounts: only the first one counts.
+/// Returns the first key of each mode. A second one may belong to another account.
 fn first_keys(entries: &[HarEntry], key_prefix: &str) -> BTreeMap<Mode, String> {
     let mut found = BTreeMap::new();
     for key in entries.iter().filter(|it| it.response.status != 401).filter_map(|it| bearer(&it.request)) {
@@ -188,11 +187,11 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The exchange of an entry, if it is clear what it was for.
+    /// Returns the exchange of an entry, if its purpose can be inferred.
     fn exchange(&self, entry: &HarEntry) -> Option<Exchange> {
         let HarEntry { request, response, .. } = entry;
         let status = u16::try_from(response.status).ok().filter(|status| (200..500).contains(status))?;
-        // Redirects and answers out of a browser's cache are not the service's; a limit needs a burst.
+        // Redirects and responses from a browser's cache are not from the service; the limit needs a burst.
         if request.method != "GET" || (300..400).contains(&status) || status == 429 {
             return None;
         }
@@ -207,13 +206,13 @@ impl Reader<'_> {
         };
         let purpose = match (caller, status) {
             (Caller::Nobody, 401) => Purpose::Refusal,
-            // Whoever exported the file may have taken the key out.
+            // The export may have removed the key.
             (Caller::Nobody, _) | (_, 401) => return None,
             _ => purpose(&path, &url, status)?,
         };
         let sent = self.sent(entry)?;
         let length = entry.time.as_ref().and_then(serde_json::Number::as_f64).unwrap_or_default();
-        // Milliseconds; a part of one tells nothing.
+        // In milliseconds.
         let length = Duration::try_from_secs_f64(length).unwrap_or_default() / 1000;
         let query = url.query().map_or(String::new(), |query| format!("?{query}"));
         let headers = response.headers.iter().map(|it| (it.name.to_ascii_lowercase(), it.value.clone()));
@@ -239,7 +238,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the purpose of a request with a key. Parameters that the specification does not name may mean anything.
+/// Returns the purpose of a request with a key. `None` if it has parameters that are not specified.
 fn purpose(path: &str, url: &Url, status: u16) -> Option<Purpose> {
     if path == "/v1/account" {
         return url.query().is_none().then_some(Purpose::Account);

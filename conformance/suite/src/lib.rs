@@ -1,16 +1,16 @@
-//! Judges any implementation of the payment service over HTTP.
+//! The conformance suite: checks any implementation of the payment service over HTTP.
 //!
-//! A run is a recording; a verdict is a pure function of the recording. The probes send requests and record, the
-//! judge reads the recording, `report` formats the verdicts. Nothing here depends on a server of this workspace: all it has is a base address,
-//! some keys and the specification.
+//! [`check()`] runs the probes, which send requests and record the responses, and the judge, which computes verdicts
+//! from the recording alone; [`report`] formats the verdicts. [`fuzz`] sends random requests, [`handler`] tests a
+//! webhook handler. The suite needs a base address and keys; it must not depend on a server of this workspace.
 
 mod check;
 mod compare;
 pub mod fuzz;
 pub mod handler;
 mod har;
-mod kept;
 pub mod report;
+mod run_file;
 
 pub use check::{Accept, Origin, Outcome, check};
 pub use compare::{ChoiceDifference, ComparedRun, ComparedVerdict, Comparison, StatementDifference, compare};
@@ -20,10 +20,12 @@ pub use conformance_model::baseline::{Baseline, fingerprint};
 pub use conformance_model::body::Body;
 pub use conformance_model::budget::{Budget, Cost, Ledger};
 pub use conformance_model::catalogue::{EVENT_TYPES, Level, Requirement, catalogue, extended, fits, judged};
-pub use conformance_model::deliveries::{Deliveries, Delivery, Difference, Place, Registration, Signed};
+pub use conformance_model::deliveries::{
+    DeclaredEndpoint, Deliveries, Delivery, Difference, Registration, SignatureStatus,
+};
 pub use conformance_model::recording::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Kind, Link, List, PageAsk, Purpose,
-    Recording, Side, Step,
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, ObjectKind, PageAsk,
+    Purpose, Recording, Side, Step,
 };
 pub use conformance_model::redaction::Redaction;
 pub use conformance_model::secret::{KEY_BLANK, Redactor, Secret};
@@ -31,8 +33,8 @@ pub use conformance_model::selection::{Profile, Selection};
 pub use conformance_model::verdict::{Finding, Known, Row, Stop, Verdict};
 pub use conformance_model::words::{Mode, Part};
 pub use conformance_probe::{
-    Caused, Causing, Create, Hook, Interrupt, Occasion, Paths, Plan, Progress, RealTime, Silent, Source,
-    Wait, Waiter, Webhooks, run_shell,
+    Create, DeliveryTrigger, Hook, Interrupt, Paths, Plan, Progress, RealTime, Silent, Source, TriggerFuture,
+    TriggeredDeliveries, Wait, Waiter, Webhooks, run_shell,
 };
 pub use conformance_receiver as receiver;
 pub use conformance_receiver::Endpoint;

@@ -1,4 +1,5 @@
-//! The activity of a connection, shared between its stream and the accept loop, which evicts idle connections.
+//! [`Activity`]: the state of a connection that its stream and the accept loop share, by which idle connections are
+//! evicted.
 
 use std::sync::{
     LazyLock,
@@ -7,31 +8,31 @@ use std::sync::{
 
 use tokio::{sync::Notify, time::Instant};
 
-/// The origin of all times here, so that they can be compared and fit into an atomic.
+/// The origin of all times in this module, so that they are comparable and fit into an atomic.
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-/// No client is awaited.
+/// The server is waiting for no client.
 const NEVER: u64 = u64::MAX;
-/// A client that is awaited for longer is evicted before a connection that is idle between two requests.
+/// The time after which a waited-for client is evicted before connections that are idle between two requests.
 const USUAL_WAIT_MS: u64 = 1_000;
 
-/// The activity of one connection. Nothing in it orders anything else, so relaxed is enough.
+/// The activity of one connection. The fields order no other memory access, so relaxed ordering is enough.
 pub(crate) struct Activity {
-    /// Beginnings and ends of requests: odd while one is being answered.
+    /// The number of starts and ends of requests: odd while a request is being answered.
     turns: AtomicU32,
-    /// The time at which a byte last moved, in milliseconds.
+    /// The time of the latest byte, in milliseconds.
     moved_at: AtomicU64,
-    /// Since when the server has been waiting for the rest of a handshake, a head or a body, in milliseconds.
+    /// The time since which the server has been waiting for the rest of a handshake, a head or a body, in milliseconds.
     awaited_since: AtomicU64,
-    /// Notified when the connection is asked to close, by eviction or at once: a connection polls it at every wake, so one is
-    /// enough for both.
+    /// Notified when the connection must close, by eviction or at once. The connection polls it at every wake, so one
+    /// notification is enough for both.
     close: Notify,
-    /// The connection is to close at once, whatever it does.
+    /// `true` if the connection must close at once, even during a response.
     is_cut: AtomicBool,
-    /// The turns when it was last asked to close by eviction.
+    /// The number of turns at the latest eviction.
     asked: AtomicU32,
 }
 
-/// A connection that nothing is done for: the smallest is evicted first.
+/// The rank of an idle connection: the smallest is evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Idleness {
     rank: u8,
@@ -39,7 +40,7 @@ pub(crate) struct Idleness {
 }
 
 impl Activity {
-    /// The activity of a new connection, which owes the server a handshake or a head.
+    /// Creates the activity of a new connection, which waits for a handshake or a head.
     pub(crate) fn new() -> Activity {
         let now = millis(Instant::now());
         Activity {
@@ -52,34 +53,34 @@ impl Activity {
         }
     }
 
-    /// A request begins or ends.
+    /// Counts the start or end of a request.
     pub(crate) fn on_turn(&self) {
         self.awaited_since.store(NEVER, Relaxed);
         self.turns.fetch_add(1, Relaxed);
     }
 
-    /// Beginnings and ends of requests so far.
+    /// Returns the number of starts and ends of requests.
     pub(crate) fn turns(&self) -> u32 {
         self.turns.load(Relaxed)
     }
 
-    /// A byte moved in either direction.
+    /// Records a byte in either direction.
     pub(crate) fn on_move(&self, at: Instant) {
         self.moved_at.store(millis(at), Relaxed);
     }
 
-    /// The server waits for the rest of a head.
+    /// Records that the server waits for the rest of a head.
     pub(crate) fn on_await(&self, since: Instant) {
         self.awaited_since.store(millis(since), Relaxed);
     }
 
-    /// The server waits for a body, until this is dropped.
+    /// Records that the server waits for a body, until the guard is dropped.
     pub(crate) fn await_body(&self) -> AwaitedBody<'_> {
         self.on_await(Instant::now());
         AwaitedBody(self)
     }
 
-    /// Returns its idleness; `None` while a request is being answered.
+    /// Returns the rank for eviction; `None` while a request is being answered.
     pub(crate) fn idleness(&self, now: Instant) -> Option<Idleness> {
         let awaited_since = self.awaited_since.load(Relaxed);
         if awaited_since != NEVER {
@@ -90,19 +91,19 @@ impl Activity {
         is_idle.then(|| Idleness { rank: 1, since: self.moved_at.load(Relaxed) })
     }
 
-    /// Asks it to close in favour of another one, unless a request comes meanwhile.
+    /// Closes the connection in favour of another one, unless a request arrives meanwhile.
     pub(crate) fn evict(&self) {
         self.asked.store(self.turns(), Relaxed);
         self.close.notify_one();
     }
 
-    /// Asks it to close at once, even in the middle of an answer.
+    /// Closes the connection at once, even during a response.
     pub(crate) fn cut_off(&self) {
         self.is_cut.store(true, Relaxed);
         self.close.notify_one();
     }
 
-    /// Ends when the connection is to close.
+    /// Waits until the connection must close.
     pub(crate) async fn closing(&self) {
         loop {
             self.close.notified().await;
@@ -115,7 +116,7 @@ impl Activity {
     }
 }
 
-/// A body that the server waits for.
+/// Guard: the server waits for a body.
 pub(crate) struct AwaitedBody<'a>(&'a Activity);
 
 impl Drop for AwaitedBody<'_> {
@@ -164,7 +165,7 @@ mod tests {
     async fn awaited_clients_are_evicted_before_idle_ones_and_the_longest_wait_first() {
         LazyLock::force(&ORIGIN);
         check("ibhai", 1_001, "1 2 0 4").await;
-        // A wait of up to a second is usual.
+        // A wait of up to a second is not ranked as slow.
         check("ibhai", 0, "0 4 1 2").await;
         check("hbhb", 0, "0 1 2 3").await;
         check("aaa", 9_000, "").await;

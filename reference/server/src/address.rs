@@ -1,4 +1,4 @@
-//! The addresses of a server: where it listens, what clients call it, and what links start with.
+//! The addresses of a server: the listening address, the public URL, and the start of links.
 
 use std::{
     borrow::Cow,
@@ -9,10 +9,10 @@ use http::Uri;
 
 use crate::config::SandboxAccess;
 
-/// The address under which clients reach the server, as configured.
+/// The public URL of the server, as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PublicUrl {
-    /// The whole, without a slash at the end.
+    /// The URL without a trailing slash.
     text: String,
     /// The length of the origin in `text`; the rest is the path prefix.
     origin: usize,
@@ -20,17 +20,17 @@ pub(crate) struct PublicUrl {
 }
 
 impl PublicUrl {
-    /// Reads `https://pay.example:8443/prefix`.
+    /// Parses `https://pay.example:8443/prefix`.
     pub(crate) fn parse(text: &str) -> Result<PublicUrl, String> {
         let wrong = || {
             format!(
-                "the public address is `{text}`; it takes `http://` or `https://`, a host, and maybe a port and a path"
+                "the public address is `{text}`; use `http://` or `https://`, a host, optionally a port and a path"
             )
         };
         let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let host = Authority::parse(authority).ok_or_else(wrong)?.host.to_string();
-        // `Uri` knows which characters a path may have; it would also take a query.
+        // `Uri` checks the characters of the path, but also accepts a query.
         let path_is_one = path.parse::<Uri>().is_ok_and(|uri| uri.query().is_none()) && !path.contains('#');
         if !matches!(scheme, "http" | "https") || !(path.is_empty() || path_is_one) {
             return Err(wrong());
@@ -48,14 +48,14 @@ impl PublicUrl {
     }
 }
 
-/// A host and maybe a port, as in a `Host` header, of plain characters only: fit to stand in a link.
+/// A host and an optional port, as in a `Host` header. Contains only characters that are safe in a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Authority<'a> {
     pub(crate) host: &'a str,
 }
 
 impl<'a> Authority<'a> {
-    /// Reads `shop.example:8080`, `127.0.0.1`, `[::1]:8080`.
+    /// Parses `shop.example:8080`, `127.0.0.1` or `[::1]:8080`.
     pub(crate) fn parse(text: &'a str) -> Option<Authority<'a>> {
         let host_end = match text.strip_prefix('[') {
             Some(inside) => {
@@ -77,7 +77,7 @@ impl<'a> Authority<'a> {
         port_is_one.then_some(Authority { host })
     }
 
-    /// The address, if the host is one and not a name.
+    /// Returns the IP address if the host is one.
     pub(crate) fn ip(self) -> Option<IpAddr> {
         self.host.trim_matches(['[', ']']).parse().ok()
     }
@@ -86,23 +86,23 @@ impl<'a> Authority<'a> {
 /// The addresses of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
-    /// The listening address, as a client on this machine would call it.
+    /// The listening address in a form that clients on this machine can connect to.
     listening: String,
     port: u16,
     public: Option<PublicUrl>,
     access: SandboxAccess,
-    /// The start of the world's paths, after the public prefix: `/w/abc`; empty for the first world.
+    /// The start of the world's paths after the public prefix: `/w/abc`; empty for the first world.
     world: String,
-    /// The address to give to people.
+    /// The URL for users.
     url: String,
-    /// It is called by https, and may be by http.
+    /// `true` if the server accepts https besides http.
     has_tls: bool,
 }
 
 impl Addresses {
     pub(crate) fn new(bound: SocketAddr, public: Option<PublicUrl>, access: SandboxAccess) -> Addresses {
         let mut callable = bound;
-        // Nobody can call "any address"; this machine can call itself.
+        // Clients cannot connect to the unspecified address, but to loopback.
         if bound.ip().is_unspecified() {
             callable.set_ip(match bound.ip() {
                 IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -115,7 +115,7 @@ impl Addresses {
         Addresses { listening, port: bound.port(), public, access, world, url, has_tls: false }
     }
 
-    /// The same of a server that speaks https.
+    /// Changes the scheme to https.
     pub(crate) fn over_tls(mut self) -> Addresses {
         self.listening = self.listening.replacen("http://", "https://", 1);
         if self.public.is_none() {
@@ -129,23 +129,23 @@ impl Addresses {
         if self.has_tls { "https://" } else { "http://" }
     }
 
-    /// The addresses of a world that was opened on this server.
+    /// Returns the addresses of a world that was opened on request.
     pub(crate) fn of_world(&self, id: &str) -> Addresses {
         let path = format!("/w/{id}");
         Addresses { url: format!("{}{path}", self.url), world: path, ..self.clone() }
     }
 
-    /// Returns the id of the world; `None` for the first one of the server.
+    /// Returns the id of the world; `None` for the first world of the server.
     pub(crate) fn world_id(&self) -> Option<&str> {
         self.world.strip_prefix("/w/")
     }
 
-    /// The address to give to people.
+    /// The URL for users.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// Returns the start of links in the answer to a request that called `authority`.
+    /// Returns the start of links in the response to a request for `authority`.
     pub(crate) fn base(&self, authority: Option<&str>) -> Cow<'_, str> {
         match authority {
             _ if self.public.is_some() => self.url().into(),
@@ -157,7 +157,7 @@ impl Addresses {
         }
     }
 
-    /// A path without the public prefix, if it came with it. Which world it is of is not looked at.
+    /// Returns a path without the public prefix, if it has one. The world's prefix stays.
     pub(crate) fn inside<'p>(&self, path: &'p str) -> &'p str {
         let prefix = self.public.as_ref().map_or("", PublicUrl::prefix);
         match path.strip_prefix(prefix) {
@@ -167,28 +167,28 @@ impl Addresses {
         }
     }
 
-    /// Returns `true` if a caller from loopback is on this machine, and not behind a tunnel or a proxy on it.
+    /// Returns `true` if callers from loopback are trusted to be on this machine, not behind a tunnel or a proxy on it.
     pub(crate) fn trusts_loopback(&self) -> bool {
         self.public.is_none() || self.access == SandboxAccess::TrustLoopback
     }
 
-    /// The port it listens on.
+    /// Returns the listening port.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// The path that links inside a page start with, without a slash at the end: `/prefix`, or empty.
+    /// Returns the start of links inside a page, without a trailing slash: `/prefix`, or empty.
     pub(crate) fn prefix(&self) -> &str {
         let origin = self.public.as_ref().map_or(self.listening.len(), |public| public.origin);
         &self.url[origin..]
     }
 
-    /// Returns `true` if `host` is the one of the public address.
+    /// Returns `true` if `host` is that of the public URL.
     pub(crate) fn is_public_host(&self, host: &str) -> bool {
         self.public.as_ref().is_some_and(|public| public.host.eq_ignore_ascii_case(host))
     }
 
-    /// Returns `true` if `origin` is the server's own, for a request that called `authority`.
+    /// Returns `true` if `origin` is the server's own, for a request for `authority`.
     pub(crate) fn is_own_origin(&self, origin: &str, authority: &str) -> bool {
         let secure = origin.strip_prefix("https://").filter(|_| self.has_tls);
         let called = origin.strip_prefix("http://").or(secure).filter(|called| !called.is_empty());

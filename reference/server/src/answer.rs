@@ -1,4 +1,5 @@
-//! Answers on their way out: the world's, turned into hyper's without a copy of the body, and the host's own.
+//! [`Answer`]: the HTTP responses of the server. Converts those of the world without copying the body, and makes the
+//! server's own.
 
 use std::{
     convert::Infallible,
@@ -27,13 +28,13 @@ pub(crate) type Answer = http::Response<Content>;
 
 /// The body of an answer.
 pub(crate) enum Content {
-    /// All of it is known.
+    /// A complete body.
     Whole(Bytes),
-    /// It comes in pieces, for as long as somebody makes them.
+    /// A stream of server-sent events.
     Stream {
-        /// The pieces.
+        /// The chunks of the stream.
         pieces: mpsc::Receiver<Bytes>,
-        /// The place among all streams, given back when this one ends.
+        /// The permit among all streams, returned on drop.
         _place: OwnedSemaphorePermit,
     },
 }
@@ -76,17 +77,17 @@ impl Body for Content {
     }
 }
 
-/// The headers of nearly every answer: a copy of them costs half of what making them anew does.
+/// The headers of nearly all responses. Cloning the map takes half the time of building it.
 static JSON: LazyLock<HeaderMap> = LazyLock::new(|| {
     HeaderMap::from_iter([
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        // Keys and secrets go through here, and nothing of it is worth keeping.
+        // Responses may contain keys and secrets.
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ])
 });
 
-/// An answer in JSON.
+/// Returns a JSON response.
 pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     let mut answer = Answer::new(Content::from(body.into()));
     *answer.status_mut() = status;
@@ -94,14 +95,14 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     answer
 }
 
-/// An answer of the host's own in another type.
+/// Returns a response of the server with another content type.
 pub(crate) fn own(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Answer {
     let mut answer = json(status, body);
     answer.headers_mut().insert(CONTENT_TYPE, content_type);
     answer
 }
 
-/// The world's answer.
+/// Converts a response of the world.
 pub(crate) fn of_world(response: Response) -> Result<Answer, Broken> {
     let status = StatusCode::from_u16(response.status).map_err(|_| Broken)?;
     let mut answer = json(status, response.body);
@@ -119,14 +120,14 @@ pub(crate) fn of_world(response: Response) -> Result<Answer, Broken> {
     Ok(answer)
 }
 
-/// The name without a copy of it, which `HeaderName::from_bytes` would make.
+/// Returns a header name without copying it, as `HeaderName::from_bytes` would.
 fn static_name(name: &'static str) -> Option<HeaderName> {
     let fit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    // Anything else would be a panic in `from_static`.
+    // `from_static` panics for anything else.
     (!name.is_empty() && name.bytes().all(fit)).then(|| HeaderName::from_static(name))
 }
 
-/// With what a key may still ask.
+/// Adds the rate limit headers.
 pub(crate) fn with_quota(mut answer: Answer, quota: Option<Quota>) -> Result<Answer, Broken> {
     for (name, value) in quota_headers(quota) {
         let value = HeaderValue::try_from(value).map_err(|_| Broken)?;

@@ -1,4 +1,4 @@
-//! The context of every part of the server: a world, and the state that all worlds of the server share.
+//! [`Backend`]: a world with everything that requests to it need, and the state that all worlds of a server share.
 
 use std::sync::Arc;
 
@@ -21,8 +21,7 @@ use crate::{
     sender::{WebhookSender, WorldAttempt, WorldNo},
 };
 
-/// A world, the names that it is called by, what opens its sandbox, how much a client may ask, and the room
-/// for what it is answered.
+/// A world with its addresses, the sandbox token, the limits on clients, and the budget for responses.
 pub(crate) struct Backend {
     pub(crate) host: Arc<Host>,
     pub(crate) addresses: Addresses,
@@ -36,24 +35,24 @@ pub(crate) struct Backend {
 
 /// The state that all worlds of a server share.
 pub(crate) struct Shared {
-    /// Those of the first world.
+    /// The addresses of the first world.
     pub(crate) addresses: Addresses,
     pub(crate) token: Arc<Token>,
     pub(crate) bounds: Bounds,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) dialect: Dialect,
     pub(crate) log: Option<LogSink>,
-    /// `None` if deliveries stay inside.
+    /// The webhook sender and its queue; `None` if deliveries are simulated.
     pub(crate) exit: Option<(Arc<WebhookSender>, UnboundedSender<WorldAttempt>)>,
     #[cfg(feature = "mcp")]
     pub(crate) mcp_clock: McpClock,
 }
 
-/// The start of a world.
+/// The parameters of a new world.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     pub(crate) seed: Seed,
-    /// `None` for the time of day.
+    /// The start of the clock; `None` for the time of day.
     pub(crate) start: Option<Timestamp>,
     pub(crate) clock: ClockKind,
     /// Requests per minute and key; `None` for no limit.
@@ -65,14 +64,14 @@ pub(crate) struct Identity<'a> {
     pub(crate) no: WorldNo,
     /// The id in its paths and keys; empty for the first world, which has none.
     pub(crate) id: &'a str,
-    /// The number of its latest requests that are kept for the dashboard.
+    /// The maximum number of requests that are stored for the dashboard.
     pub(crate) requests_max: usize,
-    /// Its share of the memory of all worlds.
+    /// The world's share of the memory budget.
     pub(crate) memory: MemoryShare,
 }
 
 impl Backend {
-    /// Returns the start of the world; `None` for one that cannot be recreated.
+    /// Returns the parameters of the world; `None` for one that cannot be recreated.
     pub(crate) fn terms(&self) -> Option<Terms> {
         self.host.begun().map(|(setup, clock)| Terms {
             seed: setup.seed,
@@ -82,11 +81,11 @@ impl Backend {
         })
     }
 
-    /// A world that begins now.
+    /// Creates a world that starts now.
     ///
     /// # Errors
     ///
-    /// Those of `begin`.
+    /// The errors of `begin`.
     pub(crate) fn begin<E>(
         shared: &Shared,
         terms: &Terms,

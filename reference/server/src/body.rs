@@ -1,4 +1,4 @@
-//! Reading a body: bounded in bytes and in time, and copied only if it comes in pieces.
+//! [`RequestBody`]: reads bodies, limited in bytes and in time, and copies only those that arrive in several chunks.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,11 +9,12 @@ use hyper::body::{Body, Incoming};
 
 use crate::{activity::Activity, config::Bounds, refusal::Refusal};
 
-/// Of a body that is too large, so many times the bound is read and thrown away before the answer, because a
-/// client that is still sending when the connection closes may never see it.
-const SWALLOWED: usize = 4;
+/// The part of an oversized body that is read and discarded before the response, as a multiple of the limit: a client
+/// that is still sending when the connection closes may never see the response.
+const DISCARD_FACTOR: usize = 4;
 
-/// The body of a request, read once its answer depends on it: whatever the head alone decides waits for no body.
+/// The body of a request. It is read only once the response depends on it: a response that follows from the head alone
+/// does not wait for the body.
 pub(crate) struct RequestBody<'a> {
     headers: &'a HeaderMap,
     activity: &'a Activity,
@@ -22,7 +23,7 @@ pub(crate) struct RequestBody<'a> {
 }
 
 impl<'a> RequestBody<'a> {
-    /// The body of a request with these headers.
+    /// Creates the body of a request with these headers.
     pub(crate) fn new(
         headers: &'a HeaderMap,
         activity: &'a Activity,
@@ -34,44 +35,44 @@ impl<'a> RequestBody<'a> {
     }
 
     fn take(&self) -> Option<Incoming> {
-        // Nothing that can panic happens under the lock.
+        // No code under the lock can panic.
         self.unread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The client sends the body only when it is told to go on.
-    fn is_held_back(&self) -> bool {
+    /// Returns `true` if the client waits for `100 Continue` before it sends the body.
+    fn expects_continue(&self) -> bool {
         self.headers.contains_key(EXPECT)
     }
 
-    /// Returns `true` if there is none, or it was read.
+    /// Returns `true` if there is no body, or it was already read.
     pub(crate) fn is_empty(&self) -> bool {
         self.unread.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// Reads all of it; empty the second time.
+    /// Reads the whole body; returns an empty one the second time.
     pub(crate) async fn read(&self) -> Result<Bytes, Refusal> {
         let Some(body) = self.take() else { return Ok(Bytes::new()) };
         let _awaited = self.activity.await_body();
-        // In a box, because most requests have no body, and every one would carry the room for reading it.
-        Box::pin(read_some(body, self.is_held_back(), self.bounds)).await
+        // Boxed, because most requests have no body and would otherwise carry the size of this future.
+        Box::pin(read_some(body, self.expects_continue(), self.bounds)).await
     }
 
-    /// Lets the body of an answered request go on arriving, in the background: a client that is still sending when the
-    /// connection closes may never see its answer.
+    /// Receives the rest of the body in the background after the response: a client that is still sending when the
+    /// connection closes may never see its response.
     pub(crate) fn drain(&self) {
-        if let Some(body) = self.take().filter(|_| !self.is_held_back()) {
-            // Ends with the body, or at its bound in bytes or time; whatever came of it, nobody asks.
+        if let Some(body) = self.take().filter(|_| !self.expects_continue()) {
+            // Ends with the body, or at its limit in bytes or time. The result does not matter.
             let bounds = *self.bounds;
             tokio::spawn(async move { drop(read_some(body, false, &bounds).await) });
         }
     }
 }
 
-/// `waits`: the client sends the body only when told to go on, so a refusal need not read it.
+/// Reads a body. `waits`: the client waits for `100 Continue`, so a refused body need not be read.
 async fn read_some(body: Incoming, waits: bool, bounds: &Bounds) -> Result<Bytes, Refusal> {
     let most = bounds.body_bytes;
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    if announced > most && (waits || announced > most.saturating_mul(SWALLOWED)) {
+    if announced > most && (waits || announced > most.saturating_mul(DISCARD_FACTOR)) {
         return Err(Refusal::BodyTooLarge { most });
     }
     tokio::time::timeout(bounds.body_time, gather(body, most)).await.unwrap_or(Err(Refusal::BodyTooSlow))
@@ -84,7 +85,7 @@ async fn gather(mut body: Incoming, most: usize) -> Result<Bytes, Refusal> {
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| Refusal::BodyCutShort)?.into_data() else { continue };
         seen = seen.saturating_add(data.len());
-        if seen > most.saturating_mul(SWALLOWED) {
+        if seen > most.saturating_mul(DISCARD_FACTOR) {
             break;
         }
         if seen > most {

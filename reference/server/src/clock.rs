@@ -1,7 +1,7 @@
-//! The service clock: how the world's time follows real time, or does not.
+//! [`Clock`]: the service clock, which follows real time, a multiple of it, or only the sandbox.
 //!
-//! The only reader of the operating system's clocks. Every rule is a function of a [`Reading`], so that no
-//! test of them waits.
+//! The only module that reads the operating system's clocks. Every other function depends on a [`Reading`] only, so
+//! that no test has to wait.
 
 use std::{
     num::NonZeroU32,
@@ -17,19 +17,19 @@ use serde::{Deserialize, Serialize};
 pub enum ClockKind {
     /// Real time.
     Wall,
-    /// Real time, so many times as fast.
+    /// A multiple of real time.
     Fast {
-        /// Seconds of service time in a second of real time.
+        /// The seconds of service time in a second of real time.
         factor: NonZeroU32,
     },
-    /// Only `/sandbox` moves it.
+    /// A frozen clock, which only `/sandbox` moves.
     Frozen,
 }
 
-/// A clock that was set back by less was corrected as usual, and not wrong.
+/// The smallest step back of the system clock that is reported; smaller ones are ordinary corrections.
 const SET_BACK_MIN: Span = Span::secs(60);
 
-/// A reading of a clock of the operating system: microseconds, from an origin that depends on the clock.
+/// A reading of a system clock in microseconds, from an origin that depends on the clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading(u64);
 
@@ -38,19 +38,19 @@ pub(crate) fn time_of_day() -> Timestamp {
     Timestamp::default().plus(Span(wall().0))
 }
 
-/// The service clock. It never falls, whatever the operating system's clock does; the one exception is a new
-/// world under a frozen clock, which brings its own time.
+/// The service clock. It never goes back, even if the system clock does; the one exception is a new world under a
+/// frozen clock, which has its own time.
 pub(crate) struct Clock {
     kind: ClockKind,
     origin: Instant,
-    /// At this reading the service clock showed this.
+    /// A reading, and the service time at that moment.
     anchor: (Reading, Timestamp),
     /// The latest time shown.
     shown: Timestamp,
 }
 
 impl Clock {
-    /// A clock that shows `start` now, or the time of day.
+    /// Creates a clock that shows `start` now; `None` for the time of day.
     pub(crate) fn new(kind: ClockKind, start: Option<Timestamp>) -> Clock {
         let start = start.unwrap_or_else(time_of_day);
         let mut clock = Clock { kind, origin: steady(), anchor: (Reading(0), start), shown: start };
@@ -58,14 +58,14 @@ impl Clock {
         clock
     }
 
-    /// Shows `time` from `reading` on, although it may have shown more: another world took the place of the one before.
+    /// Sets the clock to `time` at `reading`, even back: another world replaced the one before.
     pub(crate) fn set(&mut self, reading: Reading, time: Timestamp) {
         self.anchor = (reading, time);
         self.shown = time;
     }
 
-    /// Returns the present time of a clock that showed `time` when the time of day was `wall` microseconds since
-    /// 1970: real time went on meanwhile, any other stood still.
+    /// Returns the present time of a clock that showed `time` when the time of day was `wall_then` microseconds since
+    /// 1970. A clock of kind [`ClockKind::Wall`] has moved on since, any other has not.
     pub(crate) fn resumed(kind: ClockKind, time: Timestamp, wall_then: u64) -> Timestamp {
         match kind {
             ClockKind::Wall => time.plus(Span(wall().0.saturating_sub(wall_then))),
@@ -73,28 +73,28 @@ impl Clock {
         }
     }
 
-    /// Returns the time of day, if it was set back since it was `wall_then` and the clock follows it.
+    /// Returns the time of day if it was set back since `wall_then` and the clock follows it.
     pub(crate) fn set_back(kind: ClockKind, wall_then: u64) -> Option<Timestamp> {
         let now = time_of_day();
         (kind == ClockKind::Wall && Timestamp(wall_then) > now.plus(SET_BACK_MIN)).then_some(now)
     }
 
-    /// Returns `true` if only the world moves it.
+    /// Returns `true` if only the sandbox moves the clock.
     pub(crate) fn is_frozen(&self) -> bool {
         self.kind == ClockKind::Frozen
     }
 
-    /// Looks at the operating system's clock.
+    /// Reads the system clock.
     pub(crate) fn read(&self) -> Reading {
         match self.kind {
-            // Not the steady clock: that one stands still while a laptop sleeps.
+            // Not the monotonic clock, which stops while a laptop sleeps.
             ClockKind::Wall => wall(),
             ClockKind::Fast { .. } => micros(steady().saturating_duration_since(self.origin)),
             ClockKind::Frozen => Reading(0),
         }
     }
 
-    /// The service time at `reading`.
+    /// Returns the service time at `reading`.
     pub(crate) fn at(&mut self, reading: Reading) -> Timestamp {
         let (read, showed) = self.anchor;
         let passed = reading.0.saturating_sub(read.0).saturating_mul(self.factor());
@@ -102,7 +102,7 @@ impl Clock {
         self.shown
     }
 
-    /// Takes over the time of the world, which an act of the sandbox may have moved on; says whether it had.
+    /// Takes over the time of the world, which a sandbox call may have moved; returns `true` if it did.
     pub(crate) fn follow(&mut self, reading: Reading, world: Timestamp) -> bool {
         if world > self.shown || self.is_frozen() {
             let moved = world != self.shown;
@@ -114,12 +114,12 @@ impl Clock {
         }
     }
 
-    /// Returns the time to wait at `now` for `due`; `None` if waiting does not help.
+    /// Returns the real time from `now` to `due`; `None` if the clock is frozen.
     pub(crate) fn until(&self, now: Timestamp, due: Timestamp) -> Option<Duration> {
         (!self.is_frozen()).then(|| Duration::from_micros(due.since(now).0.div_ceil(self.factor())))
     }
 
-    /// Seconds of service time in a second of real time; 0 if only the world moves it.
+    /// Returns the seconds of service time in a second of real time; 0 if only the sandbox moves the clock.
     pub(crate) fn factor(&self) -> u64 {
         match self.kind {
             ClockKind::Wall => 1,
@@ -129,23 +129,23 @@ impl Clock {
     }
 }
 
-/// The time of day in microseconds since 1970.
+/// Returns the time of day in microseconds since 1970.
 pub(crate) fn unix_micros() -> u64 {
     wall().0
 }
 
-/// The time of day in seconds since 1970, for signatures that real receivers compare with their own clocks.
+/// Returns the time of day in seconds since 1970, for signatures, which real receivers compare with their own clocks.
 pub(crate) fn unix_secs() -> u64 {
     wall().0 / 1_000_000
 }
 
-#[allow(clippy::disallowed_methods)] // Here and nowhere else.
+#[allow(clippy::disallowed_methods)] // The only use.
 fn wall() -> Reading {
-    // A machine whose clock stands before 1970 gets 1970.
+    // A system clock before 1970 counts as 1970.
     micros(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
 }
 
-#[allow(clippy::disallowed_methods)] // Here and nowhere else.
+#[allow(clippy::disallowed_methods)] // The only use.
 fn steady() -> Instant {
     Instant::now()
 }
@@ -160,7 +160,7 @@ mod tests {
 
     const START: Timestamp = Timestamp(1_000_000_000);
 
-    /// A clock that starts at reading 500.
+    /// Returns a clock that starts at reading 500.
     fn clock(kind: ClockKind) -> Clock {
         Clock { kind, origin: steady(), anchor: (Reading(500), START), shown: START }
     }
@@ -169,7 +169,7 @@ mod tests {
         ClockKind::Fast { factor: NonZeroU32::new(factor).expect("factors in tests are not 0") }
     }
 
-    /// `steps`: readings, each with what the clock then shows after the start.
+    /// `steps`: readings, each with the expected time since the start.
     #[track_caller]
     fn check(kind: ClockKind, steps: &[(u64, u64)]) {
         let mut clock = clock(kind);
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(clock.at(Reading(u64::MAX)), Timestamp::LAST);
     }
 
-    /// The world is `world` after the start at reading 600; then `later` shows at reading 700.
+    /// At reading 600 the world's time is `world` after the start; at reading 700 the clock must show `later`.
     #[track_caller]
     fn check_follow(kind: ClockKind, world: u64, moved: bool, later: u64) {
         let mut clock = clock(kind);

@@ -1,7 +1,7 @@
-//! Compression of answers that hold no secret.
+//! Compression of responses without secrets.
 //!
-//! Only `/docs`, `/openapi.json` and the assets are compressed. Pages with forms carry tokens beside text of the request, and the
-//! length of a compressed page would reveal the token piece by piece (BREACH).
+//! Only `/docs`, `/openapi.json` and the assets are compressed. Pages with forms contain tokens besides text of the
+//! request, and the length of a compressed page would reveal the token (BREACH).
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use http::{
 
 use crate::answer::{Answer, Content};
 
-/// Smaller bodies fit into one packet as they are.
+/// The smallest body that is compressed; smaller ones fit into one packet.
 const BODY_BYTES_MIN: usize = 1_024;
 
 /// Compresses the body with gzip if the client accepts it.

@@ -1,8 +1,8 @@
-//! One connection: hyper over a stream that knows how long it may take.
+//! One connection: hyper over a stream with time limits.
 //!
-//! The limits on heads and idleness are kept here and not by hyper, which would set a timer anew for every
-//! request and close without a word. One timer per connection is enough: it is only moved when it fires, or
-//! when a head comes in pieces.
+//! The limits on heads and idleness are enforced here instead of by hyper, which would reset a timer for every request
+//! and close without a response. One timer per connection is enough: it is reset only when it fires, or when a head
+//! arrives in pieces.
 
 use std::{
     convert::Infallible,
@@ -21,13 +21,13 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-use crate::{activity::Activity, config::Bounds, gate::Ends, refusal::Refusal, router::Router};
+use crate::{activity::Activity, config::Bounds, gate::ConnectionAddrs, refusal::Refusal, router::Router};
 
 /// Serves one connection to its end.
 pub(crate) async fn serve<S>(
     router: Arc<Router>,
     stream: S,
-    ends: Ends,
+    addrs: ConnectionAddrs,
     activity: Arc<Activity>,
     stopping: Watcher,
 ) where
@@ -41,13 +41,13 @@ pub(crate) async fn serve<S>(
         async move {
             let (router, activity) = &*shared;
             activity.on_turn();
-            let answer = router.answer(ends, activity, request).await;
+            let answer = router.answer(addrs, activity, request).await;
             activity.on_turn();
             Ok::<_, Infallible>(answer)
         }
     });
     let connection = http1::Builder::new()
-        // A client that sends all it has and then listens is a good client.
+        // A client may close its sending side and still receive responses.
         .half_close(true)
         .header_read_timeout(None)
         .max_header_size(bounds.head_bytes)
@@ -55,42 +55,42 @@ pub(crate) async fn serve<S>(
     let mut connection = pin!(stopping.watch(connection));
     tokio::select! {
         biased;
-        // What can go wrong here is the client's: it went away, or spoke no HTTP and has been told so.
+        // Errors are the client's: it disconnected, or sent no HTTP and got 400.
         _ = &mut connection => {}
-        // Others need its place, or the room that its answer takes.
+        // Another connection needs its slot, or another response its memory.
         () = activity.closing() => {}
     }
 }
 
-/// A stream that fails once a head takes too long or nothing moves any more.
+/// A stream that fails when a head takes too long or no byte moves.
 struct Timed<S> {
     stream: S,
     activity: Arc<Activity>,
     head_time: Duration,
     idle_time: Duration,
     stall_time: Duration,
-    /// A byte moved since the last look at the clock.
+    /// `true` if a byte moved since the clock was last read.
     moved: bool,
-    /// The time at which a byte last moved, as of that check.
+    /// The time of the latest byte, accurate to the latest reading of the clock.
     moved_at: Instant,
-    /// The head that is still incomplete.
+    /// The state of the incomplete head.
     head: Head,
-    /// The count of turns at the last look.
-    seen: u32,
-    /// The client does not take what was last written, so what it has may end in the middle of an answer.
+    /// The number of turns at the latest check.
+    turns_seen: u32,
+    /// `true` if the client does not accept the latest write, so it may have received half a response.
     stalled: bool,
     timer: Pin<Box<Sleep>>,
 }
 
-/// A head that has not come to its end.
+/// The state of an incomplete head.
 enum Head {
-    /// There is none.
+    /// No head has started.
     None,
-    /// It is the first one, and has been awaited since then.
+    /// The first head, expected since then.
     Awaited(Instant),
-    /// It has begun since the last look at the clock.
+    /// A head that started since the clock was last read.
     Begun,
-    /// It began then.
+    /// A head that started then.
     Since(Instant),
 }
 
@@ -106,7 +106,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
             moved: false,
             moved_at,
             head: Head::Awaited(moved_at),
-            seen: 0,
+            turns_seen: 0,
             stalled: false,
             timer: Box::pin(tokio::time::sleep_until(moved_at + bounds.idle_time.min(bounds.head_time))),
         }
@@ -114,25 +114,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
 
     fn on_read(&mut self) {
         self.moved = true;
-        self.look();
-        if matches!(self.head, Head::None | Head::Awaited(_)) && self.seen.is_multiple_of(2) {
+        self.update_head();
+        if matches!(self.head, Head::None | Head::Awaited(_)) && self.turns_seen.is_multiple_of(2) {
             self.head = Head::Begun;
         }
     }
 
-    /// A turn since the last look means that the head has come to its end.
-    fn look(&mut self) {
+    /// Updates the state of the head: a new turn means that the head is complete.
+    fn update_head(&mut self) {
         let turns = self.activity.turns();
-        if turns != self.seen {
-            self.seen = turns;
+        if turns != self.turns_seen {
+            self.turns_seen = turns;
             self.head = Head::None;
         }
     }
 
-    /// Ready when the connection has used up its time. Called whenever the stream has nothing to do, which is soon
-    /// after every byte that moves: so this is where the clock is looked at, once for all of them.
-    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        self.look();
+    /// Ready when the connection has exceeded a limit. Called whenever the stream has nothing to do, which is soon
+    /// after every byte, so this is the one place that reads the clock.
+    fn poll_time_limits(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        self.update_head();
         if self.moved {
             self.moved = false;
             self.moved_at = Instant::now();
@@ -159,17 +159,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
             self.timer.as_mut().reset(deadline);
         }
         if matches!(self.head, Head::Since(_)) && !self.stalled {
-            // The last word, as far as it goes: whoever sends a head in drops may not be listening.
-            let _ = Pin::new(&mut self.stream).poll_write(cx, last_word(Refusal::HeadTooSlow).as_bytes());
+            // The response is sent as far as possible: a client with such a slow head may not be reading.
+            let _ =
+                Pin::new(&mut self.stream).poll_write(cx, error_response(Refusal::HeadTooSlow).as_bytes());
         }
         Poll::Ready(io::ErrorKind::TimedOut.into())
     }
 
-    /// Passes on what a write did, or says that it took too long.
-    fn settle<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    /// Returns the result of a write, or the error that it took too long.
+    fn finish_write<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         self.stalled = done.is_pending();
         match done {
-            Poll::Pending => self.poll_late(cx).map(Err),
+            Poll::Pending => self.poll_time_limits(cx).map(Err),
             done => {
                 self.moved = true;
                 done
@@ -178,8 +179,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
     }
 }
 
-/// A refusal that hyper cannot send, because there is no request that it answers.
-fn last_word(refusal: Refusal) -> String {
+/// Returns an error response that hyper cannot send, because there is no complete request.
+fn error_response(refusal: Refusal) -> String {
     let status = refusal.status();
     let reason = status.canonical_reason().unwrap_or_default();
     let body = refusal.body();
@@ -197,7 +198,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Timed<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match Pin::new(&mut self.stream).poll_read(cx, buffer) {
-            Poll::Pending => self.poll_late(cx).map(Err),
+            Poll::Pending => self.poll_time_limits(cx).map(Err),
             done => {
                 self.on_read();
                 done
@@ -209,7 +210,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Timed<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let done = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.settle(cx, done)
+        self.finish_write(cx, done)
     }
 
     fn poll_write_vectored(
@@ -218,7 +219,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let done = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.settle(cx, done)
+        self.finish_write(cx, done)
     }
 
     fn is_write_vectored(&self) -> bool {

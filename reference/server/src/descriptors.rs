@@ -1,12 +1,12 @@
-//! File descriptors: clients may not use up those that deliveries need.
+//! The division of file descriptors between client connections and deliveries.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The descriptors of the rest of the process: files, pipes, the runtime itself.
+/// The number of descriptors for the rest of the process: files, pipes, the runtime.
 const OTHERS: usize = 64;
 
-/// Returns the number of client connections that may be open at a time, when so many are wanted and deliveries
-/// need so many descriptors. Raises the soft limit of the process as far as that takes.
+/// Returns the maximum number of client connections for `wanted` connections and a number of descriptors that
+/// deliveries need. Raises the soft limit of the process as needed.
 pub(crate) fn connections(wanted: usize, deliveries: usize) -> usize {
     let reserve = deliveries.saturating_add(OTHERS);
     let limits = getrlimit(Resource::Nofile);
@@ -19,7 +19,7 @@ pub(crate) fn connections(wanted: usize, deliveries: usize) -> usize {
     fit(wanted, reserve, usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// Divides the descriptors. If there are not enough for all, deliveries get at most half.
+/// Divides the descriptors. If there are too few, deliveries get at most half.
 fn fit(wanted: usize, reserve: usize, limit: usize) -> usize {
     wanted.min(limit - reserve.min(limit / 2)).max(1)
 }

@@ -1,8 +1,8 @@
-//! `/sandbox/forwards`: webhook handlers on the developer's own machine, added while the server runs.
+//! `/sandbox/forwards`: webhook handlers on the developer's machine, added while the server runs.
 //!
-//! The address rule stays as it is. A handler gets a public-looking address, endpoints in both modes are registered
-//! with that, and what is posted to it goes to the handler. Only this machine may add one: the token lets others use
-//! the simulated world, but not the network behind the server.
+//! The address rule is unchanged. A handler gets a public-looking address, endpoints in both modes are registered with
+//! it, and deliveries to it go to the handler. Only callers on this machine may add a forward: the token gives access
+//! to the simulated world, not to the network behind the server.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header::ALLOW, request::Parts};
@@ -22,26 +22,26 @@ use crate::{
     sender::LocalHandler,
 };
 
-/// The path of this room.
+/// The path of these calls.
 pub(crate) const PATH: &str = "/sandbox/forwards";
 
-/// A handler on the developer's own machine that gets the webhooks of both modes.
+/// A handler on the developer's machine that receives the webhooks of both modes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Forwarded {
-    /// The handler's own address: `http://localhost:3000/hooks`.
+    /// The URL of the handler: `http://localhost:3000/hooks`.
     pub to: String,
-    /// The address of the two endpoints that stand for it: `https://localhost-3000.example/hooks`.
+    /// The public-looking URL of its two endpoints: `https://localhost-3000.example/hooks`.
     pub url: String,
-    /// The signing secret of live deliveries: `whsec_…`. It is shown nowhere else, and here only for a new
-    /// endpoint: a world that was kept has its endpoints already.
+    /// The signing secret of live deliveries: `whsec_…`; `None` if the stored world already had the endpoint, because a
+    /// secret is shown at creation only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_secret: Option<String>,
-    /// The signing secret of test deliveries.
+    /// The signing secret of test deliveries, as `live_secret`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_secret: Option<String>,
 }
 
-/// Answers a request of somebody who may use the sandbox. `from_here`: and is surely on this machine.
+/// Answers a request of a caller with access to the sandbox. `from_here`: the caller is on this machine.
 pub(crate) async fn answer(
     backend: &Backend,
     head: &Parts,
@@ -75,7 +75,7 @@ fn answered(backend: &Backend, fields: &serde_json::Value) -> Result<Answer, Bro
     Ok(answer::json(StatusCode::OK, fields.to_string()))
 }
 
-/// Returns the target of a forward, and its account.
+/// Parses the handler of a new forward and the account it is for.
 fn read(body: &[u8]) -> Result<(LocalHandler, Option<String>), ApiError> {
     let mut fields = Fields::read(body)?;
     fields.only(&["to", "account"]);
@@ -86,7 +86,8 @@ fn read(body: &[u8]) -> Result<(LocalHandler, Option<String>), ApiError> {
     Ok((handler, account))
 }
 
-/// Forwards to a handler and registers its endpoints in both modes; or the refusal as it goes back.
+/// Adds a forward to a handler and registers its endpoints in both modes; returns the error response if the world
+/// refuses them.
 pub(crate) async fn add(
     backend: &Backend,
     handler: &LocalHandler,
@@ -124,7 +125,7 @@ pub(crate) async fn add(
         let body = EndpointRequest { account: account.clone(), mode: Some(mode), url, events: None };
         let response = ask(backend, "POST", "/sandbox/endpoints", &json(&body).to_string()).await?;
         if response.status != 200 {
-            // Nothing is left of a forward that was not added.
+            // Undo a forward that was added in part.
             sender.remove_forward(&handler.forward);
             for id in made {
                 ask(backend, "DELETE", &format!("/sandbox/endpoints/{id}"), "").await?;
@@ -139,7 +140,7 @@ pub(crate) async fn add(
     Ok(Ok(Forwarded { to, url, live_secret: Some(live_secret), test_secret: Some(test_secret) }))
 }
 
-/// The refusal of an endpoint, as that of the forward that it was for: whoever asks named no endpoint.
+/// Rewrites the error of an endpoint as that of its forward, because the caller named no endpoint.
 fn of_forward(refused: Response) -> Response {
     if refused.status != 422 {
         return refused;
@@ -149,11 +150,11 @@ fn of_forward(refused: Response) -> Response {
     Response::refusal(&ApiError::field("to", format!("A forward needs an endpoint in each mode: {why}")))
 }
 
-/// The endpoint that stands for a handler already: a second one would get everything twice.
+/// Returns an existing endpoint of a handler: a second one would get every delivery twice.
 async fn known(backend: &Backend, handler: &LocalHandler) -> Result<Option<EndpointRecord>, Broken> {
     let response = ask(backend, "GET", "/sandbox/endpoints", "").await?;
     let EndpointList { endpoints } = serde_json::from_slice(&response.body).map_err(|_| Broken)?;
-    Ok(endpoints.into_iter().find(|it| it.url == handler.url() && it.status != "removed"))
+    Ok(endpoints.into_iter().find(|endpoint| endpoint.url == handler.url() && endpoint.status != "removed"))
 }
 
 async fn ask(backend: &Backend, method: &str, path: &str, body: &str) -> Result<Response, Broken> {

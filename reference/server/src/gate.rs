@@ -1,8 +1,8 @@
-//! Access to `/sandbox`: loopback, or a caller with the token, and never a page of another origin.
+//! Access control for `/sandbox`: callers from loopback or with the token, and no pages of another origin.
 //!
-//! A browser on this machine is on loopback too, whatever page it shows. So `Host` must be a name of ours
-//! (a foreign name may have been made to point here), `Origin`, if there is one, must be ours, a body must be JSON (which
-//! a foreign page cannot send unasked), and `Sec-Fetch-Site`, if there is one, must not name another site.
+//! A browser on this machine also connects from loopback, whatever page it shows. So `Host` must be a name of this
+//! server (DNS rebinding), `Origin`, if present, must be that of this server, a body must be JSON (which a page of
+//! another origin cannot send without a preflight), and `Sec-Fetch-Site`, if present, must not name another site.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ use crate::{
     refusal::Refusal,
 };
 
-/// The relation of the page that makes a browser send a request to the server that gets it.
+/// The header that compares the site of the requesting page with that of this server.
 pub(crate) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SANDBOX_TOKEN: HeaderName = HeaderName::from_static("sandbox-token");
@@ -43,37 +43,37 @@ const PROXY_TRACES: [&str; 17] = [
     "fastly-client-ip",
 ];
 
-/// The two ends of a connection.
+/// The addresses of both ends of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends {
+pub(crate) struct ConnectionAddrs {
     /// The client's address.
     pub(crate) remote: IpAddr,
-    /// Ours, as the client reached it.
+    /// The server's address that the client connected to.
     pub(crate) local: IpAddr,
 }
 
-/// The length of a token: a shorter one could be guessed.
+/// The allowed length of a token; a shorter one could be guessed.
 const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 20..=200;
 
-/// The token that opens `/sandbox` from elsewhere.
+/// The token for access to `/sandbox` from other machines.
 pub(crate) struct Token(String);
 
 impl Token {
-    /// A new one, from the operating system's randomness.
+    /// Draws a random token from the operating system.
     pub(crate) fn draw() -> Result<Token, getrandom::Error> {
         let mut bits = [0; 20];
         getrandom::fill(&mut bits)?;
         Ok(Token(format!("sandbox_{}", hex::encode(bits))))
     }
 
-    /// One of the operator's own making. A text that is refused is not repeated.
+    /// Parses a configured token. The error message does not repeat it.
     pub(crate) fn parse(text: &str) -> Result<Token, String> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
         if TOKEN_BYTES.contains(&text.len()) && text.bytes().all(plain) {
             return Ok(Token(text.to_owned()));
         }
         Err(format!(
-            "the sandbox token has {} bytes or characters other than letters, digits, -, _, . and ~; it takes {} to {} of these",
+            "the sandbox token is invalid ({} bytes); use {} to {} letters, digits, -, _, . and ~",
             text.len(),
             TOKEN_BYTES.start(),
             TOKEN_BYTES.end(),
@@ -84,7 +84,7 @@ impl Token {
         &self.0
     }
 
-    /// Returns `true` if the token is in a header of its own, because `Authorization` holds an API key.
+    /// Returns `true` if the header `Sandbox-Token` has the token. `Authorization` may then hold an API key.
     pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
         sole(headers, SANDBOX_TOKEN).is_some_and(|value| bool::from(value.ct_eq(self.0.as_bytes())))
     }
@@ -96,31 +96,30 @@ impl Token {
     }
 }
 
-/// The value of a header that was sent exactly once.
+/// Returns the value of a header that occurs exactly once.
 fn sole(headers: &HeaderMap, name: HeaderName) -> Option<&[u8]> {
     let mut all = headers.get_all(name).iter();
     let value = all.next()?;
     all.next().is_none().then_some(value.as_bytes())
 }
 
-/// Checks that the caller may use `/sandbox`. `authority`: the host that it called.
+/// Checks that the caller may use `/sandbox`. `authority`: the host that was requested.
 pub(crate) fn admit(
-    ends: Ends,
+    addrs: ConnectionAddrs,
     head: &Parts,
     authority: Option<&str>,
     addresses: &Addresses,
     token: &Token,
 ) -> Result<(), Refusal> {
-    let from_here = pass(ends, head, authority, addresses)?;
-    // `Authorization` may hold the key of the world that is meant.
+    let from_here = pass(addrs, head, authority, addresses)?;
+    // `Authorization` may hold the API key that selects the world.
     let is_shown = || token.opens(&head.headers) || token.is_in(&head.headers);
     if from_here || is_shown() { Ok(()) } else { Err(Refusal::SandboxToken) }
 }
 
-/// Checks the host and the origin of a caller. Returns `true` if it is certainly on this machine and needs no
-/// token.
+/// Checks the host and the origin of a request. Returns `true` if the caller is on this machine and needs no token.
 pub(crate) fn pass(
-    ends: Ends,
+    addrs: ConnectionAddrs,
     head: &Parts,
     authority: Option<&str>,
     addresses: &Addresses,
@@ -130,7 +129,7 @@ pub(crate) fn pass(
         Some(text) => Some(Authority::parse(text).ok_or(Refusal::SandboxHost)?),
         None => None,
     };
-    let local_name = host.is_none_or(|host| is_this_machine(host, ends.local));
+    let local_name = host.is_none_or(|host| is_this_machine(host, addrs.local));
     if !local_name && !host.is_some_and(|host| addresses.is_public_host(host.host)) {
         return Err(Refusal::SandboxHost);
     }
@@ -140,18 +139,18 @@ pub(crate) fn pass(
     if !head.headers.get_all(ORIGIN).iter().all(ours) {
         return Err(Refusal::SandboxOrigin);
     }
-    let from_loopback = ends.remote.to_canonical().is_loopback();
+    let from_loopback = addrs.remote.to_canonical().is_loopback();
     Ok(from_loopback && local_name && addresses.trusts_loopback() && !is_passed_on(head))
 }
 
-/// Returns `true` if a request shows traces of a proxy. Behind one on this machine every client comes from
-/// loopback. Proxies that add no header usually speak HTTP/1.0, which hardly any client still does.
+/// Returns `true` if a request has headers of a proxy. Behind a proxy on this machine every client comes from loopback.
+/// Proxies that add no header usually send HTTP/1.0, which hardly any client still uses.
 fn is_passed_on(head: &Parts) -> bool {
     head.version < Version::HTTP_11 || PROXY_TRACES.iter().any(|name| head.headers.contains_key(*name))
 }
 
-/// Refuses requests that a page of another site makes a browser send, with or without a body. Following a link from there
-/// is allowed.
+/// Refuses requests that a browser sends for a page of another site, with or without a body. Following a link is
+/// allowed.
 pub(crate) fn admit_site(head: &Parts) -> Result<(), Refusal> {
     let says = |name: HeaderName, word: &str| head.headers.get_all(name).iter().any(|value| value == word);
     let is_foreign = says(SEC_FETCH_SITE, "cross-site") || says(SEC_FETCH_SITE, "same-site");
@@ -159,7 +158,7 @@ pub(crate) fn admit_site(head: &Parts) -> Result<(), Refusal> {
     if is_foreign && !is_link { Err(Refusal::SandboxOrigin) } else { Ok(()) }
 }
 
-/// Checks that a body may go to `/sandbox`.
+/// Checks that a body for `/sandbox` is JSON by its content type.
 pub(crate) fn admit_body(headers: &HeaderMap, body: &[u8]) -> Result<(), Refusal> {
     let json = |value: &http::HeaderValue| {
         let kind = value.as_bytes().split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
@@ -184,21 +183,21 @@ mod tests {
     use super::*;
     use crate::{address::PublicUrl, config::SandboxAccess};
 
-    /// The way in which a server was started, or called.
+    /// The configuration of the server, or the protocol of the request.
     #[derive(Clone, Copy, Debug)]
     enum SetUp {
         Local,
-        /// The same, called by HTTP/1.0.
+        /// The same, requested with HTTP/1.0.
         OldProtocol,
         Public,
-        /// With a public address, and trusting callers from loopback all the same.
+        /// With a public address, but trusting callers from loopback.
         Trusting,
     }
 
     const TOKEN: &str = "sandbox_0123456789";
 
-    /// A caller at `remote` who reached us at 192.0.2.1 (or at loopback from loopback); `headers` in lines,
-    /// `Host` among them.
+    /// Returns the decision for a caller at `remote` that connected to 192.0.2.1 (or to loopback from loopback).
+    /// `lines`: headers, `Host` among them.
     fn admitted(remote: &str, lines: &[(&'static str, &str)], set_up: SetUp) -> Result<(), Refusal> {
         let remote: IpAddr = remote.parse().expect("an address");
         let local = if remote.to_canonical().is_loopback() { remote } else { [192, 0, 2, 1].into() };
@@ -218,7 +217,7 @@ mod tests {
         let token = Token(TOKEN.to_string());
         let (mut head, ()) = http::Request::new(()).into_parts();
         (head.headers, head.version) = (headers, version);
-        admit(Ends { remote, local }, &head, authority.as_deref(), &addresses, &token)
+        admit(ConnectionAddrs { remote, local }, &head, authority.as_deref(), &addresses, &token)
     }
 
     #[track_caller]
@@ -341,7 +340,7 @@ mod tests {
         }
         for wrong in ["", "0123456789abcdefghi", "0123456789abcdefghij ", &"x".repeat(201)] {
             let error = Token::parse(wrong).map(|token| token.0).expect_err(wrong);
-            assert!(error.contains("it takes 20 to 200"), "{error}");
+            assert!(error.contains("use 20 to 200"), "{error}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! The bytes of answers that clients have yet to take, so that clients who take none, or hardly any, cannot fill the
-//! memory nor keep the others from being answered.
+//! [`InFlight`]: the memory budget of responses that clients have not received yet, so that slow clients can neither
+//! fill the memory nor block others.
 
 use std::{
     collections::BTreeMap,
@@ -16,49 +16,49 @@ use tokio::{
 
 use crate::activity::Activity;
 
-/// An answer up to this size is not counted: there is at most one for each connection.
+/// The maximum size of a response that is not counted; there is at most one for each connection.
 const SMALL_BYTES: usize = 16 * 1_024;
 
 /// The time after which a slow response may be dropped for others, if there is no room for them.
-const PATIENCE: Duration = Duration::from_secs(2);
+const SLOW_AFTER: Duration = Duration::from_secs(2);
 
-/// The time that a response waits for connections that were asked to close.
-const CLOSING: Duration = Duration::from_millis(500);
+/// The maximum wait for connections that were asked to close.
+const CLOSE_WAIT: Duration = Duration::from_millis(500);
 
-/// Room for the answers that are on their way.
+/// The memory budget of responses that are being sent.
 pub(crate) struct InFlight {
     most: usize,
     room: Arc<Room>,
-    /// One answer at a time waits, because it takes memory meanwhile.
+    /// One response at a time waits, because a waiting response uses memory.
     turn: Semaphore,
 }
 
 #[derive(Default)]
 struct Room {
     held: Mutex<HeldAnswers>,
-    /// Notified when an answer gives its room back to one that waits.
+    /// Notified when a response frees its memory for one that waits.
     freed: Notify,
 }
 
-/// The answers on their way, in the order in which they began.
+/// The responses that are being sent, oldest first.
 #[derive(Default)]
 struct HeldAnswers {
     answers: BTreeMap<u64, HeldAnswer>,
     begun: u64,
-    /// The sum of their bytes.
+    /// The sum of the sizes of all responses.
     taken: usize,
-    /// Bytes that the answer that waits will take; 0 if none waits.
+    /// The size of the waiting response; 0 if none waits.
     promised: usize,
 }
 
 struct HeldAnswer {
     bytes: usize,
     since: Instant,
-    /// The connection that it goes over.
+    /// The connection of the response.
     activity: Arc<Activity>,
 }
 
-/// Bytes with their room, which is given back when the last of them is gone.
+/// A body whose memory is returned to the budget when its last reference is dropped.
 struct HeldBytes {
     bytes: Bytes,
     number: u64,
@@ -84,13 +84,13 @@ impl Drop for HeldBytes {
 }
 
 impl InFlight {
-    /// Room for so many bytes.
+    /// Creates a budget of a number of bytes.
     pub(crate) fn new(bytes: usize) -> InFlight {
         InFlight { most: bytes, room: Arc::default(), turn: Semaphore::new(1) }
     }
 
-    /// The same bytes, counted until the last of them is gone; `None` if there is no room for them. Bytes that would
-    /// never fit take all the room. Where there is none, the connections that have used it the longest are closed.
+    /// Reserves memory for a body until its last reference is dropped; returns `None` if there is none. A body over the
+    /// limit takes the whole budget. Without room, the connections with the longest-running responses are closed.
     pub(crate) async fn hold(&self, bytes: Bytes, activity: &Arc<Activity>) -> Option<Bytes> {
         if bytes.len() <= SMALL_BYTES {
             return Some(bytes);
@@ -103,7 +103,7 @@ impl InFlight {
         Some(Bytes::from_owner(HeldBytes { bytes, number, room: Arc::clone(&self.room) }))
     }
 
-    /// The number of a place for so many bytes, if there is room that nobody was promised.
+    /// Reserves memory if there is enough besides that of the waiting response; returns the number of the entry.
     fn take(&self, needed: usize, activity: &Arc<Activity>) -> Option<u64> {
         let mut held = self.room.held();
         if held.taken + held.promised + needed > self.most {
@@ -112,7 +112,7 @@ impl InFlight {
         Some(held.insert(needed, activity))
     }
 
-    /// Closes slow connections and takes their place.
+    /// Closes slow connections and takes their memory.
     async fn displace(&self, needed: usize, activity: &Arc<Activity>) -> Option<u64> {
         let _turn = self.turn.try_acquire().ok()?;
         let promise = {
@@ -126,7 +126,7 @@ impl InFlight {
         };
         let room = async {
             loop {
-                // Listening begins before the look, so that no end falls between the two.
+                // Register before checking, so that no notification is lost between the two.
                 let mut freed = pin!(self.room.freed.notified());
                 freed.as_mut().enable();
                 if self.room.held().taken + needed <= self.most {
@@ -135,13 +135,13 @@ impl InFlight {
                 freed.await;
             }
         };
-        timeout(CLOSING, room).await.ok()?;
+        timeout(CLOSE_WAIT, room).await.ok()?;
         drop(promise);
         self.take(needed, activity)
     }
 }
 
-/// Room that others do not get until this is dropped.
+/// Guard: memory that is reserved for the waiting response.
 struct Promise<'a>(&'a Room);
 
 impl Drop for Promise<'_> {
@@ -151,7 +151,7 @@ impl Drop for Promise<'_> {
 }
 
 impl HeldAnswers {
-    /// Adds an answer, and returns its number.
+    /// Adds a response and returns its number.
     fn insert(&mut self, bytes: usize, activity: &Arc<Activity>) -> u64 {
         let number = self.begun;
         self.begun += 1;
@@ -167,10 +167,10 @@ impl HeldAnswers {
         }
     }
 
-    /// Closes connections that are slow, the slowest first, if so many bytes become free by it. Says whether they do.
+    /// Closes slow connections, the oldest first, if that frees enough bytes; returns `true` if it does.
     fn make_room(&self, missing: usize) -> bool {
         let (mut freed, mut slow) = (0, Vec::new());
-        for place in self.answers.values().take_while(|place| place.since.elapsed() >= PATIENCE) {
+        for place in self.answers.values().take_while(|place| place.since.elapsed() >= SLOW_AFTER) {
             if freed >= missing {
                 break;
             }
@@ -187,7 +187,7 @@ impl HeldAnswers {
 
 impl Room {
     fn held(&self) -> MutexGuard<'_, HeldAnswers> {
-        // Nothing that can panic happens under the lock.
+        // No code under the lock can panic.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -219,13 +219,14 @@ mod tests {
     #[tokio::test]
     async fn an_answer_that_would_never_fit_goes_alone() {
         let room = InFlight::new(2 * SMALL_BYTES);
-        let all = hold(&room, 9 * SMALL_BYTES).await.expect("nobody else is there");
+        let all = hold(&room, 9 * SMALL_BYTES).await.expect("the budget is unused");
         assert_eq!(hold(&room, SMALL_BYTES + 1).await, None);
         assert_eq!(all.len(), 9 * SMALL_BYTES);
     }
 
-    /// Four answers begin, one each second, in a room for four; connections that are told to close do. Then another one
-    /// asks for so many places. Says which of the four are closed, and whether the other one has its room.
+    /// Four responses start, one each second, with a budget for four; connections that are asked to close do so. Then
+    /// another response needs the memory of `places` of them. Checks which of the four are closed, and whether the
+    /// other one gets its memory.
     async fn check(after: Duration, places: usize, closed: [bool; 4], finds_room: bool) {
         const PLACE: usize = 2 * SMALL_BYTES;
         let room = InFlight::new(4 * PLACE);
@@ -251,7 +252,7 @@ mod tests {
         let none = Duration::ZERO;
         check(none, 1, [true, false, false, false], true).await;
         check(none, 2, [true, true, false, false], true).await;
-        // The last one has not had its time yet, and nobody is closed in vain.
+        // The newest response is not slow yet, and no connection is closed without effect.
         check(none, 4, [false; 4], false).await;
         check(Duration::from_secs(9), 9, [true; 4], true).await;
     }
@@ -260,9 +261,9 @@ mod tests {
     async fn a_connection_that_does_not_close_is_not_waited_for_long() {
         let room = InFlight::new(2 * SMALL_BYTES);
         let _stuck = hold(&room, 2 * SMALL_BYTES).await.expect("there is room");
-        tokio::time::advance(PATIENCE).await;
+        tokio::time::advance(SLOW_AFTER).await;
         let began = Instant::now();
         assert_eq!(hold(&room, 2 * SMALL_BYTES).await, None);
-        assert_eq!(began.elapsed(), CLOSING);
+        assert_eq!(began.elapsed(), CLOSE_WAIT);
     }
 }

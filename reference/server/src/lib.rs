@@ -1,8 +1,8 @@
 //! The reference server: a thin HTTP host around the simulated world.
 //!
-//! Owns sockets, the operating system's clock, the bounds on what a client may send, and who may use
-//! `/sandbox`. Holds no rule of the payment service: a request under `/v1` or `/sandbox` is handed to the
-//! world as it came, and the world's answer goes back as it is.
+//! Contains the sockets, the operating system's clock, the limits on clients, and the access control of `/sandbox`.
+//! Contains no rule of the payment service: requests under `/v1` and `/sandbox` are passed to the world unchanged, and
+//! so are its responses.
 //!
 //! ```text
 //! server ── listen ── connection ── router ─┬── pages ──┐
@@ -10,12 +10,12 @@
 //!                     limits          │     └── gate    │              │
 //!                                     │                 │              ├── clock   reads the system's clock
 //!                                   worlds              │              └── sender  posts deliveries
-//!                     whose backend it is               │
-//!                                       what all share ─┘
+//!                        select a backend               │
+//!                                         shared state ─┘
 //! ```
 //!
-//! What hyper answers by itself (400 for bytes that are no HTTP, 414, 431 for a head that is too large) has
-//! an empty body; every other answer is JSON, or plain text under `/metrics`.
+//! Responses that hyper makes itself (400 for bytes that are not HTTP, 414, and 431 for an oversized head) have an
+//! empty body. All other responses are JSON, or plain text under `/metrics`.
 
 mod activity;
 mod address;

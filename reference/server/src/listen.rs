@@ -1,4 +1,4 @@
-//! Accepts connections, as many as may be served at a time, and lets them finish when the server stops.
+//! Accepts connections up to the limit, and lets them finish when the server stops.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -15,18 +15,18 @@ use tokio_rustls::TlsAcceptor;
 use crate::{
     activity::Activity,
     connection,
-    gate::Ends,
+    gate::ConnectionAddrs,
     router::Router,
     tls::{self, TlsOrPlain},
 };
 
-/// The pause of accepting when the system has no room for another connection.
-const BREATH: Duration = Duration::from_millis(50);
+/// The pause after the operating system has no descriptors for another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The time to wait for an evicted connection before another one is evicted.
-const PATIENCE: Duration = Duration::from_millis(100);
+const EVICTION_WAIT: Duration = Duration::from_millis(100);
 
-/// Accepts until `stop`, then waits for what has begun; says how many connections had to be cut off.
+/// Accepts until `stop`, then waits for running requests; returns the number of connections that had to be closed.
 pub(crate) async fn accept(
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
@@ -42,14 +42,14 @@ pub(crate) async fn accept(
             _ = &mut stop => break,
             stream = next(&listener) => stream,
         };
-        let Ok((stream, ends)) = stream else { continue };
+        let Ok((stream, addrs)) = stream else { continue };
         let (slot, activity) = tokio::select! {
             biased;
             _ = &mut stop => break,
             slot = slots.take() => slot,
         };
         while connections.try_join_next().is_some() {}
-        let open = Open::new(Arc::clone(&router));
+        let open = OpenConnection::new(Arc::clone(&router));
         let (router, acceptor, watcher) = (Arc::clone(&router), acceptor.clone(), stopping.watcher());
         connections.spawn(async move {
             let opened = match &acceptor {
@@ -61,10 +61,10 @@ pub(crate) async fn accept(
             };
             match opened {
                 Some(TlsOrPlain::Plain(stream)) => {
-                    connection::serve(router, stream, ends, activity, watcher).await;
+                    connection::serve(router, stream, addrs, activity, watcher).await;
                 }
                 Some(TlsOrPlain::Secure(stream)) => {
-                    connection::serve(router, stream, ends, activity, watcher).await;
+                    connection::serve(router, stream, addrs, activity, watcher).await;
                 }
                 None => {}
             }
@@ -93,7 +93,7 @@ impl ConnectionSlots {
         ConnectionSlots { free: Arc::new(Semaphore::new(most)), most, taken: Vec::new() }
     }
 
-    /// A slot for one more connection. While there is none, idle connections are evicted.
+    /// Waits for a slot for one more connection. While all are in use, idle connections are evicted.
     async fn take(&mut self) -> (OwnedSemaphorePermit, Arc<Activity>) {
         let slot = loop {
             if let Ok(slot) = Arc::clone(&self.free).try_acquire_owned() {
@@ -105,7 +105,7 @@ impl ConnectionSlots {
             if let Some((_, first)) = idle.min_by_key(|(idleness, _)| *idleness) {
                 first.evict();
             }
-            if let Ok(slot) = timeout(PATIENCE, Arc::clone(&self.free).acquire_owned()).await {
+            if let Ok(slot) = timeout(EVICTION_WAIT, Arc::clone(&self.free).acquire_owned()).await {
                 break slot.expect("the semaphore is never closed");
             }
         };
@@ -123,35 +123,35 @@ impl ConnectionSlots {
     }
 }
 
-async fn next(listener: &TcpListener) -> io::Result<(TcpStream, Ends)> {
+async fn next(listener: &TcpListener) -> io::Result<(TcpStream, ConnectionAddrs)> {
     let (stream, remote) = match listener.accept().await {
         Ok(accepted) => accepted,
         Err(error) => {
-            // A client that gave up in the queue is no trouble; having no file descriptors left is.
+            // A client that disconnected while queued is no error; running out of file descriptors is.
             let gave_up = [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset];
             if !gave_up.contains(&error.kind()) {
-                tokio::time::sleep(BREATH).await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
             return Err(error);
         }
     };
-    // An answer is one write; waiting for more would only delay it.
+    // A response is one write; waiting for more would only delay it.
     let _ = stream.set_nodelay(true);
     let local = stream.local_addr()?;
-    Ok((stream, Ends { remote: remote.ip(), local: local.ip() }))
+    Ok((stream, ConnectionAddrs { remote: remote.ip(), local: local.ip() }))
 }
 
-/// Counts a connection for as long as it is open, however it ends.
-struct Open(Arc<Router>);
+/// Guard: counts an open connection in the metrics.
+struct OpenConnection(Arc<Router>);
 
-impl Open {
-    fn new(router: Arc<Router>) -> Open {
+impl OpenConnection {
+    fn new(router: Arc<Router>) -> OpenConnection {
         router.metrics.on_open();
-        Open(router)
+        OpenConnection(router)
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.metrics.on_close();
     }

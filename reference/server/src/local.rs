@@ -1,4 +1,4 @@
-//! A server for the tests of a program in Rust: one line starts it, and dropping it stops it.
+//! [`Local`]: a server for tests written in Rust, started by one line and stopped on drop.
 
 use std::{
     io,
@@ -19,12 +19,12 @@ use crate::{
     worlds::{NotOpened, OpenedWorld, WORLDS_MAX, WorldOptions, Worlds},
 };
 
-/// Requests per minute and key, as the specification has it.
+/// The rate limit of the specification: requests per minute and key.
 const RATE_LIMIT: u32 = 120;
 
 impl Config {
-    /// The configuration of [`Local`]: this machine, a free port, always the same world, real time, 120 requests
-    /// per minute and key, and deliveries that stay inside the process.
+    /// Returns the configuration of [`Local`]: loopback, a free port, a fixed seed, real time, 120 requests per minute
+    /// and key, and simulated deliveries.
     ///
     /// ```
     /// use reference_server::{ClockKind, Config};
@@ -54,10 +54,10 @@ impl Config {
     }
 }
 
-/// A server of its own, on a free port of this machine, in a thread of its own. Stops when it is dropped.
+/// A server in its own thread, on a free port of this machine. Stops on drop.
 ///
-/// It needs no runtime, so it serves tests with and without one. Each has a world of its own, the same every
-/// time, so tests may run side by side.
+/// Works with and without an async runtime. Every server has the same seed and its own world, so tests may run in
+/// parallel.
 ///
 /// ```
 /// use reference_server::Local;
@@ -73,16 +73,12 @@ impl Config {
 /// #     answer.split_once(r#""code":""#).unwrap().1[..12].to_owned()
 /// # }
 ///
-/// // Time stands still until the test moves it.
-/// let server = Local::frozen("2026-01-05T09:00:00Z")?;
+/// // The clock is frozen until the test moves it.
 ///
 /// // Your own client, with the server's address and a key.
 /// let charge = open_charge(server.url(), server.live_key());
 ///
-/// // The customer pays, and two blocks come.
-/// server.sandbox("pay", &format!(r#"{{"charge":"{charge}"}}"#))?;
-/// let happened = server.sandbox("mine", r#"{"asset":"BTC","blocks":2}"#)?;
-/// assert!(happened.contains("charge.paid"));
+/// // The customer pays, and two blocks are mined.
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Local {
@@ -95,58 +91,57 @@ pub struct Local {
 }
 
 impl Local {
-    /// Starts one on real time.
+    /// Starts a server on real time.
     ///
     /// # Errors
     ///
-    /// The operating system's: there is no free port, or no thread.
+    /// The operating system's error: there is no free port, or no thread.
     pub fn start() -> io::Result<Local> {
         Local::with(Config::local())
     }
 
-    /// Starts one whose clock shows `at`, such as `2026-01-05T09:00:00Z`, and moves only when the sandbox
-    /// moves it. Retries, expiries and confirmations then take no time.
+    /// Starts a server whose clock starts at `at`, such as `2026-01-05T09:00:00Z`, and moves only when the sandbox
+    /// moves it. Retries, expiries and confirmations then take no real time.
     ///
     /// # Errors
     ///
-    /// Those of [`Local::start`], and `InvalidInput` if `at` is not an RFC 3339 time.
+    /// The errors of [`Local::start`], and `InvalidInput` if `at` is not an RFC 3339 time.
     pub fn frozen(at: &str) -> io::Result<Local> {
         let start = Timestamp::parse(at).ok_or_else(|| {
-            let message =
-                format!("the clock's start is `{at}`; it takes a moment such as 2026-01-05T09:00:00Z");
+            let message = format!("`{at}` is not a start time; use RFC 3339, such as 2026-01-05T09:00:00Z");
             io::Error::new(io::ErrorKind::InvalidInput, message)
         })?;
         Local::with(Config { clock: ClockKind::Frozen, start: Some(start), ..Config::local() })
     }
 
-    /// Starts one as configured: another seed, no rate limit, a handler that webhooks are forwarded to.
+    /// Starts a server with this configuration: another seed, no rate limit, a handler that webhooks are forwarded to.
     ///
     /// # Errors
     ///
-    /// Those of [`Server::start`].
+    /// The errors of [`Server::start`].
     pub fn with(config: Config) -> io::Result<Local> {
-        let (tell, told) = mpsc::sync_channel(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name("chargeproof".to_owned()).spawn(move || {
             let runtime = match Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
-                Err(error) => return drop(tell.send(Err(error))),
+                Err(error) => return drop(sender.send(Err(error))),
             };
             runtime.block_on(async {
                 match Server::start(config).await {
-                    Err(error) => drop(tell.send(Err(error))),
+                    Err(error) => drop(sender.send(Err(error))),
                     Ok(server) => {
                         let worlds = server.worlds();
-                        if tell.send(Ok((worlds, Handle::current()))).is_ok() {
-                            // An error is a drop, which means the same.
+                        if sender.send(Ok((worlds, Handle::current()))).is_ok() {
+                            // An error means that `Local` was dropped: stop as well.
                             let _ = stopped.await;
                         }
                     }
                 }
             });
         })?;
-        let ended = || io::Error::other("the server ended before it began");
-        let (worlds, runtime) = told.recv().map_err(|_| ended())??;
+        let ended = || io::Error::other("the server stopped while starting");
+        let (worlds, runtime) = receiver.recv().map_err(|_| ended())??;
         let keys = worlds.first().host.first_keys().map_err(|_| ended())?;
         Ok(Local {
             url: worlds.first().addresses.url().to_owned(),
@@ -158,38 +153,38 @@ impl Local {
         })
     }
 
-    /// The address to call it by: `http://127.0.0.1:49152`.
+    /// Returns the URL of the server: `http://127.0.0.1:49152`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// A key of mode live.
+    /// Returns a key of mode live.
     pub fn live_key(&self) -> &str {
         &self.keys.0
     }
 
-    /// A key of mode test.
+    /// Returns a key of mode test.
     pub fn test_key(&self) -> &str {
         &self.keys.1
     }
 
-    /// `POST /sandbox/{call}` without a client: pay, mine, advance, and all else that the sandbox can. Gives
-    /// the answer, JSON with what happened.
+    /// Sends `POST /sandbox/{call}` without an HTTP client, for every sandbox call: pay, mine, advance and so on.
+    /// Returns the response, JSON with the recorded events.
     ///
-    /// Waits for posts to your own handler, so a runtime that runs both has to have a second thread.
+    /// Blocks while webhooks are delivered, so a runtime that also runs your handler needs a second thread.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` with the answer of the sandbox, JSON with a `message`, if its status is not 2xx; another kind if the
-    /// server met a bug of its own.
+    /// `InvalidInput` with the response body, JSON with a `message`, if the status is not 2xx; another kind after an
+    /// internal error of the server.
     pub fn sandbox(&self, call: &str, body: &str) -> io::Result<String> {
-        ask_sandbox(&self.runtime, self.worlds.first(), call, body)
+        call_sandbox(&self.runtime, self.worlds.first(), call, body)
     }
 
-    /// Opens a world of its own on this server: with its own clock, chains, keys and limits, on the same terms as the
-    /// server's. Takes a few milliseconds, so every test may have one. It ends when it is dropped.
+    /// Opens a separate world on this server, with its own clock, chains, keys and limits and the server's settings.
+    /// Takes a few milliseconds, so every test may have one. Closed on drop.
     ///
-    /// Worlds of one name have the same seed, so the second one answers as the first did.
+    /// Worlds with the same name have the same seed, so they give the same responses.
     ///
     /// ```
     /// use reference_server::Local;
@@ -206,16 +201,16 @@ impl Local {
     ///
     /// # Errors
     ///
-    /// As many worlds are open as may be, or the server met a bug of its own.
+    /// The maximum number of worlds is open, the memory limit is reached, or the server failed with an internal error.
     pub fn world(&self, name: &str) -> io::Result<LocalWorld> {
         let usual = WorldOptions::usual(self.worlds.usual());
         let options = WorldOptions { name: Some(name.to_owned()), ..usual };
-        // The timer of the world runs where the server does.
+        // The world's timer runs on the server's runtime.
         let _inside = self.runtime.enter();
         let world = self.worlds.open(options).map_err(|why| match why {
             NotOpened::NotStored(error) => error,
-            NotOpened::NoRoom(why) => io::Error::other(format!("{why}; drop one before you open another")),
-            _ => io::Error::other(format!("{WORLDS_MAX} worlds are open; drop one before you open another")),
+            NotOpened::NoRoom(why) => io::Error::other(format!("{why}; drop a world before opening another")),
+            _ => io::Error::other(format!("the maximum of {WORLDS_MAX} worlds is open; drop one first")),
         })?;
         let keys = world.backend.host.first_keys().map_err(|_| broken())?;
         Ok(LocalWorld {
@@ -228,7 +223,7 @@ impl Local {
     }
 }
 
-/// A world of a [`Local`] server, for one test. It ends when it is dropped, or with its server.
+/// A world of a [`Local`] server, for one test. Closed on drop, or with its server.
 pub struct LocalWorld {
     url: String,
     keys: (String, String),
@@ -238,28 +233,29 @@ pub struct LocalWorld {
 }
 
 impl LocalWorld {
-    /// The address to call it by, with `/v1` and the other paths after it: `http://127.0.0.1:49152/w/0a1b2c3d4e5f`.
+    /// Returns the URL of the world, to which `/v1` and the other paths are added:
+    /// `http://127.0.0.1:49152/w/0a1b2c3d4e5f`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// A key of mode live. It leads to this world at the server's own address too.
+    /// Returns a key of mode live. The server's own URL also routes it to this world.
     pub fn live_key(&self) -> &str {
         &self.keys.0
     }
 
-    /// A key of mode test.
+    /// Returns a key of mode test.
     pub fn test_key(&self) -> &str {
         &self.keys.1
     }
 
-    /// `POST /sandbox/{call}` in this world, as [`Local::sandbox`].
+    /// Sends `POST /sandbox/{call}` in this world, as [`Local::sandbox`].
     ///
     /// # Errors
     ///
-    /// Those of [`Local::sandbox`].
+    /// The errors of [`Local::sandbox`].
     pub fn sandbox(&self, call: &str, body: &str) -> io::Result<String> {
-        ask_sandbox(&self.runtime, &self.world.backend, call, body)
+        call_sandbox(&self.runtime, &self.world.backend, call, body)
     }
 }
 
@@ -269,16 +265,16 @@ impl Drop for LocalWorld {
     }
 }
 
-fn ask_sandbox(runtime: &Handle, backend: &Arc<Backend>, call: &str, body: &str) -> io::Result<String> {
-    let (tell, told) = mpsc::sync_channel(1);
+fn call_sandbox(runtime: &Handle, backend: &Arc<Backend>, call: &str, body: &str) -> io::Result<String> {
+    let (sender, receiver) = mpsc::sync_channel(1);
     let (backend, path, body) = (Arc::clone(backend), format!("/sandbox/{call}"), body.to_owned());
     runtime.spawn(async move {
         let request = Request::json(backend.addresses.url(), "POST", &path, &body);
         let answer = backend.host.respond(&request).await;
-        // The caller waits for it.
-        let _ = tell.send(answer);
+        // The caller waits for it, so the receiver exists.
+        let _ = sender.send(answer);
     });
-    let response = told.recv().map_err(|_| broken())?.map_err(|_| broken())?;
+    let response = receiver.recv().map_err(|_| broken())?.map_err(|_| broken())?;
     let text = String::from_utf8(response.body.into()).map_err(io::Error::other)?;
     match response.status {
         200..=299 => Ok(text),
@@ -287,14 +283,14 @@ fn ask_sandbox(runtime: &Handle, backend: &Arc<Backend>, call: &str, body: &str)
 }
 
 fn broken() -> io::Error {
-    io::Error::other("the server met a bug of its own; its output says more")
+    io::Error::other("the server failed with an internal error; see its output")
 }
 
 impl Drop for Local {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic in it was printed already, and a second one here would hide the test's own.
+            // A panic of the thread was already printed, and a second one here would hide that of the test.
             let _ = thread.join();
         }
     }

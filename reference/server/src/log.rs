@@ -1,8 +1,8 @@
-//! The log: one entry for each request and for each event of the world. The last requests to the API are stored for
-//! the dashboard.
+//! The request log: an entry for each request and each event of the world. The latest API requests are stored for the
+//! dashboard.
 //!
-//! Keys and the sandbox token are cut out before a target or a message is kept or passed on; headers and bodies are shown
-//! through [`RequestLog::redacted`].
+//! Keys and the sandbox token are redacted before a target or a message is stored or logged; stored headers and bodies
+//! are redacted when shown, by [`RequestLog::redacted`].
 
 use std::{
     borrow::Cow,
@@ -23,17 +23,17 @@ use simulator::api::WorldEvent;
 
 use crate::{memory::MemoryShare, redaction::Redactor};
 
-/// Requests that are kept of the first world.
+/// The maximum number of stored requests of the first world.
 pub(crate) const REQUESTS_MAX: usize = 500;
-/// Bytes of a body that are kept, each way.
+/// The maximum stored bytes of a body, of requests and of responses.
 const BODY_BYTES_KEPT: usize = 4 * 1_024;
-/// Bytes of a path with its query that are kept, and of a header's value.
+/// The maximum stored bytes of a path with its query, and of a header value.
 const TEXT_BYTES_KEPT: usize = 1_024;
-/// More than the headers take that are kept of most requests and answers.
+/// The initial capacity for stored headers; most requests and responses need less.
 const HEADERS_ROOM: usize = 256;
-/// Characters that are shown of a key, at its end.
+/// The number of characters at the end of a key that are shown.
 const KEY_TAIL: usize = 4;
-/// Headers without a constant of their own that are kept.
+/// Stored headers that the `http` crate has no constant for.
 static OTHER_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("idempotency-key"),
     HeaderName::from_static("idempotent-replayed"),
@@ -41,14 +41,14 @@ static OTHER_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("x-ratelimit-remaining"),
 ];
 
-/// Something that went on.
+/// An entry of the log.
 #[derive(Clone, Debug)]
 pub enum LogEntry {
     /// A request under `/v1`, `/sandbox` or `/mcp` was answered.
     Request(Arc<RequestRecord>),
-    /// Something happened in the world: an event, an attempt to deliver it, a transfer.
+    /// An entry of the world's history: an event, a delivery attempt, a transfer.
     Happened(WorldEvent),
-    /// The same in a world that was opened on request.
+    /// An entry of a world that was opened on request.
     InWorld {
         /// The world's id.
         world: Arc<str>,
@@ -57,40 +57,40 @@ pub enum LogEntry {
     },
 }
 
-/// A request and its answer, with every key cut short.
+/// A request and its response, with redacted keys.
 #[derive(Clone, Debug, Default)]
 pub struct RequestRecord {
-    /// Its number, from 1 on.
+    /// The number of the request, counted from 1.
     pub n: u64,
     /// The time of the service clock.
     pub at: Timestamp,
-    /// From its head to its answer.
+    /// The time from the end of the head to the response.
     pub took: Duration,
-    /// Such as `POST`.
+    /// The method, such as `POST`.
     pub method: Method,
     /// The path and the query.
     pub target: String,
-    /// The key, as `svc_live_…4f2a`; `None` if none of this server's names was shown.
+    /// The redacted key, such as `svc_live_…4f2a`; `None` if the request has no key with a prefix of this server.
     pub key: Option<String>,
     /// The mode that the key names.
     pub mode: Option<Mode>,
-    /// The status of the answer.
+    /// The status of the response.
     pub status: u16,
-    /// The sentence of a refusal.
+    /// The message of an error response.
     pub message: Option<String>,
-    pub(crate) request: Half,
-    pub(crate) answer: Half,
+    pub(crate) request: CapturedMessage,
+    pub(crate) answer: CapturedMessage,
 }
 
 /// The headers and body of a request or a response, unparsed: few of them are ever read.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Half {
-    /// A line `name: value` for each header, and behind them the beginning of the body; of the API only, because other
-    /// answers carry secrets.
+pub(crate) struct CapturedMessage {
+    /// A line `name: value` for each header, followed by the start of the body. The body is stored for the API only,
+    /// because other responses contain secrets.
     kept: Vec<u8>,
-    /// The start of the body.
+    /// The length of the header lines.
     head: usize,
-    /// Bytes of the body in all.
+    /// The full length of the body in bytes.
     pub(crate) length: usize,
 }
 
@@ -101,17 +101,17 @@ impl RequestRecord {
     }
 }
 
-/// Returns `true` if a header is kept, of requests and responses.
+/// Returns `true` if a header is stored, of requests and responses.
 fn is_kept(name: &HeaderName) -> bool {
-    // Most are known by a number, and so are those that are not kept: texts are compared with texts only.
+    // Standard headers are compared by number; only other names are compared as text.
     matches!(*name, ACCEPT | ALLOW | CONTENT_LENGTH | CONTENT_TYPE | LOCATION | RETRY_AFTER | USER_AGENT)
         || OTHER_HEADERS.contains(name)
 }
 
-impl Half {
-    /// Takes the place of what was kept before.
+impl CapturedMessage {
+    /// Replaces the stored message.
     fn keep(&mut self, headers: &HeaderMap, body: &[u8]) {
-        let Half { kept, head, length } = self;
+        let CapturedMessage { kept, head, length } = self;
         let begun = &body[..body.len().min(BODY_BYTES_KEPT)];
         kept.clear();
         kept.reserve(HEADERS_ROOM + begun.len());
@@ -119,7 +119,7 @@ impl Half {
             if is_kept(name) {
                 let value = value.as_bytes();
                 let value = &value[..value.len().min(TEXT_BYTES_KEPT)];
-                // A header's value has no line break in it.
+                // A header value contains no line break.
                 for part in [name.as_str().as_bytes(), b": ", value, b"\n"] {
                     kept.extend_from_slice(part);
                 }
@@ -130,7 +130,7 @@ impl Half {
         kept.extend_from_slice(begun);
     }
 
-    /// Names and values.
+    /// Returns the names and values of the stored headers.
     pub(crate) fn headers(&self) -> Vec<(String, String)> {
         let lines = String::from_utf8_lossy(&self.kept[..self.head]);
         lines
@@ -140,7 +140,7 @@ impl Half {
             .collect()
     }
 
-    /// The beginning, as text.
+    /// Returns the stored part of the body as text.
     pub(crate) fn body(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.kept[self.head..])
     }
@@ -151,21 +151,21 @@ impl Half {
     }
 }
 
-/// The receiver of log entries. Called from the serving thread, so it must not block.
+/// The receiver of log entries. It is called from the serving thread, so it must not block.
 #[derive(Clone)]
 pub struct LogSink(Arc<dyn Fn(LogEntry) + Send + Sync>);
 
 impl LogSink {
-    /// A sink that calls this.
-    pub fn new(tell: impl Fn(LogEntry) + Send + Sync + 'static) -> LogSink {
-        LogSink(Arc::new(tell))
+    /// Creates a sink that calls a function.
+    pub fn new(write: impl Fn(LogEntry) + Send + Sync + 'static) -> LogSink {
+        LogSink(Arc::new(write))
     }
 
     pub(crate) fn write(&self, entry: LogEntry) {
         (self.0)(entry);
     }
 
-    /// The same for a world that was opened on request.
+    /// Returns a sink that marks entries with the id of a world.
     pub(crate) fn of_world(&self, id: &str) -> LogSink {
         let (sink, world): (LogSink, Arc<str>) = (self.clone(), id.into());
         LogSink::new(move |entry| {
@@ -180,44 +180,44 @@ impl fmt::Debug for LogSink {
     }
 }
 
-/// The last requests to the API.
+/// The latest requests to the API.
 pub(crate) struct RequestLog {
     key_starts: [KeyStart; 2],
     redactor: Redactor,
     sink: Option<LogSink>,
-    /// The number of entries kept.
+    /// The maximum number of stored requests.
     most: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredRequests>,
     memory: MemoryShare,
 }
 
-/// The start of a mode's keys.
+/// The prefix of a mode's keys.
 struct KeyStart {
     mode: Mode,
     text: String,
 }
 
 #[derive(Default)]
-struct Kept {
+struct StoredRequests {
     count: u64,
     last: VecDeque<Arc<RequestRecord>>,
-    /// Of all of them.
+    /// The memory of all stored requests.
     bytes: u64,
 }
 
-/// A request that was answered.
+/// A request with its response.
 pub(crate) struct Exchange<'a> {
     pub(crate) head: &'a Parts,
     /// The first `Authorization` header.
     pub(crate) authorization: Option<&'a HeaderValue>,
-    /// As the service knows it: without the public prefix.
+    /// The path without the public prefix.
     pub(crate) path: &'a str,
     pub(crate) body: &'a Bytes,
     pub(crate) status: StatusCode,
-    /// Of the answer.
+    /// The headers of the response.
     pub(crate) headers: &'a HeaderMap,
-    /// The body; empty for a response that comes in pieces.
-    pub(crate) said: &'a Bytes,
+    /// The body of the response; empty for a stream.
+    pub(crate) response_body: &'a Bytes,
     pub(crate) at: Timestamp,
     pub(crate) took: Duration,
 }
@@ -235,8 +235,8 @@ impl RequestLog {
         RequestLog { key_starts, redactor, sink, most, kept: Mutex::default(), memory }
     }
 
-    /// Notes a request, if it is one that operators want to see.
-    pub(crate) fn note(&self, exchange: &Exchange<'_>) {
+    /// Records a request under `/v1`; also logs it and requests to `/sandbox` and `/mcp`.
+    pub(crate) fn record(&self, exchange: &Exchange<'_>) {
         let is_api = is_under(exchange.path, "/v1");
         let is_printed_only = is_under(exchange.path, "/sandbox") || exchange.path == "/mcp";
         let is_wanted = is_api || (is_printed_only && self.sink.is_some());
@@ -255,8 +255,8 @@ impl RequestLog {
         }
     }
 
-    /// Counts a request, and removes the oldest where as many are kept as may be. The next takes its place and what was allocated
-    /// for it, or a copy if a reader has it just then.
+    /// Counts a request and removes the oldest one if the maximum is stored. Returns the new number and the removed
+    /// record, whose allocation is reused; a reader that still holds it causes a copy.
     fn make_room(&self) -> (u64, Arc<RequestRecord>) {
         let (mut kept, mut gone) = (self.kept(), None);
         kept.count += 1;
@@ -271,7 +271,7 @@ impl RequestLog {
         (n, gone.unwrap_or_default())
     }
 
-    /// Keeps a record in the order of the numbers: a request with a later one may have been faster.
+    /// Inserts a record in the order of numbers: a request with a later number may finish earlier.
     fn insert(&self, record: Arc<RequestRecord>) {
         let bytes = record.held_bytes();
         let mut kept = self.kept();
@@ -282,7 +282,7 @@ impl RequestLog {
         self.memory.set(kept.bytes);
     }
 
-    /// Takes the place of an earlier record, all but its number.
+    /// Overwrites all fields of a record except its number.
     fn fill(&self, record: &mut RequestRecord, exchange: &Exchange<'_>, is_api: bool) {
         let RequestRecord { n: _, at, took, method, target, key, mode, status, message, request, answer } =
             record;
@@ -296,7 +296,7 @@ impl RequestLog {
             target.push('?');
             target.push_str(query);
         }
-        // First, because half a secret is not found.
+        // Before truncation, because a truncated secret would not be found.
         if let Cow::Owned(redacted) = self.redacted(target) {
             *target = redacted;
         }
@@ -314,7 +314,7 @@ impl RequestLog {
 
         *message = None;
         if *status >= 400
-            && let Ok(body) = serde_json::from_slice::<serde_json::Value>(exchange.said)
+            && let Ok(body) = serde_json::from_slice::<serde_json::Value>(exchange.response_body)
             && let Some(text) = body["message"].as_str()
         {
             *message = Some(self.redacted(text).into_owned());
@@ -322,10 +322,10 @@ impl RequestLog {
 
         let shown = |body| if is_api { body } else { &[][..] };
         request.keep(&exchange.head.headers, shown(exchange.body));
-        answer.keep(exchange.headers, shown(exchange.said));
+        answer.keep(exchange.headers, shown(exchange.response_body));
     }
 
-    /// Returns the start of the key in an `Authorization` header, and the part of its end that may be shown.
+    /// Returns the prefix of the key in an `Authorization` header, and the part of its end that may be shown.
     fn key_in<'h>(&self, authorization: &'h [u8]) -> Option<(&KeyStart, &'h str)> {
         let (scheme, secret) = authorization.split_at_checked("Bearer ".len())?;
         let is_bearer = scheme.eq_ignore_ascii_case(b"Bearer ");
@@ -337,22 +337,22 @@ impl RequestLog {
         Some((start, tail.unwrap_or_default()))
     }
 
-    /// The text without keys and the sandbox token.
+    /// Returns the text with keys and the sandbox token redacted.
     pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.redactor.redacted(text)
     }
 
-    /// Those that are kept, newest first.
+    /// Returns the stored requests, newest first.
     pub(crate) fn newest(&self) -> Vec<Arc<RequestRecord>> {
         self.kept().last.iter().rev().map(Arc::clone).collect()
     }
 
-    /// One of them.
+    /// Returns the stored request with this number.
     pub(crate) fn find(&self, n: u64) -> Option<Arc<RequestRecord>> {
         self.kept().last.iter().find(|record| record.n == n).map(Arc::clone)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, StoredRequests> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -385,14 +385,14 @@ mod tests {
             .header("cookie", "secret")
             .header("user-agent", "shop/1");
         let (head, ()) = request.body(()).expect("requests in tests are good").into_parts();
-        log.note(&Exchange {
+        log.record(&Exchange {
             path: head.uri.path(),
             head: &head,
             authorization: head.headers.get("authorization"),
             body: &Bytes::copy_from_slice(body.as_bytes()),
             status: StatusCode::from_u16(answer.0).expect("a status"),
             headers: &HeaderMap::new(),
-            said: &Bytes::copy_from_slice(answer.1.as_bytes()),
+            response_body: &Bytes::copy_from_slice(answer.1.as_bytes()),
             at: Timestamp(1),
             took: Duration::from_millis(2),
         });
@@ -437,7 +437,7 @@ mod tests {
         }
         let log = log();
         note(&log, "/v1/account", "svc_test_short", "", (401, "{}"));
-        assert_eq!(log.newest()[0].key.as_deref(), Some("svc_test_…"), "nothing of a short one is shown");
+        assert_eq!(log.newest()[0].key.as_deref(), Some("svc_test_…"), "no part of a short key is shown");
     }
 
     #[test]
@@ -498,9 +498,9 @@ mod tests {
         assert_eq!((kept.len(), kept[0].n), (REQUESTS_MAX, 507));
         assert!(
             kept.iter()
-                .all(|it| it.request.kept.len() - it.request.head <= BODY_BYTES_KEPT && it.request.is_cut())
+                .all(|r| r.request.kept.len() - r.request.head <= BODY_BYTES_KEPT && r.request.is_cut())
         );
-        assert!(kept.iter().all(|it| it.target.capacity() < 2 * TEXT_BYTES_KEPT));
+        assert!(kept.iter().all(|record| record.target.capacity() < 2 * TEXT_BYTES_KEPT));
         assert!(log.find(7).is_none() && log.find(8).is_some());
     }
 }

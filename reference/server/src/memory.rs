@@ -1,4 +1,4 @@
-//! The memory of all worlds of a server: each says what it holds, and none is opened or told more beyond the bound.
+//! [`MemoryBudget`]: the estimated memory of all worlds of a server. At the limit no world is opened or changed.
 
 use std::sync::{
     Arc,
@@ -7,19 +7,19 @@ use std::sync::{
 
 const MIB: u64 = 1_024 * 1_024;
 
-/// The memory that all worlds of a server hold and may hold. Estimated bytes, which order no other access.
+/// The memory that all worlds of a server use and may use. Estimated bytes; the atomics order no other access.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     most: u64,
     held: AtomicU64,
 }
 
-/// The share of one holder. Returned on drop.
+/// The part of the budget that one holder uses. Returned on drop.
 #[derive(Debug)]
 pub(crate) struct MemoryShare {
     budget: Arc<MemoryBudget>,
     held: AtomicU64,
-    /// `true` if its holder stops at the bound.
+    /// `true` if the holder must stop at the limit.
     is_bounded: bool,
 }
 
@@ -28,16 +28,16 @@ impl MemoryBudget {
         Arc::new(MemoryBudget { most: most as u64, held: AtomicU64::new(0) })
     }
 
-    /// A share of somebody who does not stop at the bound, and holds nothing yet.
+    /// Returns an empty share whose holder does not stop at the limit.
     pub(crate) fn share(self: &Arc<MemoryBudget>) -> MemoryShare {
         MemoryShare { budget: Arc::clone(self), held: AtomicU64::new(0), is_bounded: false }
     }
 
-    /// A share of so much, if there is room for it.
+    /// Reserves a share of a number of bytes.
     ///
     /// # Errors
     ///
-    /// What there is no room for, as a sentence without its end.
+    /// The message, without a final period, if the budget is too small.
     pub(crate) fn reserve(self: &Arc<MemoryBudget>, bytes: u64) -> Result<MemoryShare, String> {
         let add = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= self.most);
         match self.held.fetch_update(Relaxed, Relaxed, add) {
@@ -67,7 +67,7 @@ impl MemoryBudget {
 }
 
 impl MemoryShare {
-    /// Says what is held now.
+    /// Updates the number of bytes in use.
     pub(crate) fn set(&self, bytes: u64) {
         let before = self.held.swap(bytes, Relaxed);
         if bytes >= before {
@@ -81,12 +81,12 @@ impl MemoryShare {
         self.held.load(Relaxed)
     }
 
-    /// Another share of the same budget, for something that has a bound of its own.
+    /// Returns another share of the same budget for data that has its own limit.
     pub(crate) fn beside(&self) -> MemoryShare {
         self.budget.share()
     }
 
-    /// Returns the reason why its holder may not take more, as a sentence without its end; `None` if it may.
+    /// Returns the message, without a final period, if the holder may not use more; `None` if it may.
     pub(crate) fn exceeded(&self) -> Option<String> {
         (self.is_bounded && self.budget.held() >= self.budget.most).then(|| self.budget.told())
     }
@@ -112,7 +112,7 @@ mod tests {
             "The worlds of this server hold 4.0 MiB of memory together, of the 10.0 MiB that they may (serve --worlds-memory)"
         );
         first.set(6 << 20);
-        assert!(second.exceeded().is_some() && first.exceeded().is_none(), "the first one goes on");
+        assert!(second.exceeded().is_some() && first.exceeded().is_none(), "the first one is not bounded");
         first.set(1 << 20);
         second.set(2 << 20);
         assert_eq!((budget.held(), second.exceeded()), (3 << 20, None));

@@ -1,7 +1,7 @@
 //! The server's metrics in the OpenMetrics text format, which Prometheus reads.
 //!
-//! [`Metrics`] counts requests, connections and delivery attempts since the start; [`Metrics::page`] adds the figures of the
-//! moment. A page lists its metrics always in the same order.
+//! [`Metrics`] counts requests, connections and delivery attempts since the start; [`Metrics::page`] adds current
+//! values. The order of the metrics on a page is fixed.
 
 use std::{fmt, time::Duration};
 
@@ -27,18 +27,18 @@ const ATTEMPT_BUCKETS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0,
 /// Counters since the start, shared by all worlds of a server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    requests: Labelled<5>,
+    requests: LabelledCounter<5>,
     request_seconds: Histogram,
     opened: Counter,
     closed: Counter,
-    attempts: Labelled<7>,
+    attempts: LabelledCounter<7>,
     attempt_seconds: Histogram,
 }
 
 impl Default for Metrics {
     fn default() -> Metrics {
         Metrics {
-            requests: Labelled {
+            requests: LabelledCounter {
                 name: "http_requests",
                 help: "Requests answered, by class of status.",
                 label: "class",
@@ -47,7 +47,7 @@ impl Default for Metrics {
             request_seconds: Histogram::new(REQUEST_BUCKETS),
             opened: Counter::default(),
             closed: Counter::default(),
-            attempts: Labelled {
+            attempts: LabelledCounter {
                 name: "delivery_attempts",
                 help: "Webhook delivery attempts that left the server, by result.",
                 label: "result",
@@ -87,9 +87,10 @@ impl Metrics {
         self.attempt_seconds.observe(took.as_secs_f64());
     }
 
-    /// Returns the whole page.
+    /// Returns the metrics page.
     ///
-    /// `times`: the service clock and the time of the next automatic change; `None` if the world stopped on a bug.
+    /// `times`: the service clock and the time of the next automatic change; `None` after an internal error of the
+    /// world.
     ///
     /// # Errors
     ///
@@ -97,7 +98,7 @@ impl Metrics {
     pub(crate) fn page(
         &self,
         times: Option<(Timestamp, Option<Timestamp>)>,
-        census: Census,
+        totals: WorldTotals,
     ) -> Result<String, fmt::Error> {
         // In this order: a connection closes after it opened, so the difference never falls below 0.
         let closed = self.closed.get();
@@ -106,10 +107,10 @@ impl Metrics {
         let gauges = [
             ("http_connections", "Connections open", None, Some(opened.saturating_sub(closed))),
             ("healthy", "1, or 0 after the world stopped on a bug", None, Some(u64::from(times.is_some()))),
-            ("worlds", "Open worlds", None, Some(census.open as u64)),
-            ("worlds_memory", "Estimated memory of all worlds", Some(Unit::Bytes), Some(census.held_bytes)),
-            ("worlds_memory_max", "Bound of that memory", Some(Unit::Bytes), Some(census.held_bytes_max)),
-            ("worlds_opening", "Stored worlds that are not open yet", None, Some(census.opening as u64)),
+            ("worlds", "Open worlds", None, Some(totals.open as u64)),
+            ("worlds_memory", "Estimated memory of all worlds", Some(Unit::Bytes), Some(totals.held_bytes)),
+            ("worlds_memory_max", "Bound of that memory", Some(Unit::Bytes), Some(totals.held_bytes_max)),
+            ("worlds_opening", "Stored worlds that are not open yet", None, Some(totals.opening as u64)),
             ("resident_memory", "Resident memory of the server process", Some(Unit::Bytes), resident_bytes()),
         ];
         for (name, help, unit, value) in gauges {
@@ -131,7 +132,7 @@ impl Metrics {
             }
         }
         page.register("http_connections_accepted", "Connections accepted", ConstCounter::new(opened));
-        page.register("worlds_opened", "Worlds opened on request", ConstCounter::new(census.opened));
+        page.register("worlds_opened", "Worlds opened on request", ConstCounter::new(totals.opened));
         let durations = [
             ("http_request_duration", "Time to make a response", &self.request_seconds),
             ("delivery_attempt_duration", "Time of a webhook delivery attempt", &self.attempt_seconds),
@@ -147,31 +148,31 @@ impl Metrics {
     }
 }
 
-/// The figures of all worlds together.
+/// The totals over all worlds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Census {
-    /// Those that are open, the first included.
+pub(crate) struct WorldTotals {
+    /// The number of open worlds, including the first.
     pub(crate) open: usize,
-    /// Those that were opened on request so far.
+    /// The number of worlds opened on request since the start.
     pub(crate) opened: u64,
-    /// Those that were kept and are not open yet.
+    /// The number of stored worlds that are not open yet.
     pub(crate) opening: usize,
-    /// Bytes of memory that all of them hold, estimated.
+    /// The estimated memory of all worlds in bytes.
     pub(crate) held_bytes: u64,
     pub(crate) held_bytes_max: u64,
 }
 
 /// Counters of one name, distinguished by one label, in a fixed order.
 #[derive(Clone, Debug)]
-struct Labelled<const N: usize> {
+struct LabelledCounter<const N: usize> {
     name: &'static str,
     help: &'static str,
     label: &'static str,
     counters: [(&'static str, Counter); N],
 }
 
-impl<const N: usize> Labelled<N> {
-    /// Counts one of this label. Labels that are not listed are not counted.
+impl<const N: usize> LabelledCounter<N> {
+    /// Increments the counter of a label. Unlisted labels are not counted.
     fn count(&self, label: &str) {
         if let Some((_, counter)) = self.counters.iter().find(|(listed, _)| *listed == label) {
             counter.inc();
@@ -179,7 +180,7 @@ impl<const N: usize> Labelled<N> {
     }
 }
 
-impl<const N: usize> Collector for Labelled<N> {
+impl<const N: usize> Collector for LabelledCounter<N> {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut family = encoder.encode_descriptor(self.name, self.help, None, MetricType::Counter)?;
         for (value, counter) in &self.counters {
@@ -201,7 +202,8 @@ const fn class(status: u16) -> &'static str {
     }
 }
 
-/// Returns the resident memory of the process in bytes; `None` where the operating system has no file that states it.
+/// Returns the resident memory of the process in bytes; `None` where the operating system does not provide it as a
+/// file.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -228,10 +230,10 @@ mod tests {
         metrics.on_open();
         metrics.on_open();
         metrics.on_close();
-        let census = Census { open: 3, opened: 5, opening: 2, held_bytes: 7, held_bytes_max: 11 };
+        let totals = WorldTotals { open: 3, opened: 5, opening: 2, held_bytes: 7, held_bytes_max: 11 };
         let times = Some((Timestamp(1_500_000), Some(Timestamp(2_000_001))));
-        let page = metrics.page(times, census).expect("a page");
-        // The memory of the process differs from run to run.
+        let page = metrics.page(times, totals).expect("a page");
+        // The memory of the process differs between runs.
         let is_fixed = |line: &&str| !line.starts_with("chargeproof_resident_memory");
         insta::assert_snapshot!(
             page.lines().filter(is_fixed).map(|line| format!("{line}\n")).collect::<String>()
@@ -240,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_broken_world_has_no_time() {
-        let page = Metrics::default().page(None, Census::default()).expect("a page");
+        let page = Metrics::default().page(None, WorldTotals::default()).expect("a page");
         assert!(page.contains("\nchargeproof_healthy 0\n"), "{page}");
         assert!(!page.contains("service_time"), "{page}");
     }

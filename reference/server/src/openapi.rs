@@ -1,22 +1,22 @@
-//! `/openapi.json`: the document of the repository, in the names of this server.
+//! `/openapi.json`: the OpenAPI document with the names and the address of this server.
 //!
-//! The document is written by hand for the usual names and the usual address. Here only these are put in
-//! their place; whether the rest is true is what the tests ask.
+//! The document is written by hand for the default dialect and address. This module replaces only these; tests check
+//! the rest.
 
 use reference_core::{dialect::Dialect, mode::Mode};
 
-/// As it lies in the repository.
+/// The document as stored in the repository.
 pub(crate) const DOCUMENT: &str = include_str!("../../openapi.json");
-/// The address that the document was written for.
+/// The server address in the stored document.
 const WRITTEN_FOR: &str = "http://127.0.0.1:8402";
 
-/// The document, cut where the server's address stands.
+/// The document, split at each occurrence of the server's address.
 pub(crate) struct Document {
     parts: Vec<String>,
 }
 
 impl Document {
-    /// The document with the dialect's names.
+    /// Creates the document for a dialect.
     pub(crate) fn new(dialect: &Dialect) -> Document {
         let usual = Dialect::default();
         let mut text = DOCUMENT.to_owned();
@@ -29,13 +29,13 @@ impl Document {
         Document { parts: text.split(WRITTEN_FOR).map(str::to_owned).collect() }
     }
 
-    /// The document for clients that call the server by this address.
+    /// Returns the document for clients that use this address.
     pub(crate) fn at(&self, base: &str) -> String {
         self.parts.join(&inside_a_string(base))
     }
 }
 
-/// A text as it stands between the quotes of a JSON string.
+/// Returns a text escaped for a JSON string.
 fn inside_a_string(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()

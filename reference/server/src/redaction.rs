@@ -1,4 +1,4 @@
-//! Redaction of texts that are kept or printed: API keys and the sandbox token, percent-encoded or escaped too.
+//! Redaction of API keys and the sandbox token in stored or printed texts, also when percent-encoded or escaped.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -9,16 +9,16 @@ pub(crate) struct Redactor {
     secrets: Vec<SecretPattern>,
 }
 
-/// The bytes by which a secret is found.
+/// The bytes that identify a secret.
 struct SecretPattern {
-    /// Ready to search, because most texts are short and hold no secret.
+    /// A prepared searcher, because most texts are short and contain no secret.
     finder: Finder<'static>,
-    /// The bytes found may be shown, and the letters and digits after them may not.
+    /// `true` if the found bytes may be shown and the letters and digits after them may not.
     is_key_start: bool,
 }
 
 impl Redactor {
-    /// The redactor of keys with these starts, and of the token.
+    /// Creates a redactor for keys with these prefixes, and for the token.
     pub(crate) fn new<'k>(key_starts: impl IntoIterator<Item = &'k str>, token: &str) -> Redactor {
         let pattern =
             |text: &str, is_key_start| SecretPattern { finder: Finder::new(text).into_owned(), is_key_start };
@@ -26,7 +26,7 @@ impl Redactor {
         Redactor { secrets: starts.chain([pattern(token, false)]).collect() }
     }
 
-    /// The text with `…` in place of the token and of what follows the start of a key.
+    /// Returns the text with `…` in place of the token and of the rest of each key.
     pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let is_encoded = memchr2(b'%', b'\\', text.as_bytes()).is_some();
         if !is_encoded && self.next_secret(text.as_bytes(), 0).is_none() {
@@ -49,7 +49,7 @@ impl Redactor {
         Cow::Owned(clean)
     }
 
-    /// The bytes to hide of the first secret from a position on; empty after the start of a key that ends there.
+    /// Returns the range to hide of the first secret from a position on; empty after a key prefix at the end.
     fn next_secret(&self, bytes: &[u8], from: usize) -> Option<Range<usize>> {
         let found = self.secrets.iter().filter_map(|secret| {
             let start = from + secret.finder.find(&bytes[from..])?;
@@ -64,7 +64,7 @@ impl Redactor {
     }
 }
 
-/// The bytes of a text after resolving `%41` and `\u0041`, however often they are nested, and the place of each in the text.
+/// Resolves `%41` and `\u0041`, nested ones too. Returns the bytes, with the range of each in the text.
 fn decoded(text: &str) -> (Vec<u8>, Vec<Range<usize>>) {
     let (mut bytes, mut places) = (Vec::with_capacity(text.len()), Vec::with_capacity(text.len()));
     for (at, byte) in text.bytes().enumerate() {
@@ -83,7 +83,7 @@ fn decoded(text: &str) -> (Vec<u8>, Vec<Range<usize>>) {
     (bytes, places)
 }
 
-/// The length of the escape that the bytes end with, and the byte it stands for.
+/// Returns the length of the escape at the end of the bytes, and the byte it encodes.
 fn escape_at_end(bytes: &[u8]) -> Option<(usize, u8)> {
     let [.., high, low] = bytes else { return None };
     let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());

@@ -1,4 +1,5 @@
-//! The host's own refusals, before or in place of the world's: one enum to branch on, one table to answer with.
+//! [`Refusal`]: the error responses of the server itself, with their statuses and messages. Errors of the world are not
+//! here.
 
 use std::fmt;
 
@@ -12,60 +13,60 @@ use crate::{
     host::Broken,
 };
 
-/// The reason why the host does not pass a request on.
+/// The reason why the server does not pass a request to the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// No such page.
     NotFound,
-    /// The page is only read.
+    /// The page accepts `GET` and `HEAD` only.
     ReadOnly,
-    /// HTTP/1.1 wants one `Host`, and no more.
+    /// An HTTP/1.1 request without a `Host` header, or with several.
     HostHeader,
     /// The head did not arrive in time.
     HeadTooSlow,
-    /// The client stopped in the middle, or its chunks are none.
+    /// The body ended early, or its chunked encoding is invalid.
     BodyCutShort,
     /// The body did not arrive in time.
     BodyTooSlow,
-    /// The body is over the bound.
+    /// The body exceeds the limit.
     BodyTooLarge {
-        /// The bound in bytes.
+        /// The limit in bytes.
         most: usize,
     },
-    /// `/sandbox` or `/mcp` was called by a name that is not ours: a page may have made its own name point here.
+    /// `/sandbox` or `/mcp` was requested with a host name that is not the server's, possibly by DNS rebinding.
     SandboxHost,
-    /// `/sandbox` or `/mcp` was called by a page of somebody else.
+    /// `/sandbox` or `/mcp` was requested by a page of another origin.
     SandboxOrigin,
-    /// `/sandbox` was called from another machine without the token.
+    /// `/sandbox` was requested from another machine without the token.
     SandboxToken,
-    /// A body for `/sandbox` that a foreign page could have sent.
+    /// A body for `/sandbox` without the content type of JSON, which a page of another origin could have sent.
     SandboxNotJson,
-    /// A form of a page that is not ours.
+    /// A form from a page of another origin.
     FormOrigin,
-    /// A body that is no form.
+    /// A body that is not a form.
     NotAForm,
-    /// The page takes other methods.
+    /// The page does not accept this method.
     PageMethod,
-    /// As many pages follow what happens as may.
+    /// The maximum number of event streams is open.
     TooManyStreams,
-    /// Other clients have yet to take so much that there is no room for this answer.
+    /// There is no room for this response, because other clients have not received theirs yet.
     TooMuchInFlight,
-    /// A forward that somebody on another machine wants to add.
+    /// A forward was to be added from another machine.
     ForwardFromHere,
-    /// A new world while time goes by itself.
+    /// A new world was requested, but the clock is not frozen.
     WorldNeedsFrozenClock,
     /// A path or a call names a world that is not open.
     UnknownWorld,
-    /// The sandbox was called with a key that no world has.
+    /// The sandbox was called with a key of no open world.
     KeyOfNoWorld,
-    /// The world can't be read: its disk failed.
+    /// The world cannot be read, because its storage failed.
     Unreadable,
-    /// The world met a bug of its own.
+    /// The world stopped after an internal error.
     Broken,
 }
 
 impl Refusal {
-    /// The status that says so.
+    /// Returns the status of the response.
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Refusal::NotFound | Refusal::UnknownWorld => StatusCode::NOT_FOUND,
@@ -88,7 +89,7 @@ impl Refusal {
         }
     }
 
-    /// Returns `true` if the next request on the connection cannot be told from the refused body.
+    /// Returns `true` if the connection must be closed, because the end of the refused body is unknown.
     fn ends_the_connection(self) -> bool {
         matches!(
             self,
@@ -99,12 +100,12 @@ impl Refusal {
         )
     }
 
-    /// The same in words, as JSON.
+    /// Returns the body of the response: JSON with a message.
     pub(crate) fn body(self) -> String {
         serde_json::json!({ "message": self.to_string() }).to_string()
     }
 
-    /// The refusal on its way out.
+    /// Returns the response.
     pub(crate) fn answer(self) -> Answer {
         let mut answer = answer::json(self.status(), self.body());
         if self.ends_the_connection() {
@@ -124,59 +125,59 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Refusal::NotFound => "Not found.",
-            Refusal::ReadOnly => "This page takes GET and HEAD only.",
+            Refusal::ReadOnly => "This page accepts GET and HEAD only.",
             Refusal::HostHeader => "An HTTP/1.1 request has exactly one Host header.",
             Refusal::HeadTooSlow => "The request did not arrive in time. Send it again.",
             Refusal::BodyCutShort => "The body ended early or is not framed as announced.",
             Refusal::BodyTooSlow => "The body did not arrive in time. Send it again.",
             Refusal::BodyTooLarge { most } => return write!(f, "The body may have at most {most} bytes."),
             Refusal::SandboxHost => {
-                "This path does not answer to this Host. Call it by localhost or by the address of the server, \
+                "This Host is not allowed for this path. Use localhost or the address of the server, \
                  or start the server with this address as its --public-url."
             }
             Refusal::SandboxOrigin => {
-                "This path does not answer to pages of another origin. Call it from a page of this server, or \
+                "Pages of another origin may not use this path. Call it from a page of this server, or \
                  without a browser."
             }
             Refusal::SandboxToken => {
-                "From another machine, or through a proxy, the sandbox takes the token that the server printed at \
+                "From another machine, or through a proxy, the sandbox requires the token that the server printed at \
                  start: Authorization: Bearer <token>."
             }
-            Refusal::SandboxNotJson => "The sandbox takes bodies with Content-Type: application/json.",
+            Refusal::SandboxNotJson => "The sandbox accepts bodies with Content-Type: application/json only.",
             Refusal::FormOrigin => {
                 "This form was sent by a page of another origin. Open the page here and send it again."
             }
             Refusal::NotAForm => {
-                "A page takes forms with Content-Type: application/x-www-form-urlencoded. Programs call the API."
+                "A page accepts forms with Content-Type: application/x-www-form-urlencoded only. Programs use the API."
             }
-            Refusal::PageMethod => "This page does not take that method. The Allow header says what it takes.",
+            Refusal::PageMethod => "This page does not accept that method. The Allow header lists the allowed ones.",
             Refusal::TooManyStreams => {
-                "As many pages as possible already follow what happens. Close one, or reload this page by hand."
+                "The maximum number of pages with live updates is open. Close one, or reload this page manually."
             }
             Refusal::TooMuchInFlight => {
-                "Too many large answers are on their way to other clients. Ask again in a second, or for a smaller page."
+                "Too many large responses are being sent to other clients. Retry in a second, or request a smaller page."
             }
             Refusal::ForwardFromHere => {
-                "A forward is added from the machine that the server runs on, without a proxy, or at start with \
-                 --forward-to: the token does not open the network behind the server."
+                "A forward can only be added from the server's machine, without a proxy, or at start with \
+                 --forward-to: the token gives no access to the network behind the server."
             }
             Refusal::WorldNeedsFrozenClock => {
                 "A new world needs a clock that only the sandbox moves. Start the server with a frozen clock."
             }
             Refusal::UnknownWorld => {
-                "No world of this name is open: it has ended, or it is another server's. POST /sandbox/worlds opens one, \
-                 and GET /sandbox/worlds lists those that are open."
+                "No world with this name is open: it was closed, or belongs to another server. POST /sandbox/worlds opens one, \
+                 and GET /sandbox/worlds lists the open ones."
             }
             Refusal::KeyOfNoWorld => {
-                "A key says which world the sandbox call is for, and no open world has this one. Call without a key for the \
-                 server's own world, or open another: POST /sandbox/worlds."
+                "The API key selects the world of a sandbox call, and no open world has this key. Call without a key for the \
+                 server's own world, or open another with POST /sandbox/worlds."
             }
             Refusal::Unreadable => {
-                "The directory of this world can't be written to now, so it can't be read either. Make room or mend the disk, \
-                 and try again."
+                "The directory of this world cannot be written, so the world cannot be read. Free disk space or repair the disk, \
+                 then try again."
             }
             Refusal::Broken => {
-                "The server met a bug of its own and answers nothing more. What failed is in its output; restart it."
+                "The server failed with an internal error and has stopped answering. See its output, then restart it."
             }
         })
     }

@@ -1,6 +1,6 @@
-//! Looks at the head of a request, decides which part of the server answers it, and hands it over.
+//! [`Router`]: decides from the head of a request which part of the server answers it, and calls that part.
 //!
-//! Everything that every connection shares is here. Changes nothing itself.
+//! Holds the state that all connections share. Contains no handler.
 
 use std::{fmt, sync::Arc};
 
@@ -27,7 +27,7 @@ use crate::{
     backend::Backend,
     body::RequestBody,
     compression, forwards,
-    gate::{self, Ends},
+    gate::{self, ConnectionAddrs},
     log::Exchange,
     metrics::Metrics,
     openapi::Document,
@@ -43,14 +43,14 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","docs":"/docs","mcp":"/mcp","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
 #[cfg(not(feature = "mcp"))]
 const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","docs":"/docs","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
-/// The media type of metrics for clients that do not ask for OpenMetrics; they read it as comments and values.
+/// The media type of metrics for clients that do not accept OpenMetrics; they ignore its additions.
 const METRICS_TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
 /// The state that all connections share.
 pub(crate) struct Router {
-    /// The first world, and with it what all of them share.
+    /// The first world, which also holds the shared state.
     pub(crate) backend: Arc<Backend>,
     worlds: Arc<Worlds>,
     pub(crate) metrics: Arc<Metrics>,
@@ -79,7 +79,7 @@ enum Area {
 
 impl Area {
     fn of(path: &str) -> Option<Area> {
-        // The first segment as it came: `/%761` is another path, and nobody's.
+        // The first segment is not decoded: `/%761` is not `/v1`.
         let rest = path.strip_prefix('/')?;
         match rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest))) {
             ("v1", _) => Some(Area::Api),
@@ -100,7 +100,7 @@ impl Area {
 }
 
 impl Router {
-    /// Fails if the operating system gives no randomness.
+    /// Creates a router; fails if the operating system provides no randomness.
     pub(crate) fn new(
         worlds: Arc<Worlds>,
         dialect: &Dialect,
@@ -119,30 +119,30 @@ impl Router {
         })
     }
 
-    /// Answers a request, whatever it is.
+    /// Answers a request and records it in the log and the metrics.
     pub(crate) async fn answer(
         &self,
-        ends: Ends,
+        addrs: ConnectionAddrs,
         activity: &Arc<Activity>,
         request: Request<Incoming>,
     ) -> Answer {
         let (head, body) = request.into_parts();
         let body = RequestBody::new(&head.headers, activity, &self.backend.bounds, body);
         let (begun, mut sent) = (Instant::now(), Bytes::new());
-        let said = Said::of(&head.headers);
+        let routing = RoutingHeaders::of(&head.headers);
         let whole_path = self.backend.addresses.inside(head.uri.path());
         if self.worlds.has_waiting() {
-            // In a box, because no request needs it once all are open.
-            Box::pin(self.worlds.wait_for(whole_path, said.authorization.once())).await;
+            // Boxed, because no request needs it once all worlds are open.
+            Box::pin(self.worlds.wait_for(whole_path, routing.authorization.once())).await;
         }
-        let place = self.worlds.place(whole_path, said.authorization.once());
+        let place = self.worlds.place(whole_path, routing.authorization.once());
         let (backend, path) =
             place.as_ref().map_or((&self.backend, whole_path), |place| (place.backend(), place.path));
         let asked = match &place {
-            Ok(_) => called(&head, said.host).map(|authority| Asked {
+            Ok(_) => requested_host(&head, routing.host).map(|authority| WorldRequest {
                 backend,
                 head: &head,
-                said: &said,
+                routing: &routing,
                 path,
                 authority,
             }),
@@ -153,23 +153,23 @@ impl Router {
             Ok(asked) if body.is_empty() && matches!(Area::of(path), Some(Area::Api)) => {
                 asked.ask_world(None, &Bytes::new()).await
             }
-            // In a box, because every request without a body to the API would carry what the others need.
-            Ok(asked) => Box::pin(self.decide(&asked, (ends, activity), &body, &mut sent)).await,
+            // Boxed, because requests without a body to the API would otherwise carry the state of this future.
+            Ok(asked) => Box::pin(self.decide(&asked, (addrs, activity), &body, &mut sent)).await,
         };
         body.drain();
         let mut answer = decided.unwrap_or_else(Refusal::answer);
-        let told = match answer.body() {
-            Content::Whole(told) => told,
+        let whole = match answer.body() {
+            Content::Whole(whole) => whole,
             Content::Stream { .. } => &Bytes::new(),
         };
-        backend.requests.note(&Exchange {
+        backend.requests.record(&Exchange {
             head: &head,
-            authorization: said.authorization.first(),
+            authorization: routing.authorization.first(),
             path,
             body: &sent,
             status: answer.status(),
             headers: answer.headers(),
-            said: told,
+            response_body: whole,
             at: backend.host.shown(),
             took: begun.elapsed(),
         });
@@ -185,16 +185,17 @@ impl Router {
         answer
     }
 
-    /// `sent`: becomes the body of a request to the API.
+    /// Answers a request that is not one to the API without a body. `sent`: receives the body of an API request, for
+    /// the log.
     async fn decide(
         &self,
-        asked: &Asked<'_>,
-        (ends, activity): (Ends, &Arc<Activity>),
+        asked: &WorldRequest<'_>,
+        (addrs, activity): (ConnectionAddrs, &Arc<Activity>),
         body: &RequestBody<'_>,
         sent: &mut Bytes,
     ) -> Result<Answer, Refusal> {
-        let Asked { backend, head, path, authority, .. } = *asked;
-        let call = Call { pages: &self.pages, backend, ends, activity, head, path, authority, body };
+        let WorldRequest { backend, head, path, authority, .. } = *asked;
+        let call = Call { pages: &self.pages, backend, addrs, activity, head, path, authority, body };
         let Some(area) = Area::of(path) else {
             return home::lost(&call);
         };
@@ -203,7 +204,7 @@ impl Router {
             Area::Dashboard => return pages::dashboard::answer(&call).await,
             Area::Api => return asked.ask_api(body, sent).await,
             Area::Sandbox => {
-                gate::admit(ends, head, authority, &backend.addresses, &backend.token)?;
+                gate::admit(addrs, head, authority, &backend.addresses, &backend.token)?;
                 gate::admit_site(head)?;
                 if head.method == Method::POST && path == "/sandbox/world" && !backend.host.is_frozen() {
                     return Err(Refusal::WorldNeedsFrozenClock);
@@ -217,8 +218,8 @@ impl Router {
             }
             #[cfg(feature = "mcp")]
             Area::Mcp => {
-                let authorization = asked.said.authorization.once().map(HeaderValue::as_bytes);
-                return self.mcp.answer(backend, ends, head, authorization, authority, body).await;
+                let authorization = asked.routing.authorization.once().map(HeaderValue::as_bytes);
+                return self.mcp.answer(backend, addrs, head, authorization, authority, body).await;
             }
             Area::Asset | Area::Index | Area::Health | Area::Metrics | Area::Document | Area::Docs => {
                 return match area {
@@ -240,10 +241,10 @@ impl Router {
                 return Ok(answer::of_world(refusal)?);
             }
             if path == forwards::PATH {
-                let from_here = gate::pass(ends, head, authority, &backend.addresses)?;
+                let from_here = gate::pass(addrs, head, authority, &backend.addresses)?;
                 return Box::pin(forwards::answer(backend, head, from_here, &body)).await;
             }
-            // A world opens no worlds.
+            // Worlds are opened on the first world only.
             if api::is_at(path) && Arc::ptr_eq(backend, &self.backend) {
                 return Box::pin(api::answer(&self.worlds, head, path, authority, &body)).await;
             }
@@ -251,7 +252,7 @@ impl Router {
         Ok(as_yaml(head, path, asked.ask_world(None, &body).await?))
     }
 
-    fn page(&self, area: &Area, asked: &Asked<'_>) -> Result<Answer, Refusal> {
+    fn page(&self, area: &Area, asked: &WorldRequest<'_>) -> Result<Answer, Refusal> {
         let backend = asked.backend;
         Ok(match area {
             Area::Asset => return pages::asset(asked.path),
@@ -259,7 +260,7 @@ impl Router {
                 answer::json(StatusCode::OK, self.document.at(&backend.addresses.base(asked.authority)))
             }
             Area::Metrics => {
-                let page = self.metrics.page(backend.host.times().ok(), self.worlds.census());
+                let page = self.metrics.page(backend.host.times().ok(), self.worlds.totals());
                 let page = page.map_err(|fmt::Error| Refusal::Broken)?;
                 let accepts = asked.head.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
                 let is_open_metrics =
@@ -284,17 +285,17 @@ fn as_yaml(head: &Parts, path: &str, answer: Answer) -> Answer {
     let Content::Whole(body) = answer.body() else { return answer };
     match serde_json::from_slice::<ScenarioAnswer>(body) {
         Ok(ScenarioAnswer { scenario, .. }) => answer::own(StatusCode::OK, answer::YAML, scenario),
-        // A refusal.
+        // An error response.
         Err(_) => answer,
     }
 }
 
-/// Returns `true` if the server answers a path under `/sandbox` itself, and not the world.
+/// Returns `true` if the server itself, not the world, answers a path under `/sandbox`.
 fn is_answered_here(path: &str) -> bool {
     path == forwards::PATH || api::is_at(path) || snapshots::serves(path)
 }
 
-/// The refusal of a filter where the server answers itself: its lists have none.
+/// Returns the error for query parameters of lists that the server itself answers: they have no filters.
 fn unfiltered(head: &Parts, path: &str) -> Option<Response> {
     if !is_answered_here(path) || !matches!(head.method, Method::GET | Method::HEAD) {
         return None;
@@ -304,19 +305,19 @@ fn unfiltered(head: &Parts, path: &str) -> Option<Response> {
 }
 
 /// A request for a world.
-struct Asked<'a> {
+struct WorldRequest<'a> {
     backend: &'a Arc<Backend>,
     head: &'a Parts,
-    said: &'a Said<'a>,
+    routing: &'a RoutingHeaders<'a>,
     path: &'a str,
     authority: Option<&'a str>,
 }
 
-impl Asked<'_> {
-    /// A request to the API that has a body: key, limit, path and method are judged before it is read.
+impl WorldRequest<'_> {
+    /// Answers an API request with a body: key, limit, path and method are checked before the body is read.
     async fn ask_api(&self, body: &RequestBody<'_>, sent: &mut Bytes) -> Result<Answer, Refusal> {
-        let Asked { backend, head, said, path, .. } = *self;
-        let authorization = said.authorization.once().map(HeaderValue::as_bytes);
+        let WorldRequest { backend, head, routing, path, .. } = *self;
+        let authorization = routing.authorization.once().map(HeaderValue::as_bytes);
         let known = RequestHead { method: head.method.as_str(), path, authorization };
         let admitted = match backend.host.admit_head(known)? {
             Ok(admitted) => admitted,
@@ -334,16 +335,16 @@ impl Asked<'_> {
         }
     }
 
-    /// `admitted`: who asks, if that was found out and counted already.
+    /// Passes a request to the world. `admitted`: the caller, if the request was already authenticated and counted.
     async fn ask_world(&self, admitted: Option<Admitted>, body: &Bytes) -> Result<Answer, Refusal> {
-        let Asked { backend, head, said, path, authority } = *self;
+        let WorldRequest { backend, head, routing, path, authority } = *self;
         let request = reference_wire::Request {
             method: head.method.as_str(),
             path,
             query: head.uri.query(),
-            authorization: said.authorization.once().map(HeaderValue::as_bytes),
-            content_type: said.content_type.first().map(HeaderValue::as_bytes),
-            idempotency_key: said.idempotency_key.unrepeated(),
+            authorization: routing.authorization.once().map(HeaderValue::as_bytes),
+            content_type: routing.content_type.first().map(HeaderValue::as_bytes),
+            idempotency_key: routing.idempotency_key.unrepeated(),
             base: &backend.addresses.base(authority),
             body,
         };
@@ -356,7 +357,7 @@ impl Asked<'_> {
 }
 
 /// Returns the host that the client called: the authority of an absolute target, or the `Host` header.
-fn called<'a>(head: &'a Parts, host: HeaderField<'a>) -> Result<Option<&'a str>, Refusal> {
+fn requested_host<'a>(head: &'a Parts, host: HeaderField<'a>) -> Result<Option<&'a str>, Refusal> {
     let host = match host {
         HeaderField::Once(host) => Some(host.to_str().map_err(|_| Refusal::HostHeader)?),
         HeaderField::Absent if head.version < Version::HTTP_11 => None,
@@ -365,38 +366,38 @@ fn called<'a>(head: &'a Parts, host: HeaderField<'a>) -> Result<Option<&'a str>,
     Ok(head.uri.authority().map(http::uri::Authority::as_str).or(host))
 }
 
-/// The headers that most requests are answered by, found in one walk: looking each up costs three times as much.
+/// The headers that decide how a request is handled, collected in one pass: looking up each takes three times as long.
 #[derive(Default)]
-struct Said<'a> {
+struct RoutingHeaders<'a> {
     host: HeaderField<'a>,
     authorization: HeaderField<'a>,
     content_type: HeaderField<'a>,
     idempotency_key: HeaderField<'a>,
 }
 
-/// A header of a request.
+/// The number of times that a header occurs, with its first value.
 #[derive(Clone, Copy, Default)]
 enum HeaderField<'a> {
     #[default]
     Absent,
     Once(&'a HeaderValue),
-    /// It came more than once, with this first.
+    /// The header occurs more than once; this is the first value.
     Repeated(&'a HeaderValue),
 }
 
-impl<'a> Said<'a> {
-    fn of(headers: &'a HeaderMap) -> Said<'a> {
-        let mut said = Said::default();
+impl<'a> RoutingHeaders<'a> {
+    fn of(headers: &'a HeaderMap) -> RoutingHeaders<'a> {
+        let mut routing = RoutingHeaders::default();
         for (name, value) in headers {
             match *name {
-                HOST => said.host.add(value),
-                AUTHORIZATION => said.authorization.add(value),
-                CONTENT_TYPE => said.content_type.add(value),
-                _ if name == IDEMPOTENCY_KEY => said.idempotency_key.add(value),
+                HOST => routing.host.add(value),
+                AUTHORIZATION => routing.authorization.add(value),
+                CONTENT_TYPE => routing.content_type.add(value),
+                _ if name == IDEMPOTENCY_KEY => routing.idempotency_key.add(value),
                 _ => {}
             }
         }
-        said
+        routing
     }
 }
 
@@ -405,12 +406,12 @@ impl<'a> HeaderField<'a> {
         *self = self.first().map_or(HeaderField::Once(value), HeaderField::Repeated);
     }
 
-    /// The value, if nobody can be in doubt which was meant.
+    /// Returns the value if the header occurs exactly once.
     fn once(self) -> Option<&'a HeaderValue> {
         if let HeaderField::Once(value) = self { Some(value) } else { None }
     }
 
-    /// The value; empty if it came more than once.
+    /// Returns the value; empty if the header occurs more than once.
     fn unrepeated(self) -> Option<&'a [u8]> {
         match self {
             HeaderField::Absent => None,

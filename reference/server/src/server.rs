@@ -1,4 +1,4 @@
-//! A running server, from binding its socket to the last connection.
+//! [`Server`]: starts all parts of a server and stops them in order.
 
 use std::{future::Future, io, net::SocketAddr, sync::Arc, thread, time::Duration};
 
@@ -29,12 +29,12 @@ use crate::{
     worlds::{LostWorld, Openings, WORLDS_MAX, Worlds},
 };
 
-/// Kept worlds that are opened at a time. Each keeps a core busy.
+/// The number of stored worlds that are opened at a time. Each uses a core.
 const OPENERS: usize = 4;
 
-/// A running server. Dropping it cuts every connection off; [`Server::stop`] lets them finish.
+/// A running server. Dropping it closes all connections; [`Server::stop`] lets running requests finish.
 ///
-/// It needs a Tokio runtime with time and input/output; [`Local`](crate::Local) brings its own.
+/// Requires a Tokio runtime with time and input/output; [`Local`](crate::Local) starts its own.
 ///
 /// ```
 /// use reference_server::{Config, Server};
@@ -42,9 +42,9 @@ const OPENERS: usize = 4;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> std::io::Result<()> {
 /// let server = Server::start(Config { rate_limit: None, ..Config::local() }).await?;
-/// let keys = server.first_keys().expect("a server that just started is well");
+/// let keys = server.first_keys().expect("the world of a new server works");
 /// assert!(server.url().starts_with("http://127.0.0.1:") && keys.live.starts_with("svc_live_"));
-/// assert_eq!(server.stop().await, 0, "connections that had to be cut off");
+/// assert_eq!(server.stop().await, 0, "connections that had to be closed");
 /// # Ok(())
 /// # }
 /// ```
@@ -52,54 +52,54 @@ pub struct Server {
     address: SocketAddr,
     seed: Seed,
     worlds: Arc<Worlds>,
-    /// They open kept worlds. Aborted on drop.
+    /// Tasks that open stored worlds. Aborted on drop.
     openers: JoinSet<()>,
     stop: oneshot::Sender<()>,
-    listening: CutOnDrop<usize>,
-    /// The timer of the first world, and what ends idle ones. Aborted on drop.
+    listening: AbortOnDrop<usize>,
+    /// The timer of the first world, and the task that closes idle worlds. Aborted on drop.
     timer: JoinSet<()>,
-    /// `None` if the world's deliveries stay inside.
-    dispatcher: Option<(CutOnDrop<()>, oneshot::Sender<Duration>)>,
+    /// `None` if deliveries are simulated.
+    dispatcher: Option<(AbortOnDrop<()>, oneshot::Sender<Duration>)>,
 }
 
 impl Server {
-    /// Binds, begins a world and serves it.
+    /// Binds the address, opens or creates the world, and serves it.
     ///
-    /// Raises the limit of file descriptors of this process as far as connections and deliveries need and the
-    /// operating system allows. Where that is not enough there are fewer connections, not fewer deliveries.
+    /// Raises the process's limit of file descriptors to the number that connections and deliveries need, as far as the
+    /// operating system allows. If that is not enough, the number of connections is reduced, not that of deliveries.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` names the setting that is wrong: the public address, a name of the dialect that cannot be in a
-    /// header, root certificates that are none, a certificate and key that do not belong together, or what the kept world
-    /// was not begun with. `WouldBlock`: another process has the kept world. `InvalidData`: the kept world, or the one in the
-    /// file, does not check out. Any other error is the operating system's: the address cannot be bound, or there is no
-    /// randomness for the sandbox token.
+    /// `InvalidInput` names the invalid setting: the public address, a name of the dialect that is not allowed in a
+    /// header, a file without root certificates, a certificate that does not match its key, or a setting that
+    /// contradicts the stored world. `WouldBlock`: another process has opened the stored world. `InvalidData`: the
+    /// stored or imported world is damaged. Any other error is the operating system's: the address cannot be bound, or
+    /// there is no randomness for the sandbox token.
     ///
     /// # Panics
     ///
-    /// Outside of a Tokio runtime.
+    /// Panics outside of a Tokio runtime.
     pub async fn start(config: Config) -> io::Result<Server> {
         let (data, from) = (config.data.clone(), config.from.clone());
         Server::launch(config, |setup| journal::start(setup, data.as_ref(), from.as_deref())).await
     }
 
-    /// The same with a first world of the caller's making. `begin` gets what the configuration came to once the
-    /// address was bound and the clock read.
+    /// Starts a server with a custom first world. `begin` gets the resolved configuration, after the address was bound
+    /// and the clock read.
     ///
     /// # Errors
     ///
-    /// Those of [`Server::start`].
+    /// The errors of [`Server::start`].
     ///
     /// # Panics
     ///
-    /// Outside of a Tokio runtime.
+    /// Panics outside of a Tokio runtime.
     pub async fn start_with<W>(config: Config, begin: impl FnOnce(&Setup) -> W) -> io::Result<Server>
     where
         W: World + 'static,
     {
         if config.data.is_some() || config.from.is_some() {
-            return Err(invalid("a world of your own is not kept and does not begin from a file".to_owned()));
+            return Err(invalid("a custom world cannot be stored or start from a file".to_owned()));
         }
         Server::launch(config, |setup| Ok(RunningWorld::without_journal(Box::new(begin(setup)), setup))).await
     }
@@ -148,7 +148,7 @@ impl Server {
             }
         }
         let worlds = Arc::new(worlds);
-        // A kept world has the seed that it began with.
+        // A stored world has the seed that it was created with.
         let seed = worlds.first().host.seed().unwrap_or(seed);
         let router = Router::new(Arc::clone(&worlds), &dialect, metrics).map_err(no_randomness)?;
 
@@ -170,61 +170,62 @@ impl Server {
         let dispatcher = sender.map(|sender| {
             let dispatcher = Dispatcher::new(sender, Arc::clone(&worlds) as Arc<dyn AttemptOwners>);
             let (stop, stopped) = oneshot::channel();
-            (CutOnDrop(tokio::spawn(dispatcher.run(to_post, stopped))), stop)
+            (AbortOnDrop(tokio::spawn(dispatcher.run(to_post, stopped))), stop)
         });
         let (stop, stopped) = oneshot::channel();
         let listening = listen::accept(listener, acceptor, Arc::new(router), stopped);
-        let listening = CutOnDrop(tokio::spawn(listening));
+        let listening = AbortOnDrop(tokio::spawn(listening));
         Ok(Server { address, seed, worlds, openers, stop, listening, timer, dispatcher })
     }
 
-    /// The address it listens on.
+    /// Returns the listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address to call it by: the public one, or `http://`, or `https://` with a certificate, and the one it listens on.
+    /// Returns the URL for clients: the public address if there is one, else the listening address with `http://`, or
+    /// `https://` if there is a certificate.
     pub fn url(&self) -> &str {
         self.worlds.first().addresses.url()
     }
 
-    /// The seed of its first world: the one that a kept world was begun with.
+    /// Returns the seed of the first world. For a stored world, that is the seed it was created with.
     pub fn seed(&self) -> Seed {
         self.seed
     }
 
-    /// Returns the progress of opening the kept worlds. The server answers meanwhile; a request to a world that is
-    /// not open yet waits for it.
+    /// Returns the progress of opening the stored worlds. The server accepts requests meanwhile; a request to a world
+    /// that is not open yet waits for it.
     pub fn openings(&self) -> watch::Receiver<Openings> {
         self.worlds.openings()
     }
 
-    /// Waits until all of them are open. Gives those that can't be opened; what is left of them stays where it is.
+    /// Waits until all stored worlds are open. Returns those that cannot be opened; their files are not changed.
     pub async fn lost_worlds(&self) -> Vec<LostWorld> {
         let mut openings = self.openings();
-        // The sender is part of the server.
-        openings.wait_for(|it| it.waiting == 0).await.map(|it| it.lost.clone()).unwrap_or_default()
+        // The sender lives as long as the server, so this cannot fail.
+        openings.wait_for(|now| now.waiting == 0).await.map(|now| now.lost.clone()).unwrap_or_default()
     }
 
-    /// The keys that its present world started with; `None` once the world has met a bug of its own.
+    /// Returns the keys that the first world was created with; `None` after an internal error of the world.
     pub fn first_keys(&self) -> Option<FirstKeys> {
         self.worlds.first().host.first_keys().ok()
     }
 
-    /// Returns the time of the service clock; `None` once the world has met an internal error.
+    /// Returns the time of the service clock; `None` after an internal error of the world.
     pub fn now(&self) -> Option<Timestamp> {
         self.worlds.first().host.times().ok().map(|(now, _)| now)
     }
 
-    /// Forwards the webhooks of the first account to a handler on the developer's own machine: registers endpoints
-    /// in both modes.
+    /// Forwards the webhooks of the first account to a handler on the developer's machine: registers endpoints in both
+    /// modes.
     ///
     /// # Errors
     ///
-    /// The server's sentence: it is forwarded to already, there are too many forwards or endpoints, or deliveries stay
-    /// inside ([`Reach::Simulated`]).
+    /// `InvalidInput` with the reason: a forward to this handler exists, there are too many forwards or endpoints, or
+    /// deliveries are simulated ([`Reach::Simulated`]). Another kind after an internal error of the server.
     pub async fn forward_to(&self, handler: &LocalHandler) -> io::Result<Forwarded> {
-        let broken = || io::Error::other("the server met a bug of its own; its output says more");
+        let broken = || io::Error::other("the server failed with an internal error; see its output");
         match forwards::add(self.worlds.first(), handler, None).await.map_err(|_| broken())? {
             Ok(forwarded) => Ok(forwarded),
             Err(refused) => {
@@ -234,58 +235,57 @@ impl Server {
         }
     }
 
-    /// Its worlds.
     pub(crate) fn worlds(&self) -> Arc<Worlds> {
         Arc::clone(&self.worlds)
     }
 
-    /// The token that opens `/sandbox` and `/dashboard` from another machine, or through a proxy.
+    /// Returns the token for `/sandbox` and `/dashboard` from another machine, or through a proxy.
     pub fn sandbox_token(&self) -> &str {
         self.worlds.first().token.as_str()
     }
 
-    /// Accepts no more, lets the requests and then the posts that have begun finish, and ends; says how many
-    /// connections had to be cut off because they took longer than
-    /// [`Bounds::drain_time`](crate::Bounds::drain_time). Both together may take that long. A post that takes
-    /// longer, or has not begun, is recorded as not having arrived.
+    /// Stops accepting connections, waits for running requests and then for running delivery attempts, and returns the
+    /// number of connections that had to be closed because they took longer than
+    /// [`Bounds::drain_time`](crate::Bounds::drain_time). That time is the limit for both together. Attempts that take
+    /// longer or have not started are recorded as failed.
     pub async fn stop(self) -> usize {
         let Server { stop, mut listening, mut timer, mut openers, dispatcher, worlds, .. } = self;
         let until = Instant::now() + worlds.first().bounds.drain_time;
-        // What would go on for ever goes first.
+        // Event streams would not end by themselves.
         worlds.end_pulses();
-        // An error means that it has stopped already.
+        // An error means that it has already stopped.
         let _ = stop.send(());
         let cut_off = (&mut listening.0).await.unwrap_or(0);
-        // Only now: requests waited for them.
+        // Not earlier, because requests wait for worlds that are being opened.
         worlds.stop_opening();
         while openers.join_next().await.is_some() {}
         timer.shutdown().await;
         if let Some((mut dispatcher, stop)) = dispatcher {
             let _ = stop.send(until.saturating_duration_since(Instant::now()));
-            // An error would be a bug in it, which must not keep the server from ending.
+            // An error would be a panic of the dispatcher, which must not stop the shutdown.
             let _ = (&mut dispatcher.0).await;
         }
-        // An error would be a bug in it, as above.
+        // An error would be a panic, which must not stop the shutdown.
         let _ = tokio::task::spawn_blocking(move || worlds.close_journals()).await;
         cut_off
     }
 
-    /// Serves until `shutdown`, then stops.
+    /// Serves until `shutdown` is ready, then stops as [`Server::stop`] does and returns the same number.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> usize {
         shutdown.await;
         self.stop().await
     }
 }
 
-struct CutOnDrop<T>(JoinHandle<T>);
+struct AbortOnDrop<T>(JoinHandle<T>);
 
-impl<T> Drop for CutOnDrop<T> {
+impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-/// Returns the sender of webhooks; `None` if they stay in the simulated network.
+/// Creates the webhook sender; `None` if deliveries are simulated.
 fn webhook_sender(config: &Config, metrics: &Arc<Metrics>) -> io::Result<Option<Arc<WebhookSender>>> {
     match config.sender.reach {
         Reach::Simulated => Ok(None),

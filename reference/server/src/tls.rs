@@ -1,4 +1,4 @@
-//! https on the address that serves http: the first byte of a connection says which one it is.
+//! https and http on the same address: the first byte of a connection decides between them.
 
 use std::{fmt, io, sync::Arc, time::Duration};
 
@@ -7,15 +7,15 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-/// The content type of a TLS handshake; no HTTP method begins with this byte.
+/// The first byte of a TLS handshake; no HTTP method starts with it.
 const HANDSHAKE: u8 = 0x16;
 
 /// The server's certificate and key, both in PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TlsIdentity {
-    /// The server's certificate, and those between it and a root, in that order.
+    /// The server's certificate, followed by the intermediate certificates in order.
     pub certificates: Vec<u8>,
-    /// Its private key.
+    /// The private key of the certificate.
     pub key: Vec<u8>,
 }
 
@@ -26,20 +26,19 @@ impl fmt::Debug for TlsIdentity {
 }
 
 impl TlsIdentity {
-    /// Reads both. Fails if one is missing or they do not belong together.
+    /// Parses the certificate and the key. Fails if one is missing or they do not match.
     pub(crate) fn acceptor(&self) -> io::Result<TlsAcceptor> {
         let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
         let chain = CertificateDer::pem_slice_iter(&self.certificates)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| invalid(format!("the certificate of the server: {error}")))?;
         if chain.is_empty() {
-            return Err(invalid(
-                "the certificate of the server holds no `BEGIN CERTIFICATE` block".to_owned(),
-            ));
+            return Err(invalid("the server's certificate contains no `BEGIN CERTIFICATE` block".to_owned()));
         }
-        let key = PrivateKeyDer::from_pem_slice(&self.key)
-            .map_err(|error| invalid(format!("the private key of the server: {error}; it takes PEM")))?;
-        // Named, so that no process-wide default can change what is spoken.
+        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| {
+            invalid(format!("the server's private key is invalid: {error}; it must be PEM"))
+        })?;
+        // Explicit, so that no process-wide default changes the protocol.
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -58,7 +57,7 @@ pub(crate) enum TlsOrPlain {
     Secure(Box<TlsStream<TcpStream>>),
 }
 
-/// Looks at the first byte and shakes hands; `None` if the client spoke neither in time.
+/// Reads the first byte and makes the TLS handshake if it is one; `None` if the client sent neither in time.
 pub(crate) async fn open(
     acceptor: &TlsAcceptor,
     stream: TcpStream,

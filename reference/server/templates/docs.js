@@ -1,9 +1,9 @@
-// Filters the list of calls, and sends the calls that the page describes, to this server only.
+// Filters the list of calls, and sends the calls on the page, to this server only.
 //
 //   input[data-filter]                       hides the entries of its menu that do not have its text
 //   form[data-try][data-method][data-path]   a call; [data-in] are its parameters, textarea its body
-//   [data-try-result]                        inside the form: what came back
-//   button[data-make-key]                    makes a test key and puts it into #try-key
+//   [data-try-result]                        inside the form: the response
+//   button[data-make-key]                    creates a test key and puts it into #try-key
 "use strict";
 
 (() => {

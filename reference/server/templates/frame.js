@@ -1,14 +1,14 @@
-// What every page does by itself. A page works without it; with it, it is alive.
+// The script of all pages: clock, live updates, copying. Pages also work without it.
 //
 //   html[data-now][data-pace]   the service clock: milliseconds since 1970, seconds a second (0: frozen)
 //   html[data-live]             where the page's stream of changes is
 //   [data-part][data-mark]      a part that the stream replaces when its mark differs
-//   [data-say]                  inside a part: what those who listen are told when it changes
-//   [data-title]                inside a part: what the browser's tab says
+//   [data-say]                  inside a part: the text announced to screen readers when it changes
+//   [data-title]                inside a part: the title of the browser's tab
 //   time[data-until]            counts down to its datetime
 //   time[data-clock]            shows the service clock, in UTC
 //   button[data-copy]           copies the text of the element with that id
-//   form[data-quiet]            is sent without leaving the page; [data-result] inside says what came of it
+//   form[data-quiet]            is sent without leaving the page; [data-result] inside shows the result
 "use strict";
 
 (() => {
@@ -38,7 +38,7 @@
   countDown();
   setInterval(countDown, 250);
 
-  // What changed is told once, in one place that never goes away.
+  // Changes are announced once, by an element that is never replaced.
   const announce = (text) => {
     const place = document.getElementById("announce");
     if (place && text && place.textContent !== text) place.textContent = text;
@@ -50,10 +50,10 @@
     const said = part.querySelector("[data-say]")?.textContent;
     const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
     const open = new Set([...part.querySelectorAll("details[id][open]")].map((it) => it.id));
-    // What somebody typed or chose stays; what nobody touched is as the server draws it.
+    // Input of the user stays; untouched fields are replaced by the server's.
     const changed = (it) => (it.options ? !it.options[it.selectedIndex]?.defaultSelected && it.selectedIndex > 0 : it.value !== it.defaultValue);
     const fields = [...part.querySelectorAll("input[id], select[id], textarea[id]")].filter(changed).map((it) => [it.id, it.value]);
-    // Drawn by the server with everything escaped, as on the page itself.
+    // Rendered by the server with all input escaped, as on the page itself.
     part.innerHTML = html;
     part.dataset.mark = mark;
     for (const it of part.querySelectorAll("details[id]")) it.open = it.open || open.has(it.id);
@@ -62,7 +62,7 @@
       if (field) field.value = value;
     }
     if (focused) {
-      // What had the focus may be gone: then the part has it, so that no key hits what stands there now.
+      // The focused element may be gone: then the part gets the focus, so that no key activates its successor.
       part.tabIndex = -1;
       (document.getElementById(focused) ?? part).focus({ preventScroll: true });
     }
@@ -77,7 +77,7 @@
       stream?.close();
       stream = null;
     };
-    // The first message holds the whole page, so nothing is missed by opening late.
+    // The first message contains the whole page, so nothing is missed by opening late.
     const open = () => {
       if (stream || document.hidden) return;
       stream = new EventSource(root.dataset.live);
@@ -89,7 +89,7 @@
       };
     };
     open();
-    // A browser has six connections to a server, so a page that nobody sees keeps none of them.
+    // A browser opens six connections to a server, so a hidden page uses none of them.
     document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
     addEventListener("pagehide", close);
     addEventListener("pageshow", open);
@@ -97,7 +97,7 @@
 
   const copy = async (text) => {
     if (navigator.clipboard) return navigator.clipboard.writeText(text);
-    // Without https there is no clipboard but this one.
+    // Without https this is the only clipboard API.
     const area = document.createElement("textarea");
     area.value = text;
     document.body.append(area);

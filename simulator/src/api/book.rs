@@ -1,4 +1,4 @@
-//! The requests of a book's owner: creating objects, searching. The objects themselves are those of the API.
+//! The requests of a book's owner: creating objects, and searching. The objects themselves are those of the API.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Word;
 
-/// `POST /sandbox/books/{account}/{mode}/charges`. Every field is as somebody typed it: the service judges it.
+/// `POST /sandbox/books/{account}/{mode}/charges`. Fields are unchecked user input; the service validates them.
 ///
 /// ```
 /// use simulator::api::{NewCharge, json};
@@ -22,7 +22,7 @@ pub struct NewCharge {
     /// The price, a decimal with at most two places.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<String>,
-    /// The price's currency; the account's default if `None`.
+    /// The currency of the price; the account's default if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
     /// The customer's e-mail address.
@@ -31,12 +31,12 @@ pub struct NewCharge {
     /// Free text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Key/value pairs of the owner.
+    /// Key/value pairs of the account owner.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
 }
 
-/// `POST /sandbox/books/{account}/{mode}/invoices`, as somebody typed it.
+/// `POST /sandbox/books/{account}/{mode}/invoices`, with unchecked user input.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct NewInvoice {
     /// The customer's name.
@@ -51,7 +51,7 @@ pub struct NewInvoice {
     /// The amount, if there are no items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<String>,
-    /// The lines.
+    /// The items.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<NewItem>,
     /// A note to the customer.
@@ -60,12 +60,12 @@ pub struct NewInvoice {
     /// The last day to pay in time: `2026-10-15`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_at: Option<String>,
-    /// It is e-mailed at once.
+    /// E-mails the invoice immediately.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub send_email: bool,
 }
 
-/// A line of a new invoice.
+/// An item of a new invoice.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct NewItem {
     /// The description of the goods.
@@ -74,50 +74,50 @@ pub struct NewItem {
     /// The quantity, a decimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantity: Option<String>,
-    /// The price of one.
+    /// The price of one unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit_amount: Option<String>,
 }
 
-/// `POST /sandbox/books/{account}/{mode}/payment-links`, as somebody typed it.
+/// `POST /sandbox/books/{account}/{mode}/payment-links`, with unchecked user input.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct NewLink {
-    /// The title of the goods.
+    /// The title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// More about it.
+    /// A longer description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// `fixed` or `open`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pricing_type: Option<String>,
-    /// The price, where it is fixed.
+    /// The price, if it is fixed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<String>,
-    /// The least that a customer may choose.
+    /// The minimum amount that a customer may choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_amount: Option<String>,
-    /// The most that a customer may choose.
+    /// The maximum amount that a customer may choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_amount: Option<String>,
     /// The currency; the account's default if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// The coins; all that the account accepts if empty.
+    /// The accepted coins; all of the account if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub accepted_assets: Vec<String>,
-    /// The customer is asked for a name.
+    /// Asks the customer for a name.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub collect_name: bool,
-    /// The customer must give an e-mail address.
+    /// Requires an e-mail address from the customer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub require_email: bool,
 }
 
-/// `POST /sandbox/books/{account}/{mode}/charges/{id}/refunds`, as somebody typed it.
+/// `POST /sandbox/books/{account}/{mode}/charges/{id}/refunds`, with unchecked user input.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct NewRefund {
-    /// The amount of the coin that was sent back.
+    /// The refunded amount of the coin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<String>,
     /// The transaction.
@@ -131,21 +131,21 @@ pub struct NewRefund {
 /// `GET /sandbox/books/{account}/{mode}/search?q=`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SearchAnswer {
-    /// Newest first by kind, a bounded number of them.
+    /// The matching objects, newest first by kind, a bounded number of them.
     pub found: Vec<SearchHit>,
 }
 
-/// Something that was looked for.
+/// An object that matches a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchHit {
     /// `charge`, `invoice`, `payment_link`, `event` or `delivery`.
     pub kind: Word,
-    /// Its code, or its id.
+    /// The code or id of the object.
     pub id: String,
-    /// The field that holds what was looked for: `customer_email`, `txid`, `metadata.order_id`.
+    /// The field that matches: `customer_email`, `txid`, `metadata.order_id`.
     pub field: String,
-    /// The answer.
+    /// The value of the field.
     pub value: String,
-    /// Its status, or the event's type.
+    /// The status of the object, or the type of the event.
     pub status: Word,
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{Word, text};
 
-/// One thing that happened in a world and that somebody outside of it could have noticed.
+/// An event that an observer outside of the world could notice.
 ///
 /// ```
 /// use simulator::api::{WorldEvent, WorldEventKind};
@@ -26,7 +26,7 @@ use super::{Word, text};
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorldEvent {
-    /// Its number in this world, from 1 on.
+    /// The number of the event in this world, from 1 on.
     pub n: u64,
     /// The time by the service clock.
     #[serde(with = "text")]
@@ -50,7 +50,7 @@ pub enum WorldEventKind {
         event: Uuid,
         #[serde(rename = "type", with = "text")]
         kind: EventType,
-        /// The charge or the invoice that it is about.
+        /// The code of the event's charge or invoice.
         #[serde(with = "text")]
         subject: Code,
         details: EventDetails,
@@ -65,22 +65,22 @@ pub enum WorldEventKind {
         host: String,
         #[serde(with = "text")]
         delivery: Uuid,
-        /// The event that it carries; `None` for a test.
+        /// The delivered event; `None` for a test.
         #[serde(with = "text::option")]
         event: Option<Uuid>,
         #[serde(rename = "type", with = "text")]
         kind: EventType,
         #[serde(with = "text::option")]
         subject: Option<Code>,
-        /// Counts from 1.
+        /// The number of the attempt, from 1 on.
         attempt: u32,
-        /// A status, `unreachable`, `timeout`, `lost`, or `refused: ` and the reason.
+        /// The result: a status, `unreachable`, `timeout`, `lost`, or `refused: ` and the reason.
         answer: String,
-        /// The time of the next attempt.
+        /// The time of the next attempt; `None` if there is none.
         #[serde(with = "text::option")]
         next_at: Option<Timestamp>,
     },
-    /// A transfer was seen, confirmed, thrown back or lost.
+    /// The state of a transfer changed.
     Transfer {
         #[serde(with = "text")]
         mode: Mode,
@@ -89,7 +89,7 @@ pub enum WorldEventKind {
         txid: String,
         output: u32,
         address: String,
-        /// The charge that the address belongs to.
+        /// The charge that the address belongs to; `None` if there is none.
         #[serde(with = "text::option")]
         charge: Option<Code>,
         amount: String,
@@ -107,7 +107,7 @@ pub enum WorldEventKind {
         /// The number of blocks.
         depth: u32,
     },
-    /// An e-mail went to the outbox.
+    /// An e-mail was added to the outbox.
     Mail {
         #[serde(with = "text")]
         mode: Mode,
@@ -117,7 +117,7 @@ pub enum WorldEventKind {
         #[serde(with = "text")]
         invoice: Code,
     },
-    /// An endpoint failed too often and was switched off.
+    /// An endpoint was disabled after too many failed deliveries.
     EndpointOff {
         #[serde(with = "text")]
         mode: Mode,
@@ -126,12 +126,12 @@ pub enum WorldEventKind {
         endpoint: Code,
         host: String,
     },
-    /// The service stopped and started again.
+    /// The service restarted.
     Restart,
 }
 
 impl WorldEventKind {
-    /// The mode that it happened in; `None` if it concerns both.
+    /// Returns the mode of the event; `None` if it concerns both.
     pub fn mode(&self) -> Option<Mode> {
         match self {
             WorldEventKind::Event { mode, .. }
@@ -144,8 +144,8 @@ impl WorldEventKind {
         }
     }
 
-    /// Returns whether it concerns this account in this mode. A transfer concerns an account if `is_own` holds for the
-    /// address that it pays. A reorganisation replaces blocks for every account of the mode.
+    /// Returns `true` if the event concerns this account in this mode. A transfer concerns an account if `is_own`
+    /// holds for the address that it pays. A reorganisation concerns every account of the mode.
     pub fn concerns(&self, own_account: &str, own_mode: Mode, is_own: impl Fn(&str) -> bool) -> bool {
         match self {
             WorldEventKind::Event { mode, account, .. }
@@ -161,7 +161,7 @@ impl WorldEventKind {
     }
 }
 
-/// In a sentence, for people.
+/// Displays the event as a sentence.
 impl fmt::Display for WorldEventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -185,19 +185,19 @@ impl fmt::Display for WorldEventKind {
     }
 }
 
-/// The details of an event: as the service knows them, or as an answer told them. Written only when somebody reads
-/// them, because a world keeps many.
+/// The details of an event, from the service or parsed from a response. They are converted to JSON only on demand,
+/// because a world stores many.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "Map<String, Value>")]
 pub enum EventDetails {
-    /// As the service knows them.
+    /// The details of the service.
     Known(Details),
-    /// As an answer told them.
+    /// The details in a response.
     Told(Map<String, Value>),
 }
 
 impl EventDetails {
-    /// The fields: amounts, ids and reasons as texts.
+    /// Returns the fields: amounts, ids and reasons as texts.
     pub fn fields(&self) -> Map<String, Value> {
         match self {
             EventDetails::Told(fields) => fields.clone(),
@@ -228,8 +228,7 @@ impl Serialize for EventDetails {
 mod tests {
     use super::*;
 
-    /// Checks the visibility to the owner of an account in a mode, to a neighbour, and to the owner in the other
-    /// mode.
+    /// Checks whether an event concerns an account in a mode, another account, and the same account in the other mode.
     #[track_caller]
     fn check(event: &str, expected: [bool; 3]) {
         let event: WorldEventKind =
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_concerns_those_who_could_notice_it() {
+    fn an_event_concerns_the_accounts_that_could_notice_it() {
         let mail = r#"{"what":"mail","mode":"live","account":"acme","to":"a@b.example","kind":"paid","invoice":"0123456789ab"}"#;
         check(mail, [true, false, false]);
         check(r#"{"what":"reorg","mode":"live","asset":"BTC","depth":1}"#, [true, true, false]);

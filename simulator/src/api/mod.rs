@@ -1,7 +1,7 @@
-//! The calls under `/sandbox` in types: what each takes and what it answers. One place for the world that answers,
-//! the server's pages, the player and the tests.
+//! The request and response types of the calls under `/sandbox`, shared by the world, the server's pages, the player
+//! and the tests.
 //!
-//! A reader takes the type that is named for the call and ignores what else an answer holds:
+//! A client deserializes the type named for the call; other fields of the response are ignored:
 //!
 //! ```
 //! use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
@@ -28,11 +28,11 @@
 //! assert!(overview.chains.iter().any(|chain: &ChainRecord| chain.asset.code() == "BTC"));
 //! ```
 //!
-//! Times are `2026-01-05T09:00:00.000000Z`, amounts decimals of whole coins as texts, ids and codes as the API writes
-//! them. A word of a closed list is a [`Word`], unless somebody chooses by it: then it is an enum. The objects of `/v1`
-//! in pages are type parameters: their reader says which fields it wants.
+//! Times are `2026-01-05T09:00:00.000000Z`, amounts are decimals of whole coins as texts, ids and codes are written as
+//! in the API. A word of a closed list is an enum where code matches on it, otherwise a [`Word`]. The `/v1` objects in
+//! pages are type parameters: the caller chooses their fields.
 //!
-//! Knows nothing of the world that answers; the table of routes is [`crate::sandbox::ROUTES`].
+//! Must not depend on the world; the table of routes is [`crate::sandbox::ROUTES`].
 
 mod book;
 mod event;

@@ -1,5 +1,5 @@
-//! The content of the hosted pages, one call per page. The objects of the API in them are type parameters: a
-//! reader chooses the fields it wants.
+//! The content of the hosted pages, one call per page. The API objects in them are type parameters: the caller chooses
+//! their fields.
 
 use reference_core::{asset::Asset, id::Code, mode::Mode};
 use serde::{Deserialize, Serialize};
@@ -11,10 +11,10 @@ use super::{TransferRecord, Word, text};
 pub struct ChargePage<C> {
     /// The account of the page.
     pub account: PageAccount,
-    /// In which mode.
+    /// The mode of the object.
     #[serde(with = "text")]
     pub mode: Mode,
-    /// The charge, and all that belongs to it.
+    /// The charge and its payment.
     #[serde(flatten)]
     pub payment: PaymentPart<C>,
 }
@@ -24,14 +24,14 @@ pub struct ChargePage<C> {
 pub struct InvoicePage<I, C> {
     /// The account of the page.
     pub account: PageAccount,
-    /// In which mode.
+    /// The mode of the object.
     #[serde(with = "text")]
     pub mode: Mode,
-    /// The invoice, as `/v1/invoices/{id}` answers it.
+    /// The invoice, as in the response of `/v1/invoices/{id}`.
     pub invoice: I,
-    /// The charge that says most about it: the paid one, or else the newest.
+    /// The charge to show: the paid one, or else the newest.
     pub payment: Option<PaymentPart<C>>,
-    /// The customer may choose a coin, or another one.
+    /// `true` if the customer may choose a coin, or change it.
     pub may_choose: bool,
     /// The coins to choose from; empty if none can be chosen.
     pub coins: Vec<CoinOffer>,
@@ -42,139 +42,139 @@ pub struct InvoicePage<I, C> {
 pub struct LinkPage<L> {
     /// The account of the page.
     pub account: PageAccount,
-    /// In which mode.
+    /// The mode of the object.
     #[serde(with = "text")]
     pub mode: Mode,
-    /// The payment link, as `/v1/payment-links/{id}` answers it.
+    /// The payment link, as in the response of `/v1/payment-links/{id}`.
     pub link: L,
-    /// The reason why it takes no payments; `None` if it does.
+    /// The reason why the link accepts no payments; `None` if it does.
     pub closed: Option<LinkClosed>,
     /// The coins to choose from.
     pub coins: Vec<CoinOffer>,
 }
 
-/// An account, as far as customers may know it.
+/// The public data of an account.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PageAccount {
-    /// Its id.
+    /// The id of the account.
     pub id: String,
-    /// The name that customers see.
+    /// The name shown to customers.
     pub display_name: String,
-    /// `#` and six hex digits.
+    /// The brand color: `#` and six hex digits.
     pub brand_color: String,
-    /// Its website.
+    /// The website of the account.
     pub website_url: Option<String>,
-    /// The address to which customers may write.
+    /// The e-mail address for support.
     pub support_email: Option<String>,
 }
 
-/// A charge and all that belongs to it. Amounts are decimals of whole coins.
+/// A charge and its payment. Amounts are decimals of whole coins.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PaymentPart<C> {
-    /// The charge, as `/v1/charges/{id}` answers it.
+    /// The charge, as in the response of `/v1/charges/{id}`.
     pub charge: C,
-    /// The most important fact for the customer.
+    /// The state that matters most to the customer.
     pub stage: PaymentStage,
-    /// It is paid, but a reorganisation took money away that it was paid with.
+    /// `true` if the charge is paid, but a reorganisation removed a transfer that paid it.
     pub reorganised: bool,
-    /// `true` if the transfers that arrived or are on their way are enough.
+    /// `true` if the arrived and pending transfers together are sufficient.
     pub covered: bool,
-    /// The amount that is neither here nor on its way.
+    /// The amount that is neither received nor pending.
     pub missing: String,
     /// The coin to pay in.
     pub coin: CoinRecord,
-    /// Money that came, or is coming.
+    /// The transfers to the charge.
     pub transfers: Vec<TransferRecord>,
-    /// The invoice that it is for.
+    /// The invoice of the charge.
     pub invoice: Option<InvoiceOfCharge>,
-    /// The payment link that it came from.
+    /// The payment link of the charge.
     pub link: Option<LinkOfCharge>,
 }
 
-/// The most important fact about a charge for the customer.
+/// The state of a charge that matters most to the customer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PaymentStage {
-    /// No money is there or on its way.
+    /// There is no transfer.
     Waiting,
-    /// Money is on its way.
+    /// A transfer is waiting for confirmations.
     Confirming,
-    /// Money arrived, and is not enough.
+    /// The received amount is insufficient.
     Underpaid,
-    /// It is paid.
+    /// The charge is paid.
     Paid,
-    /// Money came after the end, and the owner has yet to take it.
+    /// A payment arrived late, and the owner has not accepted it yet.
     Late,
-    /// Late money was taken, and was not enough.
+    /// A late payment was accepted, but the total is insufficient.
     Short,
-    /// Its time is over.
+    /// The charge expired.
     Expired,
-    /// It was canceled.
+    /// The charge was canceled.
     Canceled,
 }
 
-/// The invoice that a charge is for.
+/// The invoice of a charge.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InvoiceOfCharge {
-    /// Its code.
+    /// The code of the invoice.
     #[serde(with = "text")]
     pub code: Code,
-    /// Its number.
+    /// The number of the invoice.
     pub number: String,
     /// `open`, `paid` or `void`.
     pub status: Word,
 }
 
-/// The payment link that a charge came from.
+/// The payment link of a charge.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LinkOfCharge {
-    /// Its code.
+    /// The code of the link.
     #[serde(with = "text")]
     pub code: Code,
-    /// Its title.
+    /// The title of the link.
     pub title: String,
     /// The URL that customers are sent to after payment.
     pub success_url: Option<String>,
-    /// The URL that customers are sent to when they give up.
+    /// The URL that customers are sent to when they cancel.
     pub cancel_url: Option<String>,
     /// The message shown after payment.
     pub success_message: Option<String>,
-    /// It takes another payment now.
+    /// `true` if the link accepts another payment now.
     pub accepting_payments: bool,
 }
 
 /// A coin on its network.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CoinRecord {
-    /// Its code.
+    /// The code of the coin.
     #[serde(with = "text")]
     pub asset: Asset,
-    /// Its network.
+    /// The network of the coin.
     pub network: Word,
-    /// Its decimal places.
+    /// The decimal places of the coin.
     pub decimals: u32,
-    /// Confirmations after which money counts.
+    /// The confirmations after which a transfer counts.
     pub required_confirmations: u32,
 }
 
-/// A coin to choose.
+/// An available coin.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CoinOffer {
     /// The coin.
     #[serde(flatten)]
     pub coin: CoinRecord,
-    /// The price in this coin now; `None` if the customer chooses it.
+    /// The price in this coin; `None` if the customer chooses the amount.
     pub amount: Option<String>,
 }
 
-/// The reason why a payment link takes no payments.
+/// The reason why a payment link accepts no payments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkClosed {
-    /// Its owner archived it.
+    /// The owner archived the link.
     Archived,
-    /// Its time is over.
+    /// The link expired.
     Expired,
-    /// It took as many payments as it may.
+    /// The link reached its maximum number of payments.
     Exhausted,
 }

@@ -1,5 +1,5 @@
-//! The request bodies under `/sandbox`: a JSON object of these fields and no others. A field that is `None` is
-//! left out. Amounts are texts, because the number of allowed decimals depends on the coin.
+//! The request bodies under `/sandbox`: a JSON object of these fields; unknown fields are refused. `None` fields are
+//! omitted. Amounts are texts, because the number of allowed decimals depends on the coin.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{Word, text};
 use crate::chain::FeeLevel;
 
-/// A request as the JSON that is sent.
+/// Returns a request as JSON.
 ///
 /// ```
 /// use simulator::api::{AdvanceRequest, json};
@@ -25,36 +25,36 @@ pub fn json(request: &impl Serialize) -> Value {
     serde_json::to_value(request).expect("a request is JSON")
 }
 
-/// `POST /sandbox/world`: a new world in place of this one.
+/// `POST /sandbox/world`: replaces the world with a new one.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct WorldRequest {
-    /// The seed of every random draw; as before if `None`.
+    /// The seed of every random draw; unchanged if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// The start of the clock; as before if `None`.
+    /// The start of the clock; unchanged if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub start: Option<Timestamp>,
     /// Settings of the first account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<SettingsRequest>,
-    /// Keeps all inputs, so that the service can be restarted; as before if `None`.
+    /// Records all inputs, so that the service can be restarted; unchanged if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal: Option<bool>,
 }
 
-/// `POST /sandbox/advance`: the clock moves `by` so much, or `to` a moment; exactly one is given.
+/// `POST /sandbox/advance`: advances the clock `by` a time, or `to` a time; exactly one is required.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct AdvanceRequest {
-    /// The distance.
+    /// The time to advance by.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub by: Option<Span>,
-    /// The destination.
+    /// The time to advance to.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub to: Option<Timestamp>,
-    /// Ends as soon as something has happened.
+    /// Stops at the first event.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stop_early: bool,
-    /// The number of the world event after which the answer begins.
+    /// The number of the world event after which the response starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
 }
@@ -68,42 +68,42 @@ pub struct RateRequest {
     /// The currency.
     #[serde(with = "text")]
     pub currency: Currency,
-    /// Fiat money for one coin; `None` takes the rate away.
+    /// The price of one coin; `None` removes the rate.
     pub rate: Option<String>,
 }
 
 /// `POST /sandbox/accounts`
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AccountRequest {
-    /// Its id.
+    /// The id of the new account.
     pub id: String,
     /// `personal` or `organization`, which is the default.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<Word>,
-    /// Its settings.
+    /// The settings of the new account.
     #[serde(flatten)]
     pub settings: SettingsRequest,
 }
 
-/// `PATCH /sandbox/accounts/{id}`: what is `None` stays as it is.
+/// `PATCH /sandbox/accounts/{id}`: `None` fields are unchanged.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SettingsRequest {
     /// The account's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The name that customers see.
+    /// The name shown to customers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
-    /// The currency where none is given.
+    /// The default currency.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub default_currency: Option<Currency>,
-    /// Percent below the amount due that still counts as paid.
+    /// Percent below the amount due that still count as paid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub underpayment_tolerance: Option<String>,
     /// Percent above the amount due from which a charge is overpaid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overpayment_threshold: Option<String>,
-    /// The e-mail addresses of its members.
+    /// The e-mail addresses of the members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<Vec<String>>,
 }
@@ -114,18 +114,18 @@ pub struct KeyRequest {
     /// The account; the first one if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// In which mode; live if `None`.
+    /// The mode; live if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
 }
 
-/// `PUT /sandbox/wallets` with a key or addresses, `DELETE /sandbox/wallets` with neither.
+/// `PUT /sandbox/wallets` with a key or addresses; `DELETE /sandbox/wallets` with neither.
 #[derive(Clone, Debug, Serialize)]
 pub struct WalletRequest {
     /// The account; the first one if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// In which mode; live if `None`.
+    /// The mode; live if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// The coin.
@@ -134,10 +134,10 @@ pub struct WalletRequest {
     /// An extended public key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The script of the key's addresses, where its prefix does not name it: `p2wpkh`, `p2sh-p2wpkh`, `p2pkh`.
+    /// The address type of the key, if its prefix does not determine it: `p2wpkh`, `p2sh-p2wpkh`, `p2pkh`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<Word>,
-    /// Addresses, for coins without such keys.
+    /// The addresses, for coins without extended keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Vec<String>>,
 }
@@ -148,26 +148,26 @@ pub struct EndpointRequest {
     /// The account; the first one if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// In which mode; live if `None`.
+    /// The mode; live if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// The URL that receives deliveries.
     pub url: String,
-    /// The event types that it gets; all if `None`.
+    /// The event types to deliver; all if `None`.
     #[serde(serialize_with = "event_types", skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<EventType>>,
 }
 
-/// `PATCH /sandbox/endpoints/{id}`: what is `None` stays as it is.
+/// `PATCH /sandbox/endpoints/{id}`: `None` fields are unchanged.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct EndpointChange {
-    /// Another address.
+    /// The new URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Other event types.
+    /// The new event types.
     #[serde(serialize_with = "event_types", skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<EventType>>,
-    /// `enabled` or `disabled`.
+    /// The new status: `enabled` or `disabled`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Word>,
 }
@@ -176,57 +176,56 @@ fn event_types<S: Serializer>(events: &Option<Vec<EventType>>, serializer: S) ->
     text::list::serialize(events.as_deref().unwrap_or_default(), serializer)
 }
 
-/// `POST /sandbox/merchants`: how the receiver of `name.sim` answers.
+/// `POST /sandbox/merchants`: sets how the receiver at `name.sim` responds.
 #[derive(Clone, Debug, Serialize)]
 pub struct MerchantRequest {
-    /// The part before `.sim` in its address.
+    /// The host without `.sim`.
     pub name: String,
-    /// The answer from now on: `up`, `down`, `slow`, `lost`, `twice`, `lagging`, `redirect`, `private` or a
-    /// status.
+    /// The behaviour: `up`, `down`, `slow`, `lost`, `twice`, `lagging`, `redirect`, `private` or a status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// The answers to the next posts before that, one each.
+    /// The responses to the next posts, one each, before the behaviour applies.
     pub answers: Vec<String>,
 }
 
 /// `POST /sandbox/charges/{id}/accept`
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AcceptRequest {
-    /// The late payment; all that are confirmed if `None`.
+    /// The transaction of the late payment; all confirmed ones if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub txid: Option<String>,
 }
 
-/// `POST /sandbox/invoices/{id}/choose` and `/sandbox/links/{id}/choose`; what is more than a coin is for links.
+/// `POST /sandbox/invoices/{id}/choose` and `/sandbox/links/{id}/choose`; only links allow more than the coin.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChoiceRequest {
     /// The coin.
     #[serde(with = "text")]
     pub asset: Asset,
-    /// The customer's amount, where the price is open.
+    /// The amount, if the link lets the customer choose it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<String>,
-    /// The customer's address.
+    /// The customer's e-mail address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub customer_email: Option<String>,
     /// The customer's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub customer_name: Option<String>,
-    /// Answers to the link's questions.
+    /// The answers to the link's custom fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub custom_fields: Vec<AnswerRequest>,
 }
 
-/// An answer to a question of a payment link.
+/// An answer to a custom field of a payment link.
 #[derive(Clone, Debug, Serialize)]
 pub struct AnswerRequest {
-    /// The question.
+    /// The label of the field.
     pub label: String,
-    /// The customer's answer.
+    /// The answer.
     pub value: String,
 }
 
-/// `POST /sandbox/pay`: to a charge, or to an address with `asset` and `amount`.
+/// `POST /sandbox/pay`: pays a charge, or an address with `asset` and `amount`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct PayRequest {
     /// The code of the charge to pay.
@@ -244,16 +243,16 @@ pub struct PayRequest {
     /// The amount; the remaining amount if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<String>,
-    /// A share of what remains, up to 1000.
+    /// The share of the remaining amount, up to 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<String>,
     /// The fee level; normal if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fee: Option<FeeLevel>,
-    /// Splits the amount over so many outputs of one transaction.
+    /// Splits the amount over this number of outputs of one transaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outputs: Option<u32>,
-    /// Goes straight into the next block, never through the mempool.
+    /// Skips the mempool: the transaction is first seen in a block.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unseen: bool,
 }
@@ -261,16 +260,16 @@ pub struct PayRequest {
 /// `POST /sandbox/mine`
 #[derive(Clone, Debug, Serialize)]
 pub struct MineRequest {
-    /// On which coin's chain.
+    /// The coin of the chain.
     #[serde(with = "text")]
     pub asset: Asset,
-    /// Of which mode; live if `None`.
+    /// The mode of the chain; live if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// The number of blocks; one if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u32>,
-    /// They come now, and the clock stands still.
+    /// Mines the blocks now, without advancing the clock.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_once: bool,
 }
@@ -278,27 +277,27 @@ pub struct MineRequest {
 /// `POST /sandbox/reorg`
 #[derive(Clone, Debug, Serialize)]
 pub struct ReorgRequest {
-    /// On which coin's chain.
+    /// The coin of the chain.
     #[serde(with = "text")]
     pub asset: Asset,
-    /// Of which mode; live if `None`.
+    /// The mode of the chain; live if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// The number of replaced blocks.
     pub depth: u32,
-    /// The transactions of the replaced blocks that the new blocks hold.
+    /// The transactions of the replaced blocks that the new blocks contain.
     pub keep: KeepRequest,
 }
 
-/// The transactions of the replaced blocks that the new ones hold.
+/// The transactions of the replaced blocks that the new blocks contain.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeepRequest {
     /// All of them.
     All,
-    /// None: they go back to the mempool.
+    /// None: they return to the mempool.
     None,
-    /// These, by txid.
+    /// Only these, by txid.
     #[serde(untagged)]
     Only(Vec<String>),
 }
@@ -315,10 +314,10 @@ pub struct TransactionRequest {
 pub struct ReplaceRequest {
     /// The id of the transaction.
     pub txid: String,
-    /// Another amount to the same address.
+    /// The new amount, to the same address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<String>,
-    /// Pays somebody else.
+    /// Pays to another address, not to the charge.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub elsewhere: bool,
     /// The fee level; normal if `None`.
@@ -332,27 +331,27 @@ pub struct StallRequest {
     /// The coin of the chain.
     #[serde(with = "text")]
     pub asset: Asset,
-    /// Of which mode; live if `None`.
+    /// The mode of the chain; live if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// The time without blocks.
+    /// The length of the period without blocks.
     #[serde(rename = "for", with = "text")]
     pub lasting: Span,
 }
 
-/// `POST /sandbox/congest`: shares of the blocks to come, in percent.
+/// `POST /sandbox/congest`: shares of the future blocks, in percent.
 #[derive(Clone, Debug, Serialize)]
 pub struct CongestRequest {
     /// The coin of the chain.
     #[serde(with = "text")]
     pub asset: Asset,
-    /// Of which mode; live if `None`.
+    /// The mode of the chain; live if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// Blocks that hold no transaction; none if `None`.
+    /// Blocks without any transaction; 0 if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub empty: Option<u32>,
-    /// Blocks that hold only high fees; none if `None`.
+    /// Blocks with only high-fee transactions; 0 if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full: Option<u32>,
 }
@@ -363,9 +362,9 @@ pub struct WatcherRequest {
     /// The coin of the chain.
     #[serde(with = "text")]
     pub asset: Asset,
-    /// Of which mode; live if `None`.
+    /// The mode of the chain; live if `None`.
     #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// The treatment of its notices: `up`, `late`, `reversed`, `lost` or `twice`.
+    /// The delivery of notices: `up`, `late`, `reversed`, `lost` or `twice`.
     pub notices: Word,
 }

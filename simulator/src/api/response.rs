@@ -1,5 +1,5 @@
-//! The responses under `/sandbox`. Every success holds `now` too, and that of a call that changes something
-//! `happened`: read these two as [`Caused`].
+//! The responses under `/sandbox`. Every success also has `now`; the response of a call that changes something also
+//! has `happened`. [`Caused`] has these fields.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -13,13 +13,13 @@ use uuid::Uuid;
 
 use super::{Word, WorldEvent, text};
 
-/// The events that a call caused, and the time after it. Every success holds them beside its own fields.
+/// The events that a call caused, and the time after it. Every success has these fields besides its own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Caused {
-    /// Oldest first, a bounded number of them; empty for calls that only read.
+    /// The events, oldest first, a bounded number of them; empty for calls that only read.
     #[serde(default)]
     pub happened: Vec<WorldEvent>,
-    /// There is more to tell: `GET /sandbox/happenings?after=` with this number goes on.
+    /// The `after` for `GET /sandbox/happenings` if there are more events; otherwise `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
     /// The time on the service clock.
@@ -30,9 +30,9 @@ pub struct Caused {
 /// `GET /sandbox/happenings`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorldEvents {
-    /// Oldest first, a bounded number of them.
+    /// The events, oldest first, a bounded number of them.
     pub happened: Vec<WorldEvent>,
-    /// The number of the last one: what to ask for as `after` the next time.
+    /// The number of the last event: the `after` of the next request.
     pub next: u64,
 }
 
@@ -41,15 +41,15 @@ pub struct WorldEvents {
 pub struct Overview {
     /// The seed of every random draw of the world.
     pub seed: u64,
-    /// Every account, in order of opening.
+    /// All accounts, in order of opening.
     pub accounts: Vec<AccountRecord>,
-    /// Every chain, by mode and coin.
+    /// All chains, by mode and coin.
     pub chains: Vec<ChainRecord>,
-    /// Every pair that has a rate now.
+    /// All pairs with a rate.
     pub rates: Vec<RateRecord>,
     /// The number of events so far.
     pub happenings: u64,
-    /// The time of the next event that happens by itself; `None` if the world is at rest.
+    /// The time of the next event that is due without a call; `None` if there is none.
     #[serde(with = "text::option")]
     pub next_due: Option<Timestamp>,
 }
@@ -57,35 +57,35 @@ pub struct Overview {
 /// An account.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AccountRecord {
-    /// Its id.
+    /// The id of the account.
     pub id: String,
     /// `personal` or `organization`.
     #[serde(rename = "type")]
     pub kind: Word,
-    /// The e-mail addresses of its members.
+    /// The e-mail addresses of the members.
     pub members: Vec<String>,
 }
 
 /// The chain of a coin in a mode.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChainRecord {
-    /// The mode.
+    /// The mode of the chain.
     #[serde(with = "text")]
     pub mode: Mode,
-    /// The coin.
+    /// The coin of the chain.
     #[serde(with = "text")]
     pub asset: Asset,
     /// The number of the newest block.
     pub height: u64,
-    /// Confirmations after which money counts.
+    /// The confirmations after which a transfer counts.
     pub required_confirmations: u32,
     /// The network's name.
     pub network: Word,
-    /// Decimal places of the coin.
+    /// The decimal places of the coin.
     pub decimals: u32,
     /// The kind of wallet: an extended public `key`, or a list of `addresses`.
     pub wallet: Word,
-    /// The time of the next block, if nothing stalls the chain.
+    /// The time of the next block, unless the chain is stalled.
     #[serde(with = "text")]
     pub next_block_at: Timestamp,
 }
@@ -99,62 +99,62 @@ pub struct RateRecord {
     /// The currency.
     #[serde(with = "text")]
     pub currency: Currency,
-    /// Fiat money for one coin.
+    /// The price of one coin.
     pub rate: String,
 }
 
-/// `POST /sandbox/world` and `POST /sandbox/accounts`: an account and the keys that it begins with.
+/// `POST /sandbox/world` and `POST /sandbox/accounts`: an account and its first keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NewAccount {
-    /// The account's id.
+    /// The id of the account.
     pub account: String,
-    /// Its keys.
+    /// The keys of the account.
     pub keys: KeyPair,
 }
 
 /// An API key in each mode.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KeyPair {
-    /// The key of live mode.
+    /// The live key.
     pub live: String,
-    /// The key of test mode.
+    /// The test key.
     pub test: String,
 }
 
 /// `GET /sandbox/keys`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KeyList {
-    /// Of every account, in order of making, revoked ones too.
+    /// The keys of all accounts, in order of creation, including revoked ones.
     pub keys: Vec<KeyRecord>,
 }
 
 /// `POST /sandbox/keys`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KeyAnswer {
-    /// The new key, with its text.
+    /// The new key, with its secret.
     pub key: KeyRecord,
 }
 
 /// An API key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KeyRecord {
-    /// Its id in the dashboard.
+    /// The id of the key in the dashboard.
     #[serde(with = "text")]
     pub id: Code,
     /// The account.
     pub account: String,
-    /// In which mode.
+    /// The mode of the key.
     #[serde(with = "text")]
     pub mode: Mode,
-    /// The beginning and the end of its text.
+    /// The first and last characters of the key.
     pub hint: String,
     /// The time of creation.
     #[serde(with = "text")]
     pub created_at: Timestamp,
-    /// The time of revocation.
+    /// The time of revocation; `None` if the key is valid.
     #[serde(with = "text::option")]
     pub revoked_at: Option<Timestamp>,
-    /// The whole key: in the answer that makes it, and never again.
+    /// The complete key; only in the response that creates it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
 }
@@ -162,14 +162,14 @@ pub struct KeyRecord {
 /// `GET /sandbox/wallets`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WalletList {
-    /// Of every account, by mode and coin.
+    /// The wallets of all accounts, by mode and coin.
     pub wallets: Vec<WalletRecord>,
 }
 
 /// `PUT /sandbox/wallets`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WalletAnswer {
-    /// The wallet as it is now. Its first address tells the owner whether it is the right one.
+    /// The new wallet. Its first address lets the owner check that it is the right one.
     pub wallet: WalletRecord,
 }
 
@@ -178,7 +178,7 @@ pub struct WalletAnswer {
 pub struct WalletRecord {
     /// The account.
     pub account: String,
-    /// In which mode.
+    /// The mode of the wallet.
     #[serde(with = "text")]
     pub mode: Mode,
     /// The coin.
@@ -186,7 +186,7 @@ pub struct WalletRecord {
     pub asset: Asset,
     /// The extended public key; `None` for a list of addresses.
     pub key: Option<String>,
-    /// The script of the key's addresses; `None` for a coin with one kind only.
+    /// The address type of the key; `None` for a coin with only one.
     pub script: Option<Word>,
     /// The number of listed addresses.
     pub listed: usize,
@@ -197,41 +197,41 @@ pub struct WalletRecord {
 /// `GET /sandbox/endpoints`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EndpointList {
-    /// Of every book within reach, in order of adding.
+    /// The endpoints of all books within reach, in order of creation.
     pub endpoints: Vec<EndpointRecord>,
 }
 
 /// `POST` and `PATCH` under `/sandbox/endpoints`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EndpointAnswer {
-    /// The endpoint as it is now.
+    /// The changed endpoint.
     pub endpoint: EndpointRecord,
 }
 
 /// A webhook endpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EndpointRecord {
-    /// Its id.
+    /// The id of the endpoint.
     #[serde(with = "text")]
     pub id: Code,
     /// The account.
     pub account: String,
-    /// In which mode.
+    /// The mode of the endpoint.
     #[serde(with = "text")]
     pub mode: Mode,
     /// The URL that receives deliveries.
     pub url: String,
-    /// The event types that it gets.
+    /// The event types to deliver.
     #[serde(with = "text::list")]
     pub events: Vec<EventType>,
     /// `enabled`, `disabled` or `removed`.
     pub status: Word,
-    /// Deliveries that used up their attempts since the last success.
+    /// The number of deliveries since the last success that failed in all attempts.
     pub failed_in_a_row: u32,
     /// The time of registration.
     #[serde(with = "text")]
     pub created_at: Timestamp,
-    /// The signing secret: in the response that creates it, and never again.
+    /// The signing secret; only in the response that creates it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
 }
@@ -239,7 +239,7 @@ pub struct EndpointRecord {
 /// `POST /sandbox/endpoints/{id}/test`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TestAnswer {
-    /// The delivery that carries the sample event.
+    /// The delivery with the sample event.
     #[serde(with = "text")]
     pub delivery: Uuid,
 }
@@ -247,52 +247,52 @@ pub struct TestAnswer {
 /// `GET /sandbox/deliveries`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeliveryList {
-    /// Newest first, a bounded number of them.
+    /// The deliveries, newest first, a bounded number of them.
     pub deliveries: Vec<DeliveryRecord>,
 }
 
 /// `GET /sandbox/deliveries/{id}`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeliveryAnswer {
-    /// The delivery, with all that went over the wire.
+    /// The delivery, with the requests and responses of its attempts.
     pub delivery: DeliveryRecord,
 }
 
 /// A delivery and its attempts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeliveryRecord {
-    /// Its id, which every attempt carries.
+    /// The id of the delivery, which all its attempts carry.
     #[serde(with = "text")]
     pub id: Uuid,
     /// The account.
     pub account: String,
-    /// In which mode.
+    /// The mode of the delivery.
     #[serde(with = "text")]
     pub mode: Mode,
-    /// The endpoint that it goes to.
+    /// The endpoint.
     #[serde(with = "text")]
     pub endpoint: Code,
-    /// The endpoint's address now.
+    /// The current URL of the endpoint.
     pub url: String,
-    /// The event that it carries; `None` for a test.
+    /// The delivered event; `None` for a test.
     #[serde(with = "text::option")]
     pub event: Option<Uuid>,
     /// The type of the event, or of the sample.
     #[serde(rename = "type", with = "text")]
     pub kind: EventType,
-    /// It carries a sample event.
+    /// `true` if the event is a sample.
     pub test: bool,
     /// `waiting`, `in_flight`, `delivered`, `failed` or `canceled`.
     pub status: Word,
-    /// Oldest first.
+    /// The attempts, oldest first.
     pub attempts: Vec<AttemptRecord>,
-    /// The time of the next attempt.
+    /// The time of the next attempt; `None` if there is none.
     #[serde(with = "text::option")]
     pub next_at: Option<Timestamp>,
-    /// The time of fan-out.
+    /// The time of creation.
     #[serde(with = "text")]
     pub created_at: Timestamp,
-    /// The posted body; in the response about one delivery only.
+    /// The posted body; only in the response for a single delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_body: Option<String>,
 }
@@ -300,76 +300,76 @@ pub struct DeliveryRecord {
 /// One attempt to post a delivery.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AttemptRecord {
-    /// Counts from 1.
+    /// The number of the attempt, from 1 on.
     pub n: u32,
-    /// The time at which it began.
+    /// The time of the start.
     #[serde(with = "text")]
     pub at: Timestamp,
-    /// The time at which it ended.
+    /// The time of the end.
     #[serde(with = "text")]
     pub ended_at: Timestamp,
-    /// The status of the answer; `None` if there was no answer.
+    /// The status of the response; `None` if there was none.
     pub status: Option<u16>,
-    /// The reason why there was no answer.
+    /// The reason why there was no response.
     pub error: Option<String>,
-    /// The request and response; in the response about one delivery only.
+    /// The request and response; only in the response for a single delivery.
     #[serde(flatten)]
     pub trace: Option<AttemptTrace>,
 }
 
-/// The request and response of an attempt, as far as the host kept them.
+/// The request and response of an attempt, as far as the host recorded them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct AttemptTrace {
     /// The duration in milliseconds.
     pub duration_ms: u64,
-    /// The address that was connected to.
+    /// The IP address of the connection.
     pub address: Option<String>,
-    /// The headers that were sent.
+    /// The request headers.
     pub request_headers: Vec<HeaderRecord>,
-    /// The headers of the answer.
+    /// The response headers.
     pub response_headers: Vec<HeaderRecord>,
-    /// The beginning of the answer's body.
+    /// The beginning of the response body.
     pub response_body: String,
-    /// Something the owner should know: a local address that is refused in production.
+    /// A warning for the owner: a local address that is refused in production.
     pub note: Option<String>,
 }
 
 /// A header.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HeaderRecord {
-    /// Its name.
+    /// The name of the header.
     pub name: String,
-    /// Its value.
+    /// The value of the header.
     pub value: String,
 }
 
 /// `POST /sandbox/merchants`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MerchantAnswer {
-    /// The merchant's name.
+    /// The name of the merchant.
     pub merchant: String,
 }
 
 /// `GET /sandbox/mails`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MailList {
-    /// Of every book within reach, newest first.
+    /// The e-mails of all books within reach, newest first.
     pub mails: Vec<MailRecord>,
 }
 
-/// An e-mail that the service would have sent.
+/// An e-mail of the service; the simulator sends none.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MailRecord {
     /// The account whose customer or member receives it.
     pub account: String,
-    /// In which mode.
+    /// The mode of the e-mail.
     #[serde(with = "text")]
     pub mode: Mode,
-    /// The address.
+    /// The recipient's address.
     pub to: String,
     /// The purpose.
     pub kind: Word,
-    /// The invoice that it is about.
+    /// The invoice of the e-mail.
     #[serde(with = "text")]
     pub invoice: Code,
     /// The time of sending.
@@ -377,27 +377,27 @@ pub struct MailRecord {
     pub at: Timestamp,
 }
 
-/// `GET /sandbox/books/{account}/{mode}`: how much there is of everything.
+/// `GET /sandbox/books/{account}/{mode}`: the number of objects of each kind.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BookCounts {
-    /// The account's id.
+    /// The id of the account.
     pub account: String,
-    /// The mode.
+    /// The mode of the book.
     #[serde(with = "text")]
     pub mode: Mode,
-    /// The e-mail addresses of the account's members.
+    /// The e-mail addresses of the members.
     pub members: Vec<String>,
-    /// Charges by status.
+    /// The number of charges by status.
     pub charges: ChargeCounts,
-    /// Invoices by status.
+    /// The number of invoices by status.
     pub invoices: InvoiceCounts,
-    /// Payment links.
+    /// The number of payment links.
     pub links: u64,
-    /// Events.
+    /// The number of events.
     pub events: u64,
-    /// Late payments that wait for the owner.
+    /// The number of unresolved late payments.
     pub late: u64,
-    /// Webhook endpoints by status.
+    /// The number of webhook endpoints by status.
     pub endpoints: EndpointCounts,
 }
 
@@ -405,7 +405,7 @@ pub struct BookCounts {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are the statuses")]
 pub struct ChargeCounts {
-    /// Of any status.
+    /// The total.
     pub all: u64,
     pub pending: u64,
     pub underpaid: u64,
@@ -418,7 +418,7 @@ pub struct ChargeCounts {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are the statuses")]
 pub struct InvoiceCounts {
-    /// Of any status.
+    /// The total.
     pub all: u64,
     pub open: u64,
     pub paid: u64,
@@ -436,19 +436,19 @@ pub struct EndpointCounts {
 /// `GET /sandbox/books/{account}/{mode}/late`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LateList {
-    /// Late payments that wait for the owner, newest first.
+    /// The unresolved late payments, newest first.
     pub late: Vec<LatePayment>,
 }
 
-/// A late payment and the charge that it was meant for.
+/// A late payment and its charge.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LatePayment {
     /// The charge.
     #[serde(with = "text")]
     pub charge: Code,
-    /// The charge's status.
+    /// The status of the charge.
     pub status: Word,
-    /// The charge's coin.
+    /// The coin of the charge.
     #[serde(with = "text")]
     pub asset: Asset,
     /// The amount due.
@@ -463,40 +463,40 @@ pub struct LatePayment {
 /// `GET /sandbox/books/{account}/{mode}/charges/{id}/transfers`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TransferList {
-    /// In the order in which they were first seen.
+    /// The transfers, in the order in which they were first seen.
     pub transfers: Vec<TransferRecord>,
-    /// The charge is paid, but a reorganisation took money away that it was paid with.
+    /// `true` if the charge is paid, but a reorganisation removed a transfer that paid it.
     pub reorganised: bool,
 }
 
-/// Money on its way to a charge, or arrived, or gone. Amounts are decimals of whole coins.
+/// A transfer to a charge: pending, confirmed or gone. Amounts are decimals of whole coins.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TransferRecord {
-    /// The transaction.
+    /// The id of the transaction.
     pub txid: String,
     /// The index of the output.
     pub output: u32,
     /// The amount.
     pub amount: String,
-    /// Blocks on top of it, its own included; 0 in the mempool.
+    /// The number of blocks from its own to the newest; 0 in the mempool.
     pub confirmations: u32,
-    /// Confirmations after which it counts.
+    /// The confirmations after which the transfer counts.
     pub required_confirmations: u32,
-    /// It has as many as it needs.
+    /// `true` if it has the required confirmations.
     pub confirmed: bool,
-    /// It is part of what the charge has received.
+    /// `true` if it is part of the charge's received amount.
     pub credited: bool,
     /// The standing of the transfer.
     pub standing: TransferStanding,
-    /// The reason why it has vanished; `None` while it is there.
+    /// The reason why it disappeared; `None` if it exists.
     pub gone: Option<TransferGone>,
     /// The time at which it was first seen.
     #[serde(with = "text")]
     pub seen_at: Timestamp,
-    /// The time of confirmation.
+    /// The time of confirmation; `None` if it is unconfirmed.
     #[serde(with = "text::option")]
     pub confirmed_at: Option<Timestamp>,
-    /// It came late and was refunded in full, so it can't be accepted.
+    /// `true` if it was late and was refunded in full, so it cannot be accepted.
     pub sent_back: bool,
 }
 
@@ -504,32 +504,32 @@ pub struct TransferRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferStanding {
-    /// It came before the end of the rate lock.
+    /// It arrived before the rate lock expired.
     OnTime,
-    /// It came after, and waits for the owner.
+    /// It arrived later, and the owner has not accepted it.
     Late,
-    /// It came after, and the owner took it.
+    /// It arrived later, and the owner accepted it.
     Accepted,
-    /// It came to a charge that was paid already.
+    /// It arrived after the charge was paid.
     Extra,
 }
 
-/// The reason why a transfer has vanished.
+/// The reason why a transfer disappeared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferGone {
-    /// The same money was spent elsewhere.
+    /// A conflicting transaction was confirmed.
     DoubleSpent,
-    /// Its sender replaced it.
+    /// The sender replaced it.
     Replaced,
-    /// The network forgot it.
+    /// It was dropped from the mempool.
     Dropped,
 }
 
 /// `POST /sandbox/pay`, `/sandbox/double-spend` and `/sandbox/replace`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TransactionAnswer {
-    /// The new transaction.
+    /// The id of the new transaction.
     pub txid: String,
 }
 
@@ -538,25 +538,25 @@ pub struct TransactionAnswer {
 pub struct ScenarioAnswer {
     /// The text of a scenario file.
     pub scenario: String,
-    /// Calls that it does not tell; comments in it say which, and why.
+    /// The number of omitted calls; comments in the scenario give the reasons.
     pub untold: u64,
 }
 
 /// `POST /sandbox/reorg`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReorgAnswer {
-    /// The transactions that no block holds any more.
+    /// The transactions that are no longer in a block.
     pub orphaned: Vec<String>,
 }
 
 /// `POST` under `/sandbox/invoices/{id}/choose` and `/sandbox/links/{id}/choose`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChargeAnswer {
-    /// The charge that was opened.
+    /// The new charge.
     #[serde(with = "text")]
     pub charge: Code,
 }
 
-/// An answer that says no more than [`Caused`].
+/// A response without fields besides [`Caused`].
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Empty {}

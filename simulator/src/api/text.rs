@@ -1,5 +1,5 @@
-//! Values of the service as texts of the API. The service's own types know no JSON, so how they are written and read
-//! stands here.
+//! Conversion between values of the service and texts of the API. The service's own types contain no JSON, so it is
+//! defined here.
 
 use std::borrow::Cow;
 
@@ -13,15 +13,15 @@ use reference_core::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use uuid::Uuid;
 
-/// A value that the API writes as one text.
+/// A value with a text form in the API.
 pub trait ApiText: Sized {
     /// The type's name in error messages.
     const NAME: &'static str;
 
-    /// The text.
+    /// Returns the text.
     fn written(&self) -> Cow<'_, str>;
 
-    /// The value of a text; `None` if it has none.
+    /// Parses a text; `None` if it is invalid.
     fn parse(text: &str) -> Option<Self>;
 }
 
@@ -53,12 +53,12 @@ api_text! {
     Span, "length of time", |it| it.to_string().into(), Span::parse;
 }
 
-/// Writes a value as its text; for `#[serde(with = "text")]`.
+/// Serializes a value as its text; for `#[serde(with = "text")]`.
 pub(super) fn serialize<T: ApiText, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&value.written())
 }
 
-/// Reads a value from its text.
+/// Deserializes a value from its text.
 pub(super) fn deserialize<'de, T: ApiText, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     read(&Cow::<str>::deserialize(deserializer)?)
 }
@@ -67,7 +67,7 @@ fn read<T: ApiText, E: Error>(text: &str) -> Result<T, E> {
     T::parse(text).ok_or_else(|| E::custom(format!("`{text}` is not a valid {}", T::NAME)))
 }
 
-/// The same for values that may be missing, which are null.
+/// The same for optional values, which may be null.
 pub(super) mod option {
     use super::{ApiText, Cow, Deserialize, Deserializer, Serialize, Serializer, read};
 

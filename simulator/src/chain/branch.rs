@@ -1,4 +1,4 @@
-//! The growth of the active branch, and the sightings of it.
+//! The growth of the active branch, and the sightings that it causes.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use reference_core::{
 use super::{Chain, FeeLevel, Output, Transaction, TransactionState, TxId, mempool::Room};
 
 impl Chain {
-    /// Lets everything happen that is due up to `now`. Only blocks that matter are looked at.
+    /// Performs everything due up to `now`. Skips blocks without effect.
     pub(super) fn catch_up(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
         while let Some(height) = self.next_busy_height() {
@@ -24,7 +24,8 @@ impl Chain {
         self.tip = self.schedule.height(self.now);
     }
 
-    /// The next natural block that holds someone, or that someone counts.
+    /// Returns the next natural block that takes a transaction or adds a confirmation that is counted; `None` if there
+    /// is none.
     pub(super) fn next_busy_height(&self) -> Option<u64> {
         if self.followed.is_empty() {
             self.mempool.next_height(self.tip, |height| self.room(height))
@@ -37,11 +38,11 @@ impl Chain {
         self.congestion.room(&self.rooms, self.schedule.ordinal(height))
     }
 
-    /// The block of this height comes. Those between it and the tip, if any, held nobody.
+    /// Adds the block of this height. Blocks between it and the tip, if any, are empty.
     pub(super) fn add_block(&mut self, height: u64, at: Timestamp, room: Room) {
         self.tip = height;
         let mut lost = BTreeSet::new();
-        // Of two rivals the later is the conflict, and a conflict is made to win.
+        // Of two conflicting transactions the later one is mined: it was created to displace the other.
         for number in self.mempool.admitted(height, room).into_iter().rev() {
             if lost.contains(&number) {
                 continue;
@@ -53,7 +54,7 @@ impl Chain {
             self.leave_mempool(number);
             self.transactions[number].state = TransactionState::Block(height);
             self.blocks.entry(height).or_default().insert(number);
-            // A conflict pays nobody, so nobody counts its confirmations.
+            // A conflict pays no watched address, so its confirmations are not counted.
             if !self.transactions[number].outputs.is_empty() {
                 self.followed.insert(number);
             }
@@ -64,7 +65,7 @@ impl Chain {
         self.report_followed(at);
     }
 
-    /// A new transaction, in no mempool yet.
+    /// Creates a transaction, outside of the mempool.
     pub(super) fn create(&mut self, outputs: Vec<Output>, fee: FeeLevel, rival: Option<usize>) -> usize {
         let number = self.transactions.len();
         let txid = TxId::drawn(self.asset, self.txids.stream(number as u64));
@@ -85,7 +86,7 @@ impl Chain {
         number
     }
 
-    /// Lets the transactions from this number on be found.
+    /// Adds the transactions from this number on to the indexes.
     fn index_from(&mut self, first: usize) {
         for (number, transaction) in self.transactions.iter().enumerate().skip(first) {
             self.numbers.insert(transaction.txid.clone(), number);
@@ -95,21 +96,21 @@ impl Chain {
         }
     }
 
-    /// Finds everything again, in a chain of which only the transactions were kept.
+    /// Rebuilds the indexes of a deserialized chain.
     pub(crate) fn index(&mut self) {
         self.numbers.reserve(self.transactions.len());
         self.payees.reserve(self.transactions.len());
         self.index_from(0);
     }
 
-    /// Everyone else who spends the same money, oldest first.
+    /// Returns the other transactions that spend the same money, oldest first.
     pub(super) fn rivals(&self, number: usize) -> impl Iterator<Item = usize> {
         let first = self.transactions[number].first_rival;
         let later = self.rivals.get(&first).into_iter().flatten().copied();
         std::iter::once(first).chain(later).filter(move |&rival| rival != number)
     }
 
-    /// A transaction waits for a block, as long as its fee makes it wait.
+    /// Puts a transaction into the mempool, for as many blocks as its fee determines.
     pub(super) fn wait(&mut self, number: usize) {
         let blocks = match self.transactions[number].fee {
             FeeLevel::Low => {
@@ -132,7 +133,7 @@ impl Chain {
         self.mempool.leave(number, transaction.fee, transaction.ready);
     }
 
-    /// A waiting transaction will not be mined. Of one that was never seen, nobody notices.
+    /// Removes a waiting transaction for good. Reports it only if the watcher had seen it.
     pub(super) fn vanish(&mut self, number: usize, at: Timestamp, gone: Gone) {
         self.leave_mempool(number);
         self.transactions[number].state = TransactionState::Gone(gone);
@@ -141,7 +142,7 @@ impl Chain {
         }
     }
 
-    /// The watcher looks at every transfer that it still counts, and stops at the number it needs.
+    /// Reports every transfer whose confirmations are counted; stops following it at the required number.
     pub(super) fn report_followed(&mut self, at: Timestamp) {
         let required = u64::from(self.asset.required_confirmations(self.mode));
         let followed: Vec<usize> = self.followed.iter().copied().collect();
@@ -153,7 +154,7 @@ impl Chain {
         }
     }
 
-    /// The watcher notices where a transaction stands now: one sighting per output.
+    /// Reports the state of a transaction: one sighting per output.
     pub(super) fn report(&mut self, number: usize, at: Timestamp) {
         let transaction = &self.transactions[number];
         let depth = match transaction.state {

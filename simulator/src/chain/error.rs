@@ -6,62 +6,62 @@ use reference_core::{asset::Asset, mode::Mode, sighting::Gone};
 
 use super::TxId;
 
-/// The reason why a chain refuses an operation. The chain is unchanged then. Prints the value, the allowed ones
-/// and the remedy.
+/// The reason why a chain refuses an operation, which then changes nothing. Displays the value, the allowed ones and
+/// the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChainError {
-    /// No such transaction was ever broadcast here.
+    /// The transaction was never broadcast on this chain.
     Unknown {
         /// The requested transaction.
         txid: TxId,
-        /// The chain that was asked.
+        /// The mode of the chain.
         mode: Mode,
-        /// The chain that was asked.
+        /// The coin of the chain.
         asset: Asset,
     },
-    /// Only a waiting transaction can be double-spent, replaced or dropped.
+    /// The transaction is in a block; only one in the mempool can be double-spent, replaced or dropped.
     InBlock {
         /// The transaction.
         txid: TxId,
         /// The depth of its block: 1 is the tip.
         confirmations: u64,
     },
-    /// The transaction is gone.
+    /// The transaction was displaced or dropped.
     Gone {
         /// The transaction.
         txid: TxId,
-        /// The reason for its absence.
+        /// The reason.
         gone: Gone,
     },
-    /// Only a transaction that is gone can be broadcast again.
+    /// The transaction is not gone; only one that is gone can be rebroadcast.
     NotGone {
         /// The transaction.
         txid: TxId,
     },
-    /// Another transaction that spends the same money waits or was mined.
+    /// Another transaction that spends the same money is in the mempool or a block.
     Contested {
         /// The transaction.
         txid: TxId,
-        /// The other one.
+        /// The other transaction.
         rival: TxId,
     },
-    /// Only blocks that came since the chain began can be replaced, and at least one.
+    /// The depth is 0 or exceeds the number of blocks since the start of the chain.
     Depth {
         /// The number of blocks to replace.
         depth: u32,
         /// The number of existing blocks.
         deepest: u64,
     },
-    /// Only a transaction of the replaced blocks can be kept.
+    /// The transaction to keep is not in the replaced blocks.
     NotReplaced {
         /// The transaction.
         txid: TxId,
         /// The number of blocks to replace.
         depth: u32,
     },
-    /// Some blocks must have room for everyone.
+    /// The shares of empty and full blocks are too large.
     Congestion {
-        /// Empty and full blocks together, in percent.
+        /// Their sum, in percent.
         percent: u32,
     },
 }

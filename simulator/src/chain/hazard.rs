@@ -9,26 +9,25 @@ use reference_core::{
 
 use super::{Chain, ChainError, FeeLevel, Output, TransactionState, TxId};
 
-/// The transactions of the replaced blocks that the new branch holds too, at the same heights.
+/// The transactions of the replaced blocks that the new branch contains, at the same heights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeptTransactions {
-    /// All of them: the blocks change, the transfers only get deeper.
+    /// All transactions: the blocks change, and the transfers get one confirmation more.
     All,
-    /// None: they all wait in the mempool again.
+    /// None: they return to the mempool.
     None,
-    /// These.
+    /// Only these.
     Some(BTreeSet<TxId>),
 }
 
 impl Chain {
-    /// The last `depth` blocks are replaced by one more, all at once. A transaction that the new branch
-    /// does not hold waits in the mempool again, is reported with 0 confirmations and followed again,
-    /// and gets into the next block that has room for it. Returns those transactions, oldest first.
+    /// Replaces the last `depth` blocks by `depth` + 1 new ones. Transactions that the new branch does not contain
+    /// return to the mempool, are reported with 0 confirmations, are followed again, and enter the next block with
+    /// room. Returns them, oldest first.
     ///
     /// # Errors
     ///
-    /// A depth that the chain does not have or that is not allowed, or a transaction to keep that is in none of the
-    /// blocks.
+    /// A depth of 0 or beyond the chain, or a transaction to keep that is not in the replaced blocks.
     pub fn reorganise(
         &mut self,
         now: Timestamp,
@@ -38,11 +37,12 @@ impl Chain {
         self.reorganise_where(now, depth, keep, |_, _| true)
     }
 
-    /// The same, except that the new branch also holds every transaction whose money does not go to one of these addresses.
+    /// Works like [`Chain::reorganise`], but the new branch also contains every transaction that pays none of these
+    /// addresses.
     ///
     /// # Errors
     ///
-    /// As for [`Chain::reorganise`]; a transaction to keep that pays none of the addresses is an unknown one.
+    /// As for [`Chain::reorganise`]; a transaction to keep that pays none of the addresses is unknown.
     pub(crate) fn reorganise_among(
         &mut self,
         now: Timestamp,
@@ -97,12 +97,12 @@ impl Chain {
         Ok(orphans.iter().map(|&number| self.transactions[number].txid.clone()).collect())
     }
 
-    /// The sender of a waiting transaction has the same money paid elsewhere: that conflict gets into
-    /// the next block that is not empty, and the transaction is gone from then on. Returns the conflict.
+    /// Double-spends a waiting transaction: a conflicting one enters the next block that is not empty and displaces
+    /// it. Returns the conflicting transaction.
     ///
     /// # Errors
     ///
-    /// An unknown transaction, or one that does not wait for a block.
+    /// An unknown transaction, or one that is not in the mempool.
     pub(crate) fn double_spend(&mut self, now: Timestamp, txid: &TxId) -> Result<TxId, ChainError> {
         self.catch_up(now);
         let number = self.waiting(txid)?;
@@ -112,12 +112,12 @@ impl Chain {
         Ok(self.transactions[conflict].txid.clone())
     }
 
-    /// The sender of a waiting transaction sends another one instead, which may pay others or less. The
-    /// old one is gone at once, the new one is seen at once. Returns the new one.
+    /// Replaces a waiting transaction by one with other outputs or another fee. The old one is gone and the new one is
+    /// seen immediately. Returns the new one.
     ///
     /// # Errors
     ///
-    /// An unknown transaction, or one that does not wait for a block.
+    /// An unknown transaction, or one that is not in the mempool.
     pub fn replace(
         &mut self,
         now: Timestamp,
@@ -135,11 +135,11 @@ impl Chain {
         Ok(self.transactions[replacement].txid.clone())
     }
 
-    /// A waiting transaction is forgotten, as if evicted from a full mempool.
+    /// Drops a waiting transaction, as if evicted from a full mempool.
     ///
     /// # Errors
     ///
-    /// An unknown transaction, or one that does not wait for a block.
+    /// An unknown transaction, or one that is not in the mempool.
     pub(crate) fn drop_from_mempool(&mut self, now: Timestamp, txid: &TxId) -> Result<(), ChainError> {
         self.catch_up(now);
         let number = self.waiting(txid)?;
@@ -147,8 +147,8 @@ impl Chain {
         Ok(())
     }
 
-    /// A transaction that is gone is broadcast again, under its old name, and seen at once. Its money
-    /// must not be spent by another.
+    /// Broadcasts a gone transaction again, under the same id; it is seen immediately. No other transaction may have
+    /// spent its money.
     ///
     /// # Errors
     ///
@@ -165,14 +165,13 @@ impl Chain {
         Ok(())
     }
 
-    /// No natural block comes for so long, and all that were to come are later by as much. A stall
-    /// during a stall adds to it.
+    /// Delays all future natural blocks by `span`. Consecutive stalls add up.
     pub fn stall(&mut self, now: Timestamp, span: Span) {
         self.catch_up(now);
         self.schedule.stall(self.now, span);
     }
 
-    /// The watcher looks at every transaction anew: at those it knew, and at those that a block holds.
+    /// Reports every transaction again that the watcher knew or that is in a block.
     pub(crate) fn rescan(&mut self, now: Timestamp) {
         self.catch_up(now);
         for number in 0..self.transactions.len() {
@@ -194,8 +193,8 @@ impl Chain {
         }
     }
 
-    /// Returns whether the money of a known transaction goes to one of these addresses, or would if no other transaction
-    /// had spent it.
+    /// Returns `true` if a known transaction pays one of these addresses, or would if no other transaction had spent
+    /// the money.
     pub(crate) fn pays(&self, txid: &TxId, is_own: impl Fn(&str) -> bool) -> bool {
         self.numbers.get(txid).is_some_and(|&number| self.pays_any(number, &is_own))
     }
@@ -227,7 +226,8 @@ impl Chain {
         }
     }
 
-    /// At most two that spend the same money ever wait together: one, and the conflict that will win.
+    /// At most two transactions that spend the same money are in the mempool: one, and the conflict that will displace
+    /// it.
     fn uncontested(&self, number: usize) -> Result<(), ChainError> {
         let rival = self.rivals(number).find(|&rival| match self.transactions[rival].state {
             TransactionState::Mempool | TransactionState::Block(_) => true,

@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChainError, FeeLevel};
 
-/// The share of natural blocks without room. At first there is always room, so that a scenario behaves the same
-/// with every seed.
+/// The share of natural blocks without room. The default has none, so that a scenario behaves the same with every
+/// seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Congestion {
-    /// Blocks that hold no transaction at all, in percent.
+    /// Blocks without any transaction, in percent.
     pub empty_percent: u32,
-    /// Blocks that hold only high fees, in percent.
+    /// Blocks with only high-fee transactions, in percent.
     pub full_percent: u32,
 }
 
 impl Congestion {
-    /// Empty and full blocks together: beyond this, waiting has no end in sight.
+    /// The maximum of empty and full blocks together: beyond it, waiting times become very long.
     pub(crate) const PERCENT_MAX: u32 = 90;
 
     pub(super) fn check(self) -> Result<Congestion, ChainError> {
@@ -29,7 +29,7 @@ impl Congestion {
         Ok(self)
     }
 
-    /// The room in natural block number `ordinal`.
+    /// Returns the room in natural block number `ordinal`.
     pub(super) fn room(self, lot: &RngKey, ordinal: u64) -> Room {
         if self == Congestion::default() {
             return Room::Everyone;
@@ -45,7 +45,7 @@ impl Congestion {
     }
 }
 
-/// The transactions that a block has room for, by fee.
+/// The transactions that a block can take, by fee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     Nobody,
@@ -72,7 +72,7 @@ enum Queue {
 impl Queue {
     const ALL: [Queue; 2] = [Queue::HighFees, Queue::Others];
 
-    /// Returns the queue of a fee level; stuck transactions stand in none.
+    /// Returns the queue of a fee level; stuck transactions have none.
     fn of(fee: FeeLevel) -> Option<Queue> {
         match fee {
             FeeLevel::High => Some(Queue::HighFees),
@@ -82,7 +82,7 @@ impl Queue {
     }
 }
 
-/// The transactions that some block will hold: queue, first possible height, number.
+/// The transactions that will be mined: queue, first possible height, number.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Mempool {
     waiting: BTreeSet<(Queue, u64, usize)>,
@@ -101,7 +101,7 @@ impl Mempool {
         }
     }
 
-    /// Returns the transactions that a block of this height would hold, by number.
+    /// Returns the numbers of the transactions that a block of this height would take.
     pub(super) fn admitted(&self, height: u64, room: Room) -> BTreeSet<usize> {
         Queue::ALL
             .into_iter()
@@ -111,7 +111,7 @@ impl Mempool {
             .collect()
     }
 
-    /// The first height above `tip` whose block will hold someone.
+    /// Returns the first height above `tip` whose block will take a transaction.
     pub(super) fn next_height(&self, tip: u64, room: impl Fn(u64) -> Room) -> Option<u64> {
         let first = |queue: Queue| {
             let &(_, ready, _) = self.waiting.range((queue, 0, 0)..=(queue, u64::MAX, usize::MAX)).next()?;
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_blocks_have_no_room() {
+    fn the_shares_of_blocks_without_room_are_as_configured() {
         check(0, 0);
         check(20, 30);
         check(90, 0);

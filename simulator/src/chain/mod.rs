@@ -1,23 +1,23 @@
 //! One simulated blockchain: mempool, blocks, reorganisations, double spends, and the watcher's reports about them.
 //!
-//! A [`Chain`] is the chain of one coin in one mode. Coins that share a network have chains of their own: a
-//! reorganisation of ETH leaves USDT alone. The chain knows addresses and amounts, but no charge and no account.
-//! Its only output is a list of [`Sighting`]s with their times, which is what a chain watcher in front of the
-//! service would report.
+//! A [`Chain`] is the chain of one coin in one mode. Coins that share a network have separate chains: a reorganisation
+//! of ETH does not affect USDT. The chain contains addresses and amounts, but no charge and no account. Its only
+//! output is a list of [`Sighting`]s with their times, which is what a chain watcher in front of the service would
+//! report.
 //!
-//! There is no loop that ticks. The times of blocks are a formula of the seed (`schedule`): the time of block *n*
-//! and the number of blocks at a time each take one draw, so a jump over ten idle years costs as much as one over a
-//! block. Every method takes `now` and first calls `catch_up`, which makes the blocks that were due until then.
-//! Only blocks that matter are made: those that have room for a waiting transaction, and those that add a
-//! confirmation to a transaction which the watcher still counts. One long jump therefore has the same result as
-//! many short ones. A `now` before the latest one counts as the latest.
+//! There is no loop that ticks. The times of blocks are a formula of the seed (`schedule`): the time of block *n* and
+//! the number of blocks at a time each take one draw, so a jump over ten idle years costs as much as one over a block.
+//! Every method takes `now` and first calls `catch_up`, which creates the blocks that were due until then. Only blocks
+//! with an effect are created: those that take a waiting transaction, and those that add a confirmation to a
+//! transaction which the watcher still counts. One long jump therefore has the same result as many short ones. A `now`
+//! before the latest one counts as the latest.
 //!
-//! A transaction waits in the mempool from `broadcast` on. Its fee decides the first block that takes it: the next
+//! A transaction waits in the mempool from `broadcast` on. Its fee determines the first block that takes it: the next
 //! one for normal and high fees, a few blocks later for a low fee, none for a stuck one. [`Congestion`] makes some
 //! blocks empty and others full, so that only high fees get in. The watcher reports a transfer when it is broadcast
-//! (unless the payment is *unseen*), and with every block until it has the confirmations that the coin requires;
-//! then the chain stops following it. A reorganisation of depth *d* replaces the last *d* blocks by *d* + 1 blocks.
-//! Transactions that the new branch does not hold return to the mempool, are reported with 0 confirmations and are
+//! (unless the payment is *unseen*), and with every block until it has the confirmations that the coin requires; then
+//! the chain stops following it. A reorganisation of depth *d* replaces the last *d* blocks by *d* + 1 blocks.
+//! Transactions that the new branch does not contain return to the mempool, are reported with 0 confirmations and are
 //! followed again. A double spend and a replacement remove a waiting transaction for good, and it is reported as
 //! [`Gone`](reference_core::sighting::Gone).
 //!
@@ -69,7 +69,7 @@ use self::{
     schedule::Schedule,
 };
 
-/// One coin's chain in one mode.
+/// The chain of one coin in one mode.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Chain {
     mode: Mode,
@@ -79,31 +79,29 @@ pub struct Chain {
     rooms: RngKey,
     schedule: Schedule,
     congestion: Congestion,
-    /// Everything up to here has happened.
+    /// The time up to which everything due was done.
     now: Timestamp,
     /// The height at `now`.
     tip: u64,
-    /// By number: the order in which they were made. None is ever forgotten, for a reorganisation may
-    /// reach them all.
+    /// All transactions, in order of creation. None is ever removed, because a reorganisation may reach them all.
     transactions: Vec<Transaction>,
     #[serde(skip)]
     numbers: HashMap<TxId, usize>,
-    /// The transactions that ever paid each address.
+    /// The transactions with an output to each address.
     #[serde(skip)]
     payees: HashMap<String, BTreeSet<usize>>,
-    /// By the first that spent some money: those that came later and spend the same.
+    /// Later transactions that spend the same money, by the first one that did.
     rivals: BTreeMap<usize, Vec<usize>>,
     mempool: Mempool,
-    /// The transactions of every block of the active branch that holds any.
+    /// The transactions of each non-empty block of the active branch.
     blocks: BTreeMap<u64, BTreeSet<usize>>,
-    /// The transactions in blocks that the watcher still counts confirmations for: the only ones that
-    /// a new block costs time.
+    /// The mined transactions whose confirmations the watcher still counts. New blocks take time only for these.
     followed: BTreeSet<usize>,
     notices: Vec<(Timestamp, Sighting)>,
 }
 
 impl Chain {
-    /// All that may differ between two chains of one seed at one moment.
+    /// Returns everything in which two chains of one seed may differ at one moment.
     pub(crate) fn state(&self) -> impl fmt::Debug + '_ {
         (
             (&self.congestion, self.tip, &self.transactions, &self.rivals, &self.mempool),
@@ -111,7 +109,7 @@ impl Chain {
         )
     }
 
-    /// A chain that has some blocks at `start`, and no transaction of ours in them.
+    /// Creates a chain with some blocks at `start`, and no transactions.
     pub fn new(seed: Seed, mode: Mode, asset: Asset, start: Timestamp) -> Chain {
         let lot = |purpose| seed.rng_key(mode.as_str(), asset.code(), purpose);
         let first = lot("first height").stream(0).between(500_000, 999_999);
@@ -136,17 +134,17 @@ impl Chain {
         }
     }
 
-    /// Main network or test network.
+    /// Returns the mode: main network or test network.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The coin.
+    /// Returns the coin.
     pub fn asset(&self) -> Asset {
         self.asset
     }
 
-    /// A transaction was broadcast here.
+    /// Returns `true` if a transaction was ever broadcast.
     pub fn is_used(&self) -> bool {
         !self.transactions.is_empty()
     }
@@ -156,8 +154,7 @@ impl Chain {
         self.schedule.height(now.max(self.now))
     }
 
-    /// Returns the time at which `blocks` more natural blocks have come; [`Timestamp::LAST`] if that is too far
-    /// away.
+    /// Returns the time at which `blocks` more natural blocks exist; [`Timestamp::LAST`] if it is beyond that.
     pub fn block_after(&self, now: Timestamp, blocks: u32) -> Timestamp {
         if blocks == 0 {
             return now;
@@ -165,7 +162,7 @@ impl Chain {
         self.schedule.time(self.height(now) + u64::from(blocks)).min(Timestamp::LAST)
     }
 
-    /// Broadcasts a transaction. The watcher sees it at once, unless it is unseen.
+    /// Broadcasts a transaction. The watcher sees it immediately, unless it is unseen.
     pub fn broadcast(&mut self, now: Timestamp, payment: Payment) -> TxId {
         self.catch_up(now);
         let Payment { outputs, fee, unseen } = payment;
@@ -177,10 +174,10 @@ impl Chain {
         self.transactions[number].txid.clone()
     }
 
-    /// Returns the time at which the watcher next has something to notice, or a waiting transaction gets its
-    /// block; in the past if a notice waits to be fetched; `None` if the chain is at rest.
+    /// Returns the time of the watcher's next notice or of the next block that takes a waiting transaction. It is in
+    /// the past if a notice has not been fetched; `None` if there is neither.
     pub fn next_due(&self) -> Option<Timestamp> {
-        // Most chains of a world are never used, and all are asked all the time.
+        // Fast path: most chains of a world are never used, and all are queried often.
         if !self.is_used() {
             return None;
         }
@@ -191,13 +188,13 @@ impl Chain {
         (at <= Timestamp::LAST).then_some(at)
     }
 
-    /// Everything the watcher noticed up to `now` and since the last call, in order, with its time.
+    /// Takes the watcher's notices up to `now`, in order, with their times.
     pub fn advance(&mut self, now: Timestamp) -> Vec<(Timestamp, Sighting)> {
         self.catch_up(now);
         std::mem::take(&mut self.notices)
     }
 
-    /// So many blocks come at once, each with room for everyone. The natural blocks keep their times.
+    /// Mines this number of blocks now, each with room for all transactions. The natural blocks keep their times.
     pub fn mine_at_once(&mut self, now: Timestamp, blocks: u32) {
         self.catch_up(now);
         let last = self.tip + u64::from(blocks);
@@ -216,11 +213,11 @@ impl Chain {
         self.schedule.add_at_once(u64::from(blocks));
     }
 
-    /// From now on, some natural blocks are empty or full.
+    /// Sets the shares of future natural blocks that are empty or full.
     ///
     /// # Errors
     ///
-    /// Percentages that leave no room for anybody.
+    /// Shares that leave too few blocks with room.
     pub fn congest(&mut self, now: Timestamp, congestion: Congestion) -> Result<(), ChainError> {
         let congestion = congestion.check()?;
         self.catch_up(now);
@@ -228,7 +225,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Returns the balance of an address on the active branch, in one block or more; as of the latest call.
+    /// Returns the confirmed balance of an address on the active branch; as of the latest call.
     pub fn balance(&self, address: &str) -> Coin {
         self.transactions_to(address)
             .filter(|transaction| matches!(transaction.state, TransactionState::Block(_)))
@@ -238,22 +235,23 @@ impl Chain {
             .sum()
     }
 
-    /// Every transaction that was ever broadcast here, oldest first; as of the latest call.
+    /// Returns all transactions that were ever broadcast, oldest first; as of the latest call.
     pub fn transactions(&self) -> impl Iterator<Item = &Transaction> {
         self.transactions.iter()
     }
 
-    /// Every transaction that names an address in an output, oldest first; as of the latest call.
+    /// Returns all transactions with an output to an address, oldest first; as of the latest call.
     pub fn transactions_to(&self, address: &str) -> impl Iterator<Item = &Transaction> {
         self.payees.get(address).into_iter().flatten().map(|&number| &self.transactions[number])
     }
 
-    /// One transaction, if it was ever broadcast here; as of the latest call.
+    /// Returns a transaction, if it was ever broadcast; as of the latest call.
     pub fn transaction(&self, txid: &TxId) -> Option<&Transaction> {
         self.numbers.get(txid).map(|&number| &self.transactions[number])
     }
 
-    /// Returns the depth of a transaction on the active branch: 1 at the tip, 0 outside; as of the latest call.
+    /// Returns the confirmations of a transaction on the active branch: 1 at the tip, 0 outside; as of the latest
+    /// call.
     pub fn confirmations(&self, transaction: &Transaction) -> u64 {
         transaction.depth_at(self.tip)
     }

@@ -1,9 +1,9 @@
 //! The times of blocks, by a formula: a jump over ten idle years costs as much as one over a block.
 //!
-//! Natural blocks are numbered from 1. Eight of them share a window of eight block times; their positions in it
-//! are drawn by the window's number. So the time of a block and the count of blocks at a time each take one draw,
-//! and the average never drifts. Operations on the chain bend the formula without redrawing it: blocks made at
-//! once shift the heights, a stall shifts the times.
+//! Natural blocks are numbered from 1. Eight of them share a window of eight block times; their positions in it are
+//! drawn by the window's number. So the time of a block and the count of blocks at a time each take one draw, and the
+//! average never drifts. Operations on the chain change the formula without new draws: blocks mined at once shift the
+//! heights, a stall shifts the times.
 
 use std::cell::Cell;
 
@@ -15,19 +15,19 @@ use reference_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Natural blocks of one window.
+/// The number of natural blocks in a window.
 const WINDOW: u64 = 8;
 
 /// The distribution of a network's blocks over time.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 enum Rhythm {
-    /// Proof of work: any moment is as good as any other, so blocks bunch up and leave droughts.
+    /// Proof of work: random times, so gaps between blocks vary widely.
     Lottery,
-    /// Proof of stake: a block a slot, at most a tenth of the slot early.
+    /// Proof of stake: one block per slot, at most a tenth of the slot early.
     Slots,
 }
 
-/// The natural blocks of one chain, and what was done to them.
+/// The natural blocks of one chain, and the changes to their times and heights.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Schedule {
     lot: RngKey,
@@ -36,19 +36,18 @@ pub(super) struct Schedule {
     start: Timestamp,
     /// The height at the start.
     first: u64,
-    /// Blocks that did not come by themselves.
+    /// The number of blocks mined at once.
     at_once: u64,
-    /// All stalls together.
+    /// The total length of all stalls.
     delay: u64,
-    /// Natural blocks that had come when the last stall began. They stay, however far the formula is
-    /// set back.
+    /// The number of natural blocks at the start of the last stall. They stay, although the formula is delayed.
     came: u64,
-    /// The window that was looked at last: the same one is asked for again and again.
+    /// The most recently used window, cached.
     #[serde(skip)]
     last: Cell<Option<(u64, Offsets)>>,
 }
 
-/// The positions of the blocks of one window.
+/// The positions of the blocks in one window.
 type Offsets = [u64; WINDOW as usize];
 
 impl Schedule {
@@ -79,7 +78,7 @@ impl Schedule {
         }
     }
 
-    /// The height at the start: no block up to it can ever be undone.
+    /// Returns the height at the start: blocks up to it cannot be replaced.
     pub(super) fn first(&self) -> u64 {
         self.first
     }
@@ -89,8 +88,8 @@ impl Schedule {
         self.first + self.at_once + self.natural_blocks(now)
     }
 
-    /// Returns the time of the future block with this height. It may be past [`Timestamp::LAST`], so it is for
-    /// comparing, not for printing.
+    /// Returns the time of the future block with this height. It may be past [`Timestamp::LAST`], so it is only for
+    /// comparisons.
     pub(super) fn time(&self, height: u64) -> Timestamp {
         let index = self.ordinal(height) - 1;
         let window = index / WINDOW;
@@ -99,7 +98,7 @@ impl Schedule {
         Timestamp(self.start.0.saturating_add(self.delay).saturating_add(elapsed))
     }
 
-    /// Returns the number, from 1, of the natural block with this height.
+    /// Returns the ordinal, from 1, of the natural block with this height.
     pub(super) fn ordinal(&self, height: u64) -> u64 {
         height
             .checked_sub(self.first + self.at_once)
@@ -107,12 +106,12 @@ impl Schedule {
             .expect("only blocks that have yet to come have a natural ordinal")
     }
 
-    /// So many blocks came besides the natural ones.
+    /// Adds blocks that were mined at once.
     pub(super) fn add_at_once(&mut self, blocks: u64) {
         self.at_once += blocks;
     }
 
-    /// Every natural block after `now` comes later by `span`.
+    /// Delays every natural block after `now` by `span`.
     pub(super) fn stall(&mut self, now: Timestamp, span: Span) {
         self.came = self.natural_blocks(now);
         self.delay = self.delay.saturating_add(span.0);
@@ -131,7 +130,7 @@ impl Schedule {
         WINDOW * self.block_time
     }
 
-    /// Returns the positions of the blocks of a window: rising, the first after 0, the last not after its end.
+    /// Returns the positions of the blocks in a window: increasing, greater than 0, at most its length.
     fn offsets(&self, window: u64) -> Offsets {
         match self.last.get() {
             Some((known, offsets)) if known == window => offsets,
@@ -148,8 +147,8 @@ impl Schedule {
         let mut offsets = [0; WINDOW as usize];
         match self.rhythm {
             Rhythm::Lottery => {
-                // Drawn from a range that is shorter by one window's count, sorted and then moved
-                // apart by one each: even, and never two at once.
+                // Drawn from a range that is shorter by the number of blocks, sorted, and then moved apart by one
+                // each: uniform, and never two at the same position.
                 offsets.fill_with(|| draw.below(self.window_length() - WINDOW + 1));
                 offsets.sort_unstable();
                 for (gap, offset) in (1..).zip(&mut offsets) {
@@ -178,7 +177,7 @@ mod tests {
         Schedule::new(Seed(seed), Mode::Live, asset, START, 1_000)
     }
 
-    /// From `now` on, heights and times are each other's inverse, and times rise.
+    /// Checks that heights and times are inverse functions from `now` on, and that times increase.
     #[track_caller]
     fn check_inverse(schedule: &Schedule, now: Timestamp, blocks: u64) {
         let mut earlier = now;
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn heights_and_times_are_each_others_inverse_on_every_chain() {
+    fn heights_and_times_are_inverse_functions_on_every_chain() {
         for asset in Asset::ALL {
             check_inverse(&schedule(7, asset), START, 100);
         }
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn proof_of_work_bunches_up_and_leaves_droughts() {
+    fn proof_of_work_has_short_and_long_gaps() {
         let gaps = |asset: Asset| {
             let schedule = schedule(7, asset);
             let times: Vec<_> = (1_001..3_001).map(|height| schedule.time(height)).collect();
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn no_block_comes_in_a_stall_and_a_second_stall_adds_to_it() {
+    fn a_stall_delays_blocks_and_a_second_one_adds_to_it() {
         let mut schedule = schedule(7, Asset::Btc);
         let now = START.plus(Span::hours(5));
         let tip = schedule.height(now);
@@ -239,7 +238,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_inverse_holds_after_any_bending(
+        fn heights_and_times_stay_inverse_after_any_change(
             seed: u64,
             n in 0..Asset::ALL.len(),
             bends in prop::collection::vec((0_u64..200_000_000_000, 0_u64..4, 0_u64..50_000_000_000), 0..8),

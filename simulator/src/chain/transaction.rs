@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 /// The payment that a customer's wallet sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payment {
-    /// The receivers and amounts, in the order of the outputs. One address may stand in it twice. Empty if the
-    /// money goes where no watcher looks.
+    /// The recipients and amounts, in the order of the outputs. An address may occur twice. Empty if the money goes to
+    /// no watched address.
     pub outputs: Vec<Output>,
-    /// The fee level, which decides how long it waits for a block.
+    /// The fee level, which determines how long the transaction waits for a block.
     pub fee: FeeLevel,
-    /// It bypasses the mempool that the watcher sees: first seen in its block.
+    /// Skips the watched mempool: the transaction is first seen in its block.
     pub unseen: bool,
 }
 
@@ -32,26 +32,26 @@ pub struct Output {
     pub amount: Coin,
 }
 
-/// The fee that a payer offers the miners.
+/// The fee of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Fee")]
 pub enum FeeLevel {
-    /// Little: blocks pass it by.
+    /// Low: mined after a few blocks.
     Low,
-    /// The usual.
+    /// Normal: mined in the next block with room.
     Normal,
-    /// Much: the next block takes it.
+    /// High: mined even in full blocks.
     High,
-    /// Too little: no block takes it by itself.
+    /// Too low: not mined unless replaced.
     Stuck,
 }
 
 impl FeeLevel {
-    /// Every level, from low to stuck.
+    /// All levels, from low to stuck.
     pub const ALL: [FeeLevel; 4] = [FeeLevel::Low, FeeLevel::Normal, FeeLevel::High, FeeLevel::Stuck];
 
-    /// The word of the API.
+    /// Returns the word in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             FeeLevel::Low => "low",
@@ -61,29 +61,28 @@ impl FeeLevel {
         }
     }
 
-    /// The level of a word.
+    /// Parses the word of a level; `None` if it is unknown.
     pub fn parse(word: &str) -> Option<FeeLevel> {
         FeeLevel::ALL.into_iter().find(|level| level.as_str() == word)
     }
 
-    /// With a low fee, the earliest block is the third from now.
+    /// The earliest block for a low fee, counted from now.
     pub(crate) const LOW_BLOCKS_MIN: u64 = 3;
-    /// With a low fee, the latest block is the eighth from now, unless blocks are empty or full.
+    /// The latest block for a low fee, counted from now, unless blocks are empty or full.
     pub(crate) const LOW_BLOCKS_MAX: u64 = 8;
 }
 
-/// The name of a transaction, in its network's own form.
+/// The id of a transaction, in the format of its network.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TxId(String);
 
 impl TxId {
-    /// The name as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// 64 hexadecimal digits, `0x` before them on Ethereum and its kin; on Solana the base58 of a
-    /// signature.
+    /// Draws an id: 64 hexadecimal digits, with `0x` on Ethereum-like networks; on Solana a signature in base58.
     pub(super) fn drawn(asset: Asset, mut draw: RngStream) -> TxId {
         TxId(match asset.facts().form {
             AddressForm::Bitcoin
@@ -98,7 +97,7 @@ impl TxId {
     }
 }
 
-/// Any text may be asked for; whether it names a transaction is for the chain to say.
+/// Converts any text; the chain decides whether such a transaction exists.
 impl From<&str> for TxId {
     fn from(text: &str) -> TxId {
         TxId(text.to_owned())
@@ -114,30 +113,30 @@ impl fmt::Display for TxId {
 /// The state of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TransactionState {
-    /// It waits for a block.
+    /// It is in the mempool.
     Mempool,
     /// It is in this block of the active branch.
     Block(u64),
-    /// Neither, and why.
+    /// It was displaced or dropped, for this reason.
     Gone(Gone),
 }
 
-/// A transaction that a chain has heard of, for a judge to read.
+/// A transaction that was broadcast on a chain.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Transaction {
-    /// Its name.
+    /// The id.
     pub txid: TxId,
-    /// The receivers and amounts.
+    /// The recipients and amounts.
     pub outputs: Vec<Output>,
     /// The fee level.
     pub fee: FeeLevel,
     /// The state.
     pub state: TransactionState,
-    /// The watcher knows of it.
+    /// `true` if the watcher has seen it.
     pub(super) seen: bool,
-    /// The first block that may hold it, while it waits.
+    /// The first height at which it can be mined, while it is in the mempool.
     pub(super) ready: u64,
-    /// The first transaction that spent the same money; itself, if it was the first.
+    /// The first transaction that spent the same money; the transaction itself if it was the first.
     pub(super) first_rival: usize,
 }
 

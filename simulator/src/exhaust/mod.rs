@@ -1,11 +1,12 @@
-//! Small worlds, exhausted: every sequence of inputs from a small alphabet, up to a length, and the laws after each.
+//! Exhaustive search of small worlds: every sequence of inputs from a small alphabet, up to a length, with all
+//! invariants checked after each.
 //!
-//! Sequences are tried by length, so the first that breaks a law is a shortest one. Two sequences that come to the same
-//! state are gone on from once. A state is known by all that stands around the service (chains, watchers, network, the
-//! moment), by all that happens when the world is left alone from then on, and by what the API shows in the end: what
-//! is still hidden from all of these for four days counts as the same.
+//! Sequences are tried by length, so the first violation found is a shortest one. States are deduplicated. The key of
+//! a state consists of everything around the service (chains, watchers, network, the current time), all events that
+//! follow without further input, and the final content of the API. Differences that affect none of these for four days
+//! are ignored.
 //!
-//! Owns no threads: a host takes the sequences of a length, judges them in any order, and hands the results back.
+//! Must not contain threads: a host takes the sequences of a length, runs them in any order, and returns the results.
 
 mod scope;
 
@@ -16,14 +17,14 @@ use sha2::{Digest as _, Sha256};
 pub use self::scope::Scope;
 use crate::{
     law::Breach,
-    script::{At, Script, read_steps, step::Step, without_strangers},
+    script::{At, Script, read_steps, step::Step, without_unknown_names},
     sweep::{Runner, Trace},
 };
 
-/// More states than this are not kept.
+/// The maximum number of states.
 const STATES_MAX: usize = 2_000_000;
 
-/// A sequence of inputs, by their places in the alphabet.
+/// A sequence of inputs, as indexes into the alphabet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Path(Vec<u8>);
 
@@ -35,7 +36,7 @@ struct State([u8; 16]);
 #[derive(Clone, Debug)]
 pub struct Tried {
     state: State,
-    /// The first breach.
+    /// The first violation.
     pub breach: Option<Breach>,
     /// The number of checks of each invariant.
     pub checks: u64,
@@ -46,7 +47,7 @@ pub struct Exploration {
     scope: &'static Scope,
     setup: Vec<At<Step>>,
     inputs: Vec<Vec<At<Step>>>,
-    /// Sequences that came to new states last.
+    /// The sequences that reached new states in the last round.
     frontier: Vec<Path>,
     seen: BTreeSet<State>,
     /// The extent of the search.
@@ -56,24 +57,24 @@ pub struct Exploration {
 /// The extent of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// Sequences that were tried.
+    /// The number of tried sequences.
     pub sequences: u64,
-    /// Different states that they came to.
+    /// The number of different states.
     pub states: u64,
-    /// Tests of laws.
+    /// The number of invariant checks.
     pub checks: u64,
     /// The length up to which every sequence was tried.
     pub depth: usize,
-    /// No longer sequence comes to a new state.
+    /// `true` if no longer sequence reaches a new state.
     pub is_exhausted: bool,
 }
 
 impl Exploration {
-    /// A search that has tried nothing yet.
+    /// Creates a search.
     ///
     /// # Panics
     ///
-    /// If a step of the scope cannot be read; the scopes are constants, and a test reads them all.
+    /// If a step of the scope is invalid. The scopes are constants, and a test parses them all.
     pub fn new(scope: &'static Scope) -> Exploration {
         let read =
             |text| read_steps(text).unwrap_or_else(|why| panic!("scope `{}`: {why}: {text}", scope.name));
@@ -92,7 +93,7 @@ impl Exploration {
         self.scope
     }
 
-    /// Every sequence of the next length that goes on from a new state; none if there are no more. The first is empty.
+    /// Returns every sequence of the next length that extends a new state, or none at the end. The first is empty.
     pub fn next_paths(&mut self) -> Vec<Path> {
         if self.extent.sequences == 0 {
             return vec![Path::default()];
@@ -106,11 +107,11 @@ impl Exploration {
         paths
     }
 
-    /// Returns `true` if every name that a sequence needs is given before, and none is given twice.
+    /// Returns `true` if every name that a sequence needs is given before it is used, and none is given twice.
     fn is_sound(&self, path: &Path) -> bool {
         let steps = self.steps(path);
         let count = steps.len();
-        without_strangers(steps).len() == count
+        without_unknown_names(steps).len() == count
     }
 
     fn steps(&self, path: &Path) -> Vec<At<Step>> {
@@ -118,34 +119,34 @@ impl Exploration {
         self.setup.iter().chain(inputs).cloned().collect()
     }
 
-    /// The scenario of a sequence.
+    /// Returns the scenario of a sequence.
     pub fn script(&self, path: &Path) -> Script {
         let title = format!("{}: {}", self.scope.name, self.words(path));
         Script::plain(&title, self.steps(path))
     }
 
-    /// A sequence in words.
+    /// Returns the names of the inputs of a sequence.
     pub fn words(&self, path: &Path) -> String {
         let words: Vec<&str> =
             path.0.iter().map(|letter| self.scope.inputs[usize::from(*letter)].0).collect();
         if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
     }
 
-    /// Plays a sequence and judges it.
+    /// Plays a sequence and checks the invariants.
     pub fn attempt(&self, runner: &Runner<'_>, path: &Path) -> Tried {
         let script = self.script(path);
-        let rehearsal = runner.rehearse(&script);
+        let dry_run = runner.dry_run(&script);
         let mut hash = Sha256::new();
-        let (now, place) = (rehearsal.sandbox.now(), rehearsal.sandbox.recorded());
+        let (now, place) = (dry_run.sandbox.now(), dry_run.sandbox.recorded());
         hash.update(now.0.to_be_bytes());
-        hash.update(rehearsal.sandbox.surroundings());
+        hash.update(dry_run.sandbox.surroundings());
         if self.scope.is_limited {
-            hash.update(rehearsal.sandbox.calls_of_last_minute());
+            hash.update(dry_run.sandbox.calls_of_last_minute());
         }
-        let mut run = runner.leave_alone(rehearsal);
-        let verdict = runner.judge(&script, &mut run, self.scope.look);
+        let mut run = runner.heal_and_settle(dry_run);
+        let verdict = runner.judge(&script, &mut run, self.scope.reading);
         hash.update(Trace::since(&run.record, place).digest());
-        hash.update(runner.shown_in_the_end(&mut run));
+        hash.update(runner.final_api_state(&mut run));
         let digest = hash.finalize();
         let mut state = State([0; 16]);
         state.0.copy_from_slice(&digest[..16]);
@@ -156,9 +157,9 @@ impl Exploration {
         }
     }
 
-    /// Takes what came of the sequences of one length, in the order in which they were handed out. Gives back the
-    /// first that broke a law; the search then ends.
-    pub fn take_in(&mut self, tried: Vec<(Path, Tried)>) -> Option<(Path, Breach)> {
+    /// Records the results of the sequences of one length, in the order in which they were handed out. Returns the
+    /// first violation, which ends the search.
+    pub fn record_results(&mut self, tried: Vec<(Path, Tried)>) -> Option<(Path, Breach)> {
         let mut broken = None;
         for (path, Tried { state, breach, checks }) in tried {
             self.extent.sequences += 1;

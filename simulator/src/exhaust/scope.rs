@@ -1,4 +1,4 @@
-//! The scope of an exhaustive search: a few objects, and the inputs that may come in any order.
+//! The scope of an exhaustive search: a few objects, and the inputs that may occur in any order.
 
 use crate::law::Depth;
 
@@ -7,24 +7,24 @@ use crate::law::Depth;
 pub struct Scope {
     /// The name for users.
     pub name: &'static str,
-    /// The subject in a few words.
+    /// A short description.
     pub what: &'static str,
-    /// The longest sequences that are tried if nobody says otherwise.
+    /// The default maximum length of sequences.
     pub depth: usize,
     /// The steps before the search.
     pub setup: &'static str,
-    /// Each input: its name and its steps.
+    /// The inputs: name and steps of each.
     pub inputs: &'static [(&'static str, &'static str)],
-    /// The depth of reading after each sequence: with or without events and filters.
-    pub look: Depth,
-    /// The limit of requests is what it is about: calls of the last minute make another state.
+    /// The state to read after each sequence: with or without events and filters.
+    pub reading: Depth,
+    /// `true` if the rate limit is part of the state: the requests of the last minute distinguish states.
     pub is_limited: bool,
 }
 
 const SHOP: &str = "- endpoint: shop";
 
 impl Scope {
-    /// Every scope.
+    /// All scopes.
     pub const ALL: &'static [Scope] = &[
         Scope {
             name: "charge",
@@ -48,7 +48,7 @@ impl Scope {
                 ("refund", "- refund: { charge: c1, amount: 0.0001 }"),
                 ("accept", "- accept: c1"),
             ],
-            look: Depth::Objects,
+            reading: Depth::Objects,
             is_limited: false,
         },
         Scope {
@@ -68,7 +68,7 @@ impl Scope {
                 ("cancel BTC", "- cancel: c1"),
                 ("withdraw", "- void: i1"),
             ],
-            look: Depth::Objects,
+            reading: Depth::Objects,
             is_limited: false,
         },
         Scope {
@@ -90,7 +90,7 @@ impl Scope {
                 ("switch on", "- enable: shop"),
                 ("restart", "- restart"),
             ],
-            look: Depth::Objects,
+            reading: Depth::Objects,
             is_limited: false,
         },
         Scope {
@@ -107,7 +107,7 @@ impl Scope {
                 ("a microsecond", "- wait: 1us"),
                 ("restart", "- restart"),
             ],
-            look: Depth::Objects,
+            reading: Depth::Objects,
             is_limited: true,
         },
         Scope {
@@ -124,12 +124,12 @@ impl Scope {
                 ("pay the second", "- pay: c2"),
                 ("half an hour", "- wait: 30m"),
             ],
-            look: Depth::Events,
+            reading: Depth::Events,
             is_limited: false,
         },
     ];
 
-    /// The scope of a name.
+    /// Returns the scope with this name.
     pub fn find(name: &str) -> Option<&'static Scope> {
         Scope::ALL.iter().find(|scope| scope.name == name)
     }

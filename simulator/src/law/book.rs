@@ -1,4 +1,4 @@
-//! Charges and invoices as they are shown, against each other and against the chain.
+//! Checks of charges and invoices as the API shows them, against each other and against the chain.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,35 +7,35 @@ use std::{
 
 use reference_core::{asset::Asset, mode::Mode};
 
-use super::{BookReading, Findings, Follower, Law, Shown, compare::compare_book};
+use super::{ApiState, BookReading, Findings, Law, ModelReplay, compare::compare_book};
 use crate::{
     chain::Chain,
     model::{ChargeView, InvoiceView, money},
     sandbox::Sandbox,
 };
 
-/// Judges everything that is shown of charges, invoices, payment links and events: laws 1 to 9, 11 and 17.
-/// `before`: the heights of the chains when reading began.
+/// Checks everything shown of charges, invoices, payment links and events: invariants 1 to 9, 11 and 17. `before`: the
+/// heights of the chains when reading began.
 pub fn judge_books(
-    follower: &Follower<'_>,
-    shown: &Shown,
+    replay: &ModelReplay<'_>,
+    shown: &ApiState,
     sandbox: &Sandbox,
     before: &BTreeMap<(Mode, Asset), u64>,
 ) -> Findings {
     let mut findings = Findings::default();
     for (id, book) in &shown.books {
-        let of_book = follower.model.book(*id);
+        let of_book = replay.model.book(*id);
         let heights = |asset| before[&(id.1, asset)]..=sandbox.chain(id.1, asset).height(sandbox.now());
         let reading = BookReading {
             now: sandbox.now(),
             heights: &heights,
-            public_url: follower.public_url,
-            base: follower.public_url,
+            public_url: replay.public_url,
+            base: replay.public_url,
         };
-        compare_book(&mut findings, (of_book, &follower.ids[id]), book, reading);
+        compare_book(&mut findings, (of_book, &replay.ids[id]), book, reading);
         for seen in &book.charges {
             judge_path(&mut findings, seen);
-            let known = follower.ids[id].charges.iter().position(|code| *code == seen.code);
+            let known = replay.ids[id].charges.iter().position(|code| *code == seen.code);
             if let Some(no) = known {
                 let charge = &of_book.charges[no];
                 judge_rest(&mut findings, seen);
@@ -49,7 +49,7 @@ pub fn judge_books(
     findings
 }
 
-/// The timeline alone must be a way along allowed edges, in order, and say each thing once.
+/// Checks that a timeline follows allowed transitions, in order, with each unique event once.
 fn judge_path(findings: &mut Findings, seen: &ChargeView) {
     let mut status = None;
     let mut wrong = None;
@@ -62,7 +62,7 @@ fn judge_path(findings: &mut Findings, seen: &ChargeView) {
             (Some("pending" | "underpaid" | "expired" | "canceled"), "charge.paid") => Some("paid"),
             (Some("pending" | "underpaid"), "charge.expired") => Some("expired"),
             (Some("pending"), "charge.canceled") => Some("canceled"),
-            // What is first seen after the lock is late, even while a charge is held open.
+            // A transfer first seen after the lock is late, even while a charge is held open.
             (Some(_), "charge.late_payment") => status,
             (Some(_), "charge.refunded") => status,
             _ => None,
@@ -98,7 +98,7 @@ fn judge_path(findings: &mut Findings, seen: &ChargeView) {
     });
 }
 
-/// A charge rests at the end: no transfer holds it open for more than a day.
+/// Checks that no charge is open at the end: a hold lasts at most a day.
 fn judge_rest(findings: &mut Findings, seen: &ChargeView) {
     findings.check(Law::Liveness, None, || {
         matches!(seen.status.as_str(), "pending" | "underpaid")
@@ -106,25 +106,26 @@ fn judge_rest(findings: &mut Findings, seen: &ChargeView) {
     });
 }
 
-/// Checks that a charge shows the money that the chain holds at its address, and credits no other.
+/// Checks that a charge shows exactly the transfers that the chain has at its address.
 fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusive<u64>), seen: &ChargeView) {
     let asset = chain.asset();
     let decimals = asset.facts().decimals;
     let units = |text: &str| money::read(text, decimals).unwrap_or(u128::MAX / 4);
     let on_chain = chain.balance(&seen.deposit_address).atto() / money::atto_per_unit(asset);
-    let credited: u128 = seen.transactions.iter().filter(|it| it.credited).map(|it| units(&it.amount)).sum();
-    // Credited and still there, waiting, reversed: together they are what the chain holds.
+    let credited_transfers = seen.transactions.iter().filter(|transfer| transfer.credited);
+    let credited: u128 = credited_transfers.map(|transfer| units(&transfer.amount)).sum();
+    // Credited and confirmed, waiting, and reversed amounts together are the balance on the chain.
     let reversed: u128 = seen
         .transactions
         .iter()
-        .filter(|it| it.credited && it.confirmations == 0)
-        .map(|it| units(&it.amount))
+        .filter(|transfer| transfer.credited && transfer.confirmations == 0)
+        .map(|transfer| units(&transfer.amount))
         .sum();
     let waiting: u128 = seen
         .transactions
         .iter()
-        .filter(|it| !it.credited && it.confirmations > 0)
-        .map(|it| units(&it.amount))
+        .filter(|transfer| !transfer.credited && transfer.confirmations > 0)
+        .map(|transfer| units(&transfer.amount))
         .sum();
     let coin = |units: u128| money::written(units, asset);
     findings.check(Law::Conservation, None, || {
@@ -137,42 +138,46 @@ fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusi
                 coin(waiting),
                 coin(reversed)
             );
-            ("what is on the chain is not what the charge shows".to_owned(), what)
+            ("a charge does not show the balance on the chain".to_owned(), what)
         })
     });
     findings.check(Law::Conservation, None, || {
-        (coin(credited) != seen.received_amount)
-            .then(|| ("received_amount is not the sum of what is credited".to_owned(), seen.code.clone()))
+        (coin(credited) != seen.received_amount).then(|| {
+            ("received_amount is not the sum of the credited transfers".to_owned(), seen.code.clone())
+        })
     });
     findings.check(Law::PaidMoney, None, || {
-        (reversed > 0).then(|| ("money that is not on the chain is counted".to_owned(), seen.code.clone()))
+        (reversed > 0)
+            .then(|| ("a transfer that is not on the chain is counted".to_owned(), seen.code.clone()))
     });
     findings.check(Law::Confirmations, None, || {
         let mut known = BTreeSet::new();
-        let twice = seen.transactions.iter().find(|it| {
-            let outputs = chain.transaction(&it.txid.as_str().into()).map_or(0, |tx| {
+        let twice = seen.transactions.iter().find(|transfer| {
+            let outputs = chain.transaction(&transfer.txid.as_str().into()).map_or(0, |tx| {
                 tx.outputs.iter().filter(|output| output.address == seen.deposit_address).count()
             });
-            outputs <= 1 && !known.insert(&it.txid)
+            outputs <= 1 && !known.insert(&transfer.txid)
         });
-        twice.map(|it| ("a transaction counts twice".to_owned(), format!("{} {}", seen.code, it.txid)))
+        twice.map(|transfer| {
+            ("a transaction counts twice".to_owned(), format!("{} {}", seen.code, transfer.txid))
+        })
     });
     findings.check(Law::Confirmations, None, || {
-        let wrong = seen.transactions.iter().find(|it| {
+        let wrong = seen.transactions.iter().find(|transfer| {
             let depth = |height| {
-                let transaction = chain.transaction(&it.txid.as_str().into());
+                let transaction = chain.transaction(&transfer.txid.as_str().into());
                 transaction.map_or(0, |transaction| transaction.depth_at(height))
             };
-            !(depth(*heights.start())..=depth(*heights.end())).contains(&it.confirmations)
+            !(depth(*heights.start())..=depth(*heights.end())).contains(&transfer.confirmations)
         });
-        wrong.map(|it| {
-            let what = format!("{} {} shows {}", seen.code, it.txid, it.confirmations);
+        wrong.map(|transfer| {
+            let what = format!("{} {} shows {}", seen.code, transfer.txid, transfer.confirmations);
             ("confirmations are not those of the active branch".to_owned(), what)
         })
     });
 }
 
-/// An invoice settles once, and nothing waits when it is over.
+/// Checks that an invoice settles once, and that a closed one has no waiting charge.
 fn judge_invoice(findings: &mut Findings, seen: &InvoiceView) {
     let code = &seen.code;
     let settled = seen.timeline.iter().filter(|entry| entry.event == "invoice.paid").count();
@@ -182,15 +187,14 @@ fn judge_invoice(findings: &mut Findings, seen: &InvoiceView) {
         })
     });
     findings.check(Law::Once, None, || {
-        let waits = seen.charges.iter().any(|it| it.status == "pending");
-        (seen.status != "open" && waits).then(|| {
-            (format!("an invoice that is {} has a charge that waits for money", seen.status), code.clone())
-        })
+        let waits = seen.charges.iter().any(|charge| charge.status == "pending");
+        (seen.status != "open" && waits)
+            .then(|| (format!("an invoice that is {} has a pending charge", seen.status), code.clone()))
     });
 }
 
-/// Judges that no address belongs to two charges, in whatever mode.
-pub fn judge_addresses(findings: &mut Findings, shown: &Shown) {
+/// Checks that no two charges of any mode share an address.
+pub fn judge_addresses(findings: &mut Findings, shown: &ApiState) {
     let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
     for charge in shown.books.values().flat_map(|book| &book.charges) {
         let before = owners.insert(&charge.deposit_address, &charge.code);

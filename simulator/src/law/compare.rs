@@ -1,25 +1,25 @@
-//! The comparison of a book with the model: the whole of every object, event and body.
+//! The comparison of a book with the model: all fields of every object, event and webhook body.
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use reference_core::{asset::Asset, time::Timestamp};
 
 use super::{
-    BookShown, Depth, Findings, Law,
+    BookApiState, Depth, Findings, Law,
     diff::{CHARGE_LAWS, Difference, differences},
 };
-use crate::model::{Book, EventView, Facet, Ids, ObjectContext, Seen, Subject, TimelineEntry};
+use crate::model::{Book, EventView, Ids, ObjectContext, Presentation, Subject, TimelineEntry, WithText};
 
 /// The circumstances in which a book was read.
 #[derive(Clone, Copy)]
 pub struct BookReading<'a> {
-    /// The time.
+    /// The time of the reading.
     pub now: Timestamp,
-    /// The heights of a coin's chain from the first page to the last.
+    /// The range of heights of a coin's chain while it was read.
     pub heights: &'a dyn Fn(Asset) -> RangeInclusive<u64>,
-    /// The address of the hosted pages.
+    /// The base URL of the hosted pages.
     pub public_url: &'a str,
-    /// The address that the reader called.
+    /// The base URL of the reader's requests.
     pub base: &'a str,
 }
 
@@ -30,13 +30,13 @@ impl BookReading<'_> {
     }
 }
 
-/// Between two observations a chain may have grown by any number of blocks.
+/// The tolerance for block counts between two observations: a chain may have grown by any number.
 pub(super) const ANY_BLOCKS: u64 = u32::MAX as u64;
 
 /// The kind of a charge in reports.
 const CHARGE: &str = "a charge";
 
-/// Compares a whole text with the expected one: a finding for each field that differs.
+/// Compares a text with the expected one; adds a finding for each field that differs.
 pub(super) fn compare_json(
     findings: &mut Findings,
     (kind, about): (&str, &str),
@@ -52,7 +52,7 @@ pub(super) fn compare_json(
     report(findings, (kind, about), at, &found, None);
 }
 
-/// Reports what differs, each field with its invariant unless all break the same one.
+/// Reports differences, each with the invariant of its field unless all violate the same one.
 pub(super) fn report(
     findings: &mut Findings,
     (kind, about): (&str, &str),
@@ -63,7 +63,7 @@ pub(super) fn report(
     for difference in found {
         findings.check(law.unwrap_or_else(|| difference.law()), at, || {
             let shape = match difference.field().as_str() {
-                "" => format!("{kind} is another"),
+                "" => format!("{kind} differs"),
                 field => format!("{kind}: `{field}` differs"),
             };
             Some((shape, format!("{about}: {}", difference.in_words())))
@@ -71,36 +71,36 @@ pub(super) fn report(
     }
 }
 
-/// Judges everything that is shown of a book. Events are judged if they were asked for.
+/// Checks everything shown of a book. Events are checked if they were read.
 pub fn compare_book(
     findings: &mut Findings,
     (book, ids): (&Book, &Ids),
-    shown: &BookShown,
+    shown: &BookApiState,
     reading: BookReading<'_>,
 ) {
     let heights = |asset| *(reading.heights)(asset).start();
     let context = ObjectContext { ids, public_url: reading.public_url, now: reading.now, heights: &heights };
-    let charges = listed(findings, "charge", &ids.charges, &shown.charges, |it| &it.code);
+    let charges = listed(findings, "charge", &ids.charges, &shown.charges, |charge| &charge.code);
     for (no, seen) in charges {
         let before = findings.breaches.len();
         compare_timeline(findings, (book, Subject::Charge(no)), &seen.code, &seen.timeline);
-        let expected = book.charge_json(context, no, Facet::Api);
+        let expected = book.charge_json(context, no, Presentation::Api);
         let blocks = reading.blocks(book.charges[no].terms.asset);
-        // A timeline that differs was reported event by event.
+        // Differences in a timeline were reported event by event.
         let expected =
             if findings.breaches.len() > before { with_timeline(&expected, seen) } else { expected };
         compare_json(findings, (CHARGE, &seen.code), None, (&expected, seen.json.get()), blocks);
     }
-    let invoices = listed(findings, "invoice", &ids.invoices, &shown.invoices, |it| &it.code);
+    let invoices = listed(findings, "invoice", &ids.invoices, &shown.invoices, |invoice| &invoice.code);
     for (no, seen) in invoices {
         let before = findings.breaches.len();
         compare_timeline(findings, (book, Subject::Invoice(no)), &seen.code, &seen.timeline);
-        let expected = book.invoice_json(context, no, Facet::Api);
+        let expected = book.invoice_json(context, no, Presentation::Api);
         let expected =
             if findings.breaches.len() > before { with_timeline(&expected, seen) } else { expected };
         compare_json(findings, ("an invoice", &seen.code), None, (&expected, seen.json.get()), 0);
     }
-    let links = listed(findings, "payment link", &ids.links, &shown.links, |it| &it.code);
+    let links = listed(findings, "payment link", &ids.links, &shown.links, |link| &link.code);
     for (no, seen) in links {
         let expected = book.link_json(context, no);
         compare_json(findings, ("a payment link", &seen.code), None, (&expected, seen.json.get()), 0);
@@ -110,15 +110,15 @@ pub fn compare_book(
     }
 }
 
-/// The expected object with the timeline that is shown.
-fn with_timeline<T>(expected: &str, seen: &Seen<T>) -> String {
+/// Returns the expected object with the shown timeline.
+fn with_timeline<T>(expected: &str, seen: &WithText<T>) -> String {
     let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
     let mut expected = read(expected);
     expected["timeline"] = read(seen.json.get())["timeline"].take();
     expected.to_string()
 }
 
-/// The list must hold what was made, newest first. Returns the numbers of what it shows.
+/// Checks that a list has exactly the expected objects, newest first. Returns their numbers and values.
 fn listed<'s, T>(
     findings: &mut Findings,
     what: &str,
@@ -131,18 +131,18 @@ fn listed<'s, T>(
     findings.check(Law::Once, None, || {
         (!same).then(|| {
             let unknown = shown.iter().map(&code).find(|code| !numbers.contains_key(code));
-            let missing = codes.iter().find(|made| !shown.iter().any(|it| code(it) == *made));
+            let missing = codes.iter().find(|made| !shown.iter().any(|object| code(object) == *made));
             match (unknown, missing) {
-                (Some(code), _) => (format!("a {what} is listed that nobody made"), code.clone()),
-                (None, Some(code)) => (format!("a {what} that was made is not in the list"), code.clone()),
-                (None, None) => (format!("a list of {what}s is in another order"), String::new()),
+                (Some(code), _) => (format!("an unknown {what} is listed"), code.clone()),
+                (None, Some(code)) => (format!("a {what} is missing in the list"), code.clone()),
+                (None, None) => (format!("a list of {what}s is in the wrong order"), String::new()),
             }
         })
     });
-    shown.iter().filter_map(|it| Some((*numbers.get(code(it))?, it))).collect()
+    shown.iter().filter_map(|object| Some((*numbers.get(code(object))?, object))).collect()
 }
 
-/// Returns the invariant that an event belongs to, when it is missing, superfluous or different.
+/// Returns the invariant that a missing, extra or different event violates.
 fn law_of(expected: Option<&str>, actual: Option<&str>, at_lock_end: bool) -> Law {
     let about = |kind: &str| expected == Some(kind) || actual == Some(kind);
     if at_lock_end
@@ -175,7 +175,7 @@ fn law_of(expected: Option<&str>, actual: Option<&str>, at_lock_end: bool) -> La
     }
 }
 
-/// The events of one subject, in order, with their times.
+/// Compares the events of one object, in order, with their times.
 fn compare_timeline(
     findings: &mut Findings,
     (book, subject): (&Book, Subject),
@@ -202,27 +202,27 @@ fn compare_timeline(
         findings.check(law_of(kinds.0, kinds.1, at_lock_end), at, || {
             let word = |kind: Option<&str>| kind.unwrap_or("nothing").to_owned();
             let shape = match kinds.0 == kinds.1 {
-                true => format!("{} comes at another time", word(kinds.0)),
-                false => format!("{} where {} must be", word(kinds.1), word(kinds.0)),
+                true => format!("{} has the wrong time", word(kinds.0)),
+                false => format!("{} instead of {}", word(kinds.1), word(kinds.0)),
             };
             let when = |time: Option<&str>| time.unwrap_or("-").to_owned();
             let actual = actual.map(|entry| entry.time.as_str());
             Some((shape, format!("{code}: expected {}, got {}", when(time.as_deref()), when(actual))))
         });
-        // What follows the first difference follows from it.
+        // Later differences are consequences of the first.
         return;
     }
 }
 
-/// Events that were read through the API, newest first: those that must be, in order, once each.
+/// Compares the events read through the API, newest first, with the expected ones.
 fn compare_events(
     findings: &mut Findings,
     book: &Book,
     context: ObjectContext<'_>,
-    shown: &[Seen<EventView>],
+    shown: &[WithText<EventView>],
     reading: BookReading<'_>,
 ) {
-    let oldest_first: Vec<&Seen<EventView>> = shown.iter().rev().collect();
+    let oldest_first: Vec<&WithText<EventView>> = shown.iter().rev().collect();
     findings.check(Law::Order, None, || {
         let rises = oldest_first.is_sorted_by(|one, two| one.id < two.id);
         (!rises).then(|| ("ids of events do not rise".to_owned(), book.mode.to_string()))
@@ -230,7 +230,7 @@ fn compare_events(
     let mut objects: BTreeMap<Subject, String> = BTreeMap::new();
     for place in 0..book.events.len().max(shown.len()) {
         let (expected, actual) = (book.events.get(place), oldest_first.get(place).copied());
-        let kinds = (expected.map(|it| it.kind), actual.map(|it| it.kind.as_str()));
+        let kinds = (expected.map(|event| event.kind), actual.map(|event| event.kind.as_str()));
         let is_it = expected.zip(actual).is_some_and(|(expected, actual)| {
             expected.kind == actual.kind && context.ids.code(expected.subject) == actual.subject()
         });
@@ -240,16 +240,16 @@ fn compare_events(
             Some("charge.paid") => Law::PaidMoney,
             _ => Law::SameObject,
         };
-        // Where the lists are of different lengths, whatever else differs says more.
-        let shown_at = actual.and_then(|it| Timestamp::parse(&it.created_at));
-        let at = expected.map(|it| it.at).or(shown_at).filter(|_| law != Law::Once);
+        // In lists of different lengths, other differences are more informative.
+        let shown_at = actual.and_then(|event| Timestamp::parse(&event.created_at));
+        let at = expected.map(|event| event.at).or(shown_at).filter(|_| law != Law::Once);
         findings.check(law, at, || {
             let word = |kind: Option<&str>| kind.unwrap_or("nothing").to_owned();
             (!is_it).then(|| {
-                let shape = format!("{} is listed where {} must be", word(kinds.1), word(kinds.0));
+                let shape = format!("{} is listed instead of {}", word(kinds.1), word(kinds.0));
                 let subjects = (
-                    expected.map_or("-", |it| context.ids.code(it.subject)),
-                    actual.map_or("-", |it| it.subject()),
+                    expected.map_or("-", |event| context.ids.code(event.subject)),
+                    actual.map_or("-", |event| event.subject()),
                 );
                 let what = format!("event {}: expected {}, got {}", place + 1, subjects.0, subjects.1);
                 (shape, what)
@@ -269,7 +269,7 @@ fn compare_events(
     }
 }
 
-/// Judges the body of a delivery: the object as it was when the event happened. The object of a test is not judged.
+/// Checks the body of a delivery: the object at the time of the event. The sample of a test is not checked.
 pub fn compare_delivery(
     findings: &mut Findings,
     at: Timestamp,
@@ -283,7 +283,7 @@ pub fn compare_delivery(
         findings.checks[Law::SameObject as usize] += 1;
     }
     for difference in found {
-        // The contract does not fix the sample of a test.
+        // The contract does not specify the sample of a test.
         if is_test && difference.path == "data" && difference.expected.is_none() {
             continue;
         }

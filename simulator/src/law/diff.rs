@@ -1,4 +1,4 @@
-//! The comparison of whole JSON texts, and the list of what may differ.
+//! The comparison of complete JSON texts, and the list of allowed differences.
 
 use std::collections::BTreeSet;
 
@@ -11,25 +11,25 @@ use super::Law;
 pub(super) struct Difference {
     /// The path to the value, as `transactions[0].status`.
     pub(super) path: String,
-    /// The expected value; `None` if there must be none.
+    /// The expected value; `None` if the field must be absent.
     pub(super) expected: Option<Value>,
-    /// The actual value; `None` if there is none.
+    /// The actual value; `None` if the field is absent.
     pub(super) actual: Option<Value>,
-    /// The count of a confirmed transfer, which goes on counting.
+    /// `true` for the count of a confirmed transfer, which continues to grow.
     is_counting: bool,
 }
 
-/// A difference that is allowed, and why.
+/// An allowed difference, with its reason.
 struct Exception {
-    /// The last name of its path.
+    /// The last name of the path.
     field: &'static str,
     #[allow(dead_code, reason = "documents the exception")]
     reason: &'static str,
-    /// `blocks`: the number of blocks that a chain grew by while the text was read.
+    /// `blocks`: the growth of the chain while the text was read.
     allows: fn(expected: &Value, actual: &Value, blocks: u64) -> bool,
 }
 
-/// Everything that may differ. All other fields of every answer and body are compared.
+/// All allowed differences. All other fields of every response and body are compared.
 const EXCEPTIONS: [Exception; 6] = [
     Exception {
         field: "confirmations",
@@ -60,7 +60,7 @@ fn is_same_address(expected: &Value, actual: &Value, _: u64) -> bool {
 }
 
 impl Difference {
-    /// The path without places in lists: the same for the same field of every object.
+    /// Returns the path without list indexes, which is equal for the same field of every object.
     pub(super) fn field(&self) -> String {
         let mut field = String::new();
         let mut rest = self.path.as_str();
@@ -74,14 +74,14 @@ impl Difference {
     fn is_allowed(&self, blocks: u64) -> bool {
         let name = self.path.rsplit(['.', ']']).next().unwrap_or_default();
         let both = self.expected.as_ref().zip(self.actual.as_ref());
-        let exception = EXCEPTIONS.iter().find(|it| it.field == name);
+        let exception = EXCEPTIONS.iter().find(|exception| exception.field == name);
         let allows = |((expected, actual), it): ((&Value, &Value), &Exception)| {
             (self.is_counting || it.field != "confirmations") && (it.allows)(expected, actual, blocks)
         };
         both.zip(exception).is_some_and(allows)
     }
 
-    /// The expected and the actual value in words.
+    /// Returns the expected and the actual value as a text.
     pub(super) fn in_words(&self) -> String {
         let word = |value: &Option<Value>| match value {
             None => "no such field".to_owned(),
@@ -92,7 +92,7 @@ impl Difference {
         format!("{}: expected {}, got {}", self.path, shortened(&expected), shortened(&actual))
     }
 
-    /// The invariant that the field belongs to.
+    /// Returns the invariant of the field.
     pub(super) fn law(&self) -> Law {
         let field = self.field();
         let field = field.strip_prefix("data.").unwrap_or(&field);
@@ -113,7 +113,7 @@ pub(super) const CHARGE_LAWS: [Law; 8] = [
     Law::SameObject,
 ];
 
-/// The invariant of a field of an object or a page.
+/// Returns the invariant of a field of an object or a page.
 fn law_of_field(name: &str) -> Law {
     match name {
         "status" | "voided_at" | "timeline" => Law::Edges,
@@ -130,17 +130,17 @@ fn law_of_field(name: &str) -> Law {
     }
 }
 
-/// Returns the invariant of a page with other rows or another total than expected; `None` if only fields differ.
+/// Returns the invariant of a page with unexpected rows or another total; `None` if only fields differ.
 pub(super) fn law_of_page(found: &[Difference], is_filtered: bool) -> Option<Law> {
     let is_other_row = |path: &str| match path.strip_prefix("data[").and_then(|rest| rest.split_once(']')) {
         Some((_, rest)) => ["", ".id"].contains(&rest),
         None => path == "meta.total",
     };
     let law = if is_filtered { Law::Filters } else { Law::Paging };
-    found.iter().any(|it| is_other_row(&it.path)).then_some(law)
+    found.iter().any(|difference| is_other_row(&difference.path)).then_some(law)
 }
 
-/// A value for a report, cut where it gets long.
+/// Truncates a value for a report.
 fn shortened(text: &str) -> String {
     const CHARS_MAX: usize = 120;
     match text.char_indices().nth(CHARS_MAX) {
@@ -149,7 +149,8 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Returns what differs between two JSON texts, without what may. A chain may have grown by so many blocks.
+/// Returns the differences between two JSON texts, without the allowed ones. `blocks`: the growth of the chain
+/// meanwhile.
 pub(super) fn differences(expected: &str, actual: &str, blocks: u64) -> Vec<Difference> {
     if expected == actual || is_same_text(expected, actual, blocks) {
         return Vec::new();
@@ -161,8 +162,8 @@ pub(super) fn differences(expected: &str, actual: &str, blocks: u64) -> Vec<Diff
     found
 }
 
-/// Returns `true` if two texts are the same but for exceptions. Most answers differ in counts of confirmations alone, and
-/// need not be parsed.
+/// Returns `true` if two texts are equal except for allowed differences. Fast path: most responses differ only in
+/// counts of confirmations, and need no parsing.
 fn is_same_text(expected: &str, actual: &str, blocks: u64) -> bool {
     let (mut expected, mut actual) = (expected.as_bytes(), actual.as_bytes());
     while expected != actual {
@@ -182,7 +183,7 @@ fn is_same_text(expected: &str, actual: &str, blocks: u64) -> bool {
     true
 }
 
-/// The length of the common start of two texts.
+/// Returns the length of the common prefix of two texts.
 fn common_prefix(one: &[u8], other: &[u8]) -> usize {
     let (mut same, mut end) = (0, one.len().min(other.len()));
     while same < end {
@@ -196,7 +197,7 @@ fn common_prefix(one: &[u8], other: &[u8]) -> usize {
     same
 }
 
-/// The lengths of two counts of a confirmed transfer, if the second may follow the first.
+/// Returns the lengths of two counts of a confirmed transfer, if the second is a possible successor of the first.
 fn counted(expected: &[u8], actual: &[u8], blocks: u64) -> Option<(usize, usize)> {
     let read = |text: &[u8]| {
         let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -208,7 +209,7 @@ fn counted(expected: &[u8], actual: &[u8], blocks: u64) -> Option<(usize, usize)
     (least >= required && (least..=least.saturating_add(blocks)).contains(&n)).then_some((end, other_end))
 }
 
-/// The length of a text with both its quotes, if it has no escapes.
+/// Returns the length of a quoted text without escapes, including the quotes; `None` if it has escapes.
 fn closing_quote(text: &[u8]) -> Option<usize> {
     let inner = text.strip_prefix(b"\"")?;
     let end = inner.iter().position(|byte| [b'"', b'\\'].contains(byte))?;

@@ -4,7 +4,7 @@ use sha2::{Digest as _, Sha256};
 
 const BLOCK: usize = 64;
 
-/// A key that was taken in: both hashes have its block behind them.
+/// A prepared key: the inner and outer hash after its block.
 #[derive(Clone)]
 pub(super) struct Keyed {
     inner: Sha256,
@@ -23,7 +23,7 @@ impl Keyed {
         Keyed { inner: begun(0x36), outer: begun(0x5c) }
     }
 
-    /// The lower-case hexadecimal HMAC-SHA256 of the parts together.
+    /// Returns the lower-case hexadecimal HMAC-SHA256 of the concatenated parts.
     pub(super) fn hex(&self, parts: &[&[u8]]) -> [u8; 64] {
         let (mut inner, mut outer) = (self.inner.clone(), self.outer.clone());
         parts.iter().for_each(|part| inner.update(part));
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_standard_one() {
+    fn hmac_matches_rfc_4231() {
         // RFC 4231, test cases 1 and 6.
         assert_eq!(
             Keyed::new(&[0x0b; 20]).hex(&[b"Hi ", b"There"]),

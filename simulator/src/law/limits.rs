@@ -1,22 +1,23 @@
-//! The limit: how many requests a key may make, judged from every request that was made.
+//! The check of the rate limit, from all recorded requests.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use reference_core::time::{Span, Timestamp};
 
 use super::{Findings, Law};
-use crate::witness::{Entry, Observation, Record};
+use crate::record::{Entry, Observation, Record};
 
 const PER_MINUTE: usize = 120;
 const MINUTE: Span = Span::secs(60);
 
-/// Judges law 15: the 121st request in a minute is refused, no other is, and `Retry-After` is right to the second.
+/// Checks invariant 15: the 121st request in a minute is refused, no other is, and `Retry-After` is exact to the
+/// second.
 pub fn judge_limits(record: &Record) -> Findings {
     let mut findings = Findings::default();
     let mut windows: BTreeMap<&str, VecDeque<Timestamp>> = BTreeMap::new();
     for Entry { at, what } in &record.seen {
         let call = match what {
-            // A service that starts again has forgotten who asked.
+            // A restarted service has no record of earlier requests.
             Observation::Restarted => {
                 windows.clear();
                 continue;
@@ -33,7 +34,7 @@ pub fn judge_limits(record: &Record) -> Findings {
         while window.front().is_some_and(|first| at.since(*first) >= MINUTE) {
             window.pop_front();
         }
-        // E-mails have a limit of their own.
+        // E-mails have a separate limit.
         let by_mail = call.status == 429 && (call.path.ends_with("/send") || call.path == "/v1/invoices");
         let is_full = window.len() >= PER_MINUTE;
         let refused = call.status == 429 && (is_full || !by_mail);
@@ -41,7 +42,7 @@ pub fn judge_limits(record: &Record) -> Findings {
             (refused != is_full).then(|| {
                 let shape = match refused {
                     true => "a request within the limit is refused",
-                    false => "a request beyond the limit is taken",
+                    false => "a request beyond the limit is accepted",
                 };
                 (
                     shape.to_owned(),
@@ -55,7 +56,7 @@ pub fn judge_limits(record: &Record) -> Findings {
             findings.check(Law::Limit, Some(*at), || {
                 (is_full && call.retry_after != Some(free)).then(|| {
                     let what = format!("expected {free}, got {:?} at {at}", call.retry_after);
-                    ("Retry-After is not the time until a request is taken".to_owned(), what)
+                    ("Retry-After is not the time until a request is accepted".to_owned(), what)
                 })
             });
         } else {

@@ -1,4 +1,4 @@
-//! Lists and objects as a client reads them at the end: pages, filters, and nothing of the other mode.
+//! Checks of lists and objects as a client reads them at the end: pages, filters, and isolation of modes.
 
 use std::{
     cell::OnceCell,
@@ -15,26 +15,26 @@ use super::{
     page::{CHARGE_STATUSES, INVOICE_STATUSES, ListRequest, public_ids},
 };
 use crate::{
-    model::{Book, Facet, Ids, List, ObjectContext, Subject},
-    witness::BookId,
+    model::{Book, Ids, List, ObjectContext, Presentation, Subject},
+    record::BookId,
 };
 
-/// So many objects of a kind are read by themselves as well.
+/// The number of objects of each kind that are also read individually.
 const SINGLES: usize = 2;
-/// A page for each record is expensive, so only lists of fewer records are read so.
+/// The maximum length of lists that are read with one record per page, because that is expensive.
 const SINGLE_RECORDS_MAX: usize = 60;
 
 /// A book of the model, and the circumstances in which its lists are read.
 pub struct ModelBook<'a> {
     /// The book.
     pub book: &'a Book,
-    /// Its names.
+    /// The public ids of its objects.
     pub ids: &'a Ids,
-    /// When and where it is read.
+    /// The time and place of the reading.
     pub reading: BookReading<'a>,
 }
 
-/// Judges every page of lists with every filter, single objects, and what a key sees of other books.
+/// Checks every page of lists with every filter, single objects, and the isolation from other books.
 pub fn judge_lists(reader: &mut impl Reader, books: &BTreeMap<BookId, ModelBook<'_>>) -> Findings {
     let mut findings = Findings::default();
     for (id, book) in books {
@@ -50,13 +50,13 @@ pub fn judge_lists(reader: &mut impl Reader, books: &BTreeMap<BookId, ModelBook<
     findings
 }
 
-/// The lists that a key of one book reads.
+/// The checks with the key of one book.
 struct Judge<'a, R> {
     findings: &'a mut Findings,
     reader: &'a mut R,
     id: BookId,
     book: &'a ModelBook<'a>,
-    /// The records of each list as they were written once.
+    /// The expected records of each list, cached.
     rows: [Vec<OnceCell<String>>; List::ALL.len()],
 }
 
@@ -66,8 +66,8 @@ fn row(of: &ModelBook<'_>, list: List, no: usize) -> String {
     let heights = |asset| *(reading.heights)(asset).start();
     let context = ObjectContext { ids, public_url: reading.public_url, now: reading.now, heights: &heights };
     match list {
-        List::Charges => book.charge_json(context, no, Facet::Api),
-        List::Invoices => book.invoice_json(context, no, Facet::Api),
+        List::Charges => book.charge_json(context, no, Presentation::Api),
+        List::Invoices => book.invoice_json(context, no, Presentation::Api),
         List::Links => book.link_json(context, no),
         List::Events => {
             let object = book.event_object_json(context, book.events[no].subject);
@@ -77,7 +77,7 @@ fn row(of: &ModelBook<'_>, list: List, no: usize) -> String {
 }
 
 impl<R: Reader> Judge<'_, R> {
-    /// Reads a list page by page, as its links go, and compares each page whole.
+    /// Reads a list page by page, following its links, and compares each page completely.
     fn list(&mut self, law: Law, shape: &str, target: &str) {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut next = ListRequest::read(path, Some(query)).and_then(Result::ok);
@@ -100,7 +100,7 @@ impl<R: Reader> Judge<'_, R> {
         request.body(reading.base, ids, &request.members(book, ids), row)
     }
 
-    /// Compares an answer. Returns `true` if it is as expected.
+    /// Compares a response. Returns `true` if it is as expected.
     fn compare(
         &mut self,
         law: Law,
@@ -110,11 +110,11 @@ impl<R: Reader> Judge<'_, R> {
         let mut found = Vec::new();
         if status == 200 {
             let body = String::from_utf8_lossy(body);
-            // Who reads keeps to the limit, and blocks come meanwhile.
+            // The reader stays within the rate limit, so blocks are added meanwhile.
             found = differences(expected, &body, ANY_BLOCKS);
         }
         let first = found.first();
-        // Rows that are missing or too many belong to the list, the fields of a row to the object.
+        // Missing or extra rows belong to the list, differences in a row to the object.
         let law = match first {
             Some(first) if law_of_page(&found, true).is_none() => first.law(),
             _ => law,
@@ -130,7 +130,7 @@ impl<R: Reader> Judge<'_, R> {
         first.is_none() && status == 200
     }
 
-    /// Each list by pages of several sizes, by numbers, and beyond its end.
+    /// Reads each list with several page sizes, by page numbers, and beyond its end.
     fn pages(&mut self) {
         const SHAPE: &str = "a page of a list";
         for list in List::ALL {
@@ -162,14 +162,14 @@ impl<R: Reader> Judge<'_, R> {
         let mut targets: Vec<String> = Vec::new();
         targets.extend(CHARGE_STATUSES.map(|status| format!("/v1/charges?status={status}&per_page=100")));
         targets.extend(INVOICE_STATUSES.map(|status| format!("/v1/invoices?status={status}&per_page=100")));
-        for link in book.charges.iter().filter_map(|it| it.terms.link).collect::<BTreeSet<_>>() {
+        for link in book.charges.iter().filter_map(|charge| charge.terms.link).collect::<BTreeSet<_>>() {
             for status in ["", "&status=pending"] {
                 targets.push(format!("/v1/charges?payment_link={}{status}&per_page=100", ids.links[link]));
             }
         }
         let types = EventType::ALL.map(EventType::as_str);
         targets.extend(types.map(|kind| format!("/v1/events?type={kind}&per_page=100")));
-        // Some objects, and each with a type: all of them would be read again and again.
+        // Only some objects, and a type for each: reading all combinations would take too long.
         let charges = (0..book.charges.len()).rev().step_by(book.charges.len() / 6 + 1);
         let some = charges.map(Subject::Charge);
         for subject in some.chain((0..book.invoices.len()).rev().take(3).map(Subject::Invoice)) {
@@ -184,7 +184,7 @@ impl<R: Reader> Judge<'_, R> {
         }
     }
 
-    /// Read by itself, an object is as the model has it.
+    /// Checks that an object read individually equals the model.
     fn singles(&mut self) {
         for list in List::ALL {
             let ids = public_ids(self.book.ids, list);
@@ -198,8 +198,7 @@ impl<R: Reader> Judge<'_, R> {
         }
     }
 
-    /// Checks that objects of another account or mode are answered like objects that never existed: the same
-    /// status, the same body.
+    /// Checks that objects of another account or mode get the same status and body as objects that never existed.
     fn isolation(&mut self, other: &Ids) {
         const SHAPE: &str = "a filter shows what another book holds";
         let absent = self.reader.get(self.id, "/v1/charges/aaaaaaaaaaaa");
@@ -222,7 +221,7 @@ impl<R: Reader> Judge<'_, R> {
         let answer = self.reader.get(self.id, target);
         self.findings.check(Law::ModesApart, None, || {
             (answer.0 != 404 || answer != *absent).then(|| {
-                let shape = "an object of another book is not answered like one that is not there";
+                let shape = "an object of another book is not answered like an unknown one";
                 (shape.to_owned(), target.to_owned())
             })
         });

@@ -1,53 +1,53 @@
-//! The invariants, judged from the observable behaviour of a world and never from the service's insides.
+//! The invariants, checked on the observable behaviour of a world and never on the service's internals.
 //!
-//! Every invariant names the requirements that it rests on. A breach has a shape: the same words for the same kind
-//! of fault, whatever the names and amounts, so that many failures become few bugs.
+//! Every invariant names the requirements that it is based on. A violation has a shape: the same text for the same
+//! kind of fault, without names and amounts, so that many failures are grouped into few.
 
+mod api_state;
 mod book;
 mod compare;
 mod diff;
-mod follow;
 mod hmac;
 mod limits;
 mod lists;
-mod look;
 mod page;
+mod replay;
 
 use std::{collections::BTreeMap, fmt};
 
 use reference_core::time::Timestamp;
 
 pub use self::{
+    api_state::{ApiState, BookApiState, Depth, Reader, local, read_api_state},
     book::{judge_addresses, judge_books},
     compare::{BookReading, compare_book, compare_delivery},
-    follow::{Beginning, ExpectedEvent, FaultSet, Follower},
     limits::judge_limits,
     lists::{ModelBook, judge_lists},
-    look::{BookShown, Depth, Reader, Shown, local, look},
+    replay::{ExpectedEvent, FaultSet, ModelReplay, ReplayStart},
 };
 
 macro_rules! laws {
     ($($variant:ident $number:literal $word:literal $rests_on:literal;)*) => {
-        /// A law.
+        /// An invariant.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[allow(missing_docs, reason = "the words say it")]
         pub enum Law { $($variant),* }
 
         impl Law {
-            /// Every law.
+            /// All invariants.
             pub const ALL: [Law; [$($number),*].len()] = [$(Law::$variant),*];
 
-            /// Its number.
+            /// Returns its number.
             pub const fn number(self) -> u32 {
                 match self { $(Law::$variant => $number),* }
             }
 
-            /// The word in reports.
+            /// Returns its name in reports.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Law::$variant => $word),* }
             }
 
-            /// The requirements it rests on.
+            /// Returns the requirements that it is based on.
             pub const fn rests_on(self) -> &'static str {
                 match self { $(Law::$variant => $rests_on),* }
             }
@@ -76,14 +76,14 @@ laws! {
     Metamorphic   18 "metamorphic"   "charge.status, charge.received_amount";
 }
 
-/// A law was broken.
+/// A violation of an invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach {
     /// The invariant.
     pub law: Law,
-    /// In general words.
+    /// The kind of violation, without names and amounts.
     pub shape: String,
-    /// In this world: who, when, what was expected and what was there.
+    /// The details in this world: object, time, expected and actual value.
     pub what: String,
     /// The time, if it has one.
     pub at: Option<Timestamp>,
@@ -99,19 +99,19 @@ impl fmt::Display for Breach {
     }
 }
 
-/// The breaches found, and the number of checks of each invariant.
+/// The violations found, and the number of checks of each invariant.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// The breaches.
+    /// The violations.
     pub breaches: Vec<Breach>,
-    /// Tests of each law, in order of the laws.
+    /// The number of checks of each invariant, in order.
     pub checks: [u64; Law::ALL.len()],
-    /// Answers that no rule covers: how many of each method, path and status.
+    /// The number of responses that no rule covers, by method, path and status.
     pub unjudged: BTreeMap<String, u64>,
 }
 
 impl Findings {
-    /// One test of a law. `breach` says the shape and the particulars if it failed.
+    /// Performs one check of an invariant. `breach` returns the shape and the details of a violation.
     pub fn check(
         &mut self,
         law: Law,
@@ -124,7 +124,7 @@ impl Findings {
         }
     }
 
-    /// Everything that others found as well.
+    /// Adds the findings of another check.
     pub fn absorb(&mut self, other: Findings) {
         self.breaches.extend(other.breaches);
         for (own, other) in self.checks.iter_mut().zip(other.checks) {

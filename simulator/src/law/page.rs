@@ -1,4 +1,4 @@
-//! The pages of lists: the rows, their order, `links` and `meta`, worked out from the model's own objects.
+//! The expected pages of lists: the rows, their order, `links` and `meta`, computed from the model's objects.
 
 use std::borrow::Cow;
 
@@ -21,9 +21,9 @@ const SIZE_MAX: usize = 100;
 pub(super) const CHARGE_STATUSES: [&str; 5] = ["pending", "underpaid", "paid", "expired", "canceled"];
 pub(super) const INVOICE_STATUSES: [&str; 3] = ["open", "paid", "void"];
 
-/// The filters of a list, with the allowed words of those that take one of a few.
+/// Returns the filters of a list, with the allowed words of those that are enums.
 fn filters_of(list: List) -> Vec<(&'static str, Vec<&'static str>)> {
-    let types = || reference_core::event::EventType::ALL.map(|it| it.as_str()).to_vec();
+    let types = || reference_core::event::EventType::ALL.map(|kind| kind.as_str()).to_vec();
     match list {
         List::Charges => vec![("status", CHARGE_STATUSES.to_vec()), ("payment_link", Vec::new())],
         List::Invoices => vec![("status", INVOICE_STATUSES.to_vec())],
@@ -32,7 +32,7 @@ fn filters_of(list: List) -> Vec<(&'static str, Vec<&'static str>)> {
     }
 }
 
-/// Reads a number of a query; `None` if it is not one of these.
+/// Parses a number in a query; `None` if it is not between 1 and `most`.
 fn number(text: &str, most: usize) -> Option<usize> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let n = digits.then(|| text.parse().unwrap_or(usize::MAX))?;
@@ -40,7 +40,7 @@ fn number(text: &str, most: usize) -> Option<usize> {
 }
 
 impl ListRequest {
-    /// Reads a target such as `/v1/charges?status=paid`. `None` if it is no list; 422 for a wrong parameter.
+    /// Parses a target such as `/v1/charges?status=paid`. `None` if it is not a list; 422 for an invalid parameter.
     pub(super) fn read(path: &str, query: Option<&str>) -> Option<Result<ListRequest, u16>> {
         let list = List::ALL.into_iter().find(|list| list.path() == path)?;
         Some(ListRequest::of(list, query.unwrap_or_default()).ok_or(422))
@@ -82,12 +82,12 @@ impl ListRequest {
         Some(request)
     }
 
-    /// The list and its filters, by which a key's place in it is remembered.
+    /// Returns the list and its filters, under which a key's anchor is stored.
     pub(super) fn place(&self) -> String {
         format!("{} {:?} {}", self.list.path(), self.filters, self.per_page)
     }
 
-    /// The numbers of the members of the list, rising.
+    /// Returns the numbers of the members of the list, in increasing order.
     pub(super) fn members(&self, book: &Book, ids: &Ids) -> Vec<usize> {
         let fits = |no: usize| {
             self.filters.iter().all(|(filter, wanted)| match (self.list, *filter) {
@@ -108,7 +108,7 @@ impl ListRequest {
         (0..book.length(self.list)).filter(|no| fits(*no)).collect()
     }
 
-    /// The whole body of the page. `members` are those up to the anchor; `row` writes one.
+    /// Returns the complete body of the page. `members` are those up to the anchor; `row` writes one.
     pub(super) fn body(
         &self,
         base: &str,
@@ -143,7 +143,7 @@ impl ListRequest {
         )
     }
 
-    /// The request for the next page, if the body has a link to one.
+    /// Returns the request for the next page, if the body has a link to one.
     pub(super) fn next(body: &str) -> Option<ListRequest> {
         #[derive(serde::Deserialize)]
         struct Page {
@@ -158,7 +158,7 @@ impl ListRequest {
         ListRequest::read(path, Some(query))?.ok()
     }
 
-    /// The path and the query.
+    /// Returns the path and query.
     pub(super) fn target(&self) -> String {
         let mut target = format!("{}?", self.list.path());
         for (name, value) in &self.filters {
@@ -172,7 +172,7 @@ impl ListRequest {
     }
 }
 
-/// The public ids of the records of a list, by number.
+/// Returns the public ids of the records of a list, by number.
 pub(super) fn public_ids(ids: &Ids, list: List) -> &[String] {
     match list {
         List::Charges => &ids.charges,
@@ -182,7 +182,7 @@ pub(super) fn public_ids(ids: &Ids, list: List) -> &[String] {
     }
 }
 
-/// Filters are words of letters, digits, dots and dashes; others are written in percent codes.
+/// Percent-encodes a filter value.
 fn encoded(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._*".contains(&b);
     text.bytes()

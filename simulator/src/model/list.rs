@@ -1,16 +1,16 @@
-//! Lists as they are read page by page: what belongs to a page depends on when page 1 was read.
+//! Lists read page by page: the content of a page depends on the length of the list when page 1 was read.
 
 use std::collections::BTreeMap;
 
 use reference_core::time::{Span, Timestamp};
 
 use super::Book;
-use crate::witness::BookId;
+use crate::record::BookId;
 
-/// A key's place in a list is remembered for so long.
+/// The time for which the service remembers the anchor of a key in a list.
 const PLACE_KEPT: Span = Span::mins(10);
 
-/// A list that is read.
+/// A list of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the words of the contract")]
 pub enum List {
@@ -21,7 +21,7 @@ pub enum List {
 }
 
 impl List {
-    /// Every list.
+    /// All lists.
     pub const ALL: [List; 4] = [List::Charges, List::Invoices, List::Links, List::Events];
 
     /// Returns the path of the list.
@@ -47,10 +47,10 @@ impl Book {
     }
 }
 
-/// A key that reads a list in pages of so many.
+/// A key that reads a list with a page size.
 pub type PageReader = (BookId, List, usize);
 
-/// A page of a list: the list is as long as it was when page 1 was read.
+/// A page of a list, with the length of the list when page 1 was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The number of records in the list.
@@ -64,12 +64,13 @@ pub struct Reading {
 pub struct PageReads {
     /// The progress of readers that follow links.
     pub followed: BTreeMap<PageReader, Reading>,
-    /// The time at which a key last read a list whose page 1 it remembers, and the length of the list then.
+    /// The time of a key's last read of a list with more than one page, and the length of the list at its page 1.
     pub remembered: BTreeMap<PageReader, (Timestamp, usize)>,
 }
 
 impl PageReads {
-    /// The page that who follows links reads next, of a list that has `length` records now; page 1 after the last.
+    /// Returns the page that a client reads next by following links, in a list with `length` records; page 1 after the
+    /// last.
     pub fn follow(&mut self, now: Timestamp, reader: PageReader, length: usize) -> Reading {
         let reading = self.followed.entry(reader).or_insert(Reading { total: 0, page: 1 });
         if reading.page * reader.2 < reading.total {
@@ -81,8 +82,8 @@ impl PageReads {
         Reading { total: length, page: 1 }
     }
 
-    /// A page by its number: page 1 is fresh, later ones belong to the page 1 that this key read last, if it read this list
-    /// not long ago.
+    /// Returns a page by its number. Page 1 starts a new reading; later pages belong to the key's last page 1, unless
+    /// it is too old.
     pub fn number(&mut self, now: Timestamp, reader: PageReader, page: usize, length: usize) -> Reading {
         if page == 1 {
             self.read_first(now, reader, length);
@@ -96,7 +97,7 @@ impl PageReads {
         Reading { total, page }
     }
 
-    /// Page 1 was read; of a list that fits on it nothing is remembered.
+    /// Records a read of page 1, unless the list fits on it.
     fn read_first(&mut self, now: Timestamp, reader: PageReader, length: usize) {
         if length > reader.2 {
             self.remembered.insert(reader, (now, length));
@@ -105,12 +106,12 @@ impl PageReads {
         }
     }
 
-    /// A restart forgets what keys read.
+    /// Forgets the anchors of keys, as a restart does.
     pub fn restart(&mut self) {
         self.remembered.clear();
     }
 
-    /// The key of a book was replaced.
+    /// Forgets the anchors of a book, whose key was replaced.
     pub fn new_key(&mut self, book: BookId) {
         self.remembered.retain(|(of, ..), _| *of != book);
     }

@@ -1,9 +1,9 @@
-//! An executable model of the specification and its contract, written apart from the service.
+//! An executable model of the specification and its contract, implemented independently of the service.
 //!
-//! Plain values and exact sums: accounts and their books, whose objects are numbered in order of creation. Commands,
-//! sightings, results of deliveries and time go in; answers, events and deliveries come out. Nothing of the service is
-//! asked for what is right: shared are the table of coins and the names of modes, coins and currencies. Sweeps
-//! compare the model with recorded worlds, the state-machine test with the service after each command.
+//! It uses plain values and exact sums: accounts and their books, whose objects are numbered in order of creation. Its
+//! inputs are commands, sightings, results of deliveries and time; its outputs are answers, events and deliveries. It
+//! shares only the table of coins and the names of modes, coins and currencies with the service. Sweeps compare the
+//! model with recorded worlds, the state-machine test with the service after each command.
 
 mod book;
 mod charge;
@@ -23,26 +23,26 @@ pub use self::{
         Book, Delivery, DeliveryState, Details, EndpointModel, EndpointSwitch, Event, EventObject,
         InvoiceDraft, InvoiceModel, InvoiceStatus, LinkModel, Order, Pricing, Question, RepeatKind, Snapshot,
         Subject, TRIES,
-        json::{Facet, ObjectContext},
+        json::{ObjectContext, Presentation},
         view::{
-            ChargeView, Envelope, EventView, Ids, InvoiceView, LinkView, NestedCharge, Seen, SubjectView,
-            TimelineEntry, TransferView,
+            ChargeView, Envelope, EventView, Ids, InvoiceView, LinkView, NestedCharge, SubjectView,
+            TimelineEntry, TransferView, WithText,
         },
     },
     charge::{Charge, ChargeEvent, ChargeTransfer, HOLD_MAX, LOCK, Situation, Status, Terms},
     list::{List, PageReader, PageReads, Reading},
     texts::{AnswerText, ChargeTexts, CustomerTexts, InvoiceTexts, ItemText, LinkTexts, cents, text},
 };
-use crate::witness::BookId;
+use crate::record::BookId;
 
 /// The relevant settings of an account.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// Hundredths of a percent that may be missing.
+    /// The underpayment tolerance, in hundredths of a percent.
     pub tolerance: u32,
-    /// Hundredths of a percent from which a charge is overpaid.
+    /// The overpayment threshold, in hundredths of a percent.
     pub threshold: u32,
-    /// The currency of a price that names none.
+    /// The currency of prices without one.
     pub default_currency: Currency,
     /// The members, who may receive mail in test mode.
     pub members: Vec<String>,
@@ -60,18 +60,18 @@ impl Account {
     }
 }
 
-/// The expected state of everything.
+/// The expected state of all accounts.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
-    /// In order of opening.
+    /// The accounts, in order of opening.
     pub accounts: Vec<Account>,
-    /// Currency per coin in units of 10⁻⁸; `None` where no rate is to be had.
+    /// Currency per coin in units of 10⁻⁸; `None` if no rate is available.
     pub rates: BTreeMap<(Asset, Currency), Option<u64>>,
     books: BTreeMap<BookId, Book>,
 }
 
 impl Model {
-    /// One more account, with an empty book in each mode. Returns its number.
+    /// Opens an account with an empty book in each mode. Returns its number.
     pub fn open_account(&mut self, account: Account) -> usize {
         let no = self.accounts.len();
         self.accounts.push(account);
@@ -81,12 +81,12 @@ impl Model {
         no
     }
 
-    /// Every book, in order of accounts and modes.
+    /// Returns all books, in order of accounts and modes.
     pub fn books(&self) -> impl Iterator<Item = (BookId, &Book)> {
         self.books.iter().map(|(id, book)| (*id, book))
     }
 
-    /// A book.
+    /// Returns a book.
     ///
     /// # Panics
     ///
@@ -95,7 +95,7 @@ impl Model {
         &self.books[&id]
     }
 
-    /// A book that is changed, and its account.
+    /// Returns a book for changes, and its account.
     ///
     /// # Panics
     ///
@@ -104,23 +104,23 @@ impl Model {
         (&self.accounts[id.0], self.books.get_mut(&id).expect("the model knows the books it is asked for"))
     }
 
-    /// Returns the next end of a lock.
+    /// Returns the time at which the next rate lock expires.
     pub fn next_lock(&self) -> Option<Timestamp> {
         self.books.values().filter_map(Book::next_lock).min()
     }
 
-    /// Returns the time at which the service must next be woken: a lock ends, or a delivery is due.
+    /// Returns the time at which the service must be woken next: a lock expires, or a delivery is due.
     pub fn next_wake(&self) -> Option<Timestamp> {
         let due = self.books.values().filter_map(Book::first_waiting).map(|(at, _)| at);
         self.next_lock().into_iter().chain(due).min()
     }
 
-    /// The service is woken: locks that have run out by `now` are over.
+    /// Expires the locks that end by `now`.
     pub fn wake(&mut self, now: Timestamp) {
         self.books.values_mut().for_each(|book| book.wake(now));
     }
 
-    /// The service stops and starts again.
+    /// Restarts the service.
     pub fn restart(&mut self, now: Timestamp) {
         self.books.values_mut().for_each(|book| book.restart(now));
     }

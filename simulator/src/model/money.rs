@@ -1,18 +1,18 @@
-//! Sums of money, worked out again from the specification: whole units, no service code.
+//! Sums of money, computed from the specification in whole units, without code of the service.
 
 use reference_core::asset::Asset;
 
-/// Hundredths of a percent in a whole.
+/// One, in hundredths of a percent.
 const WHOLE: u128 = 10_000;
-/// Units of a rate in one: eight decimals.
+/// One, in units of a rate, which have eight decimals.
 const RATE_ONE: u128 = 100_000_000;
 
-/// The smallest units in one coin.
+/// Returns the number of smallest units in one coin.
 pub(crate) fn units_per_coin(asset: Asset) -> u128 {
     10_u128.pow(asset.facts().decimals)
 }
 
-/// The number of 10⁻¹⁸ of a coin, in which sightings count, in one of its smallest units.
+/// Returns the number of 10⁻¹⁸ of a coin in one of its smallest units. Sightings are in 10⁻¹⁸.
 pub fn atto_per_unit(asset: Asset) -> u128 {
     10_u128.pow(18) / units_per_coin(asset)
 }
@@ -23,27 +23,28 @@ pub fn due(cents: u64, rate_units: u64, asset: Asset) -> u128 {
     (u128::from(cents) * RATE_ONE * units_per_coin(asset)).div_ceil(100 * u128::from(rate_units))
 }
 
-/// Enough came: at least what is due less the tolerance, in hundredths of a percent.
+/// Returns `true` if at least the amount due less the tolerance was received. The tolerance is in hundredths of a
+/// percent.
 pub(crate) fn is_enough(received: u128, due: u128, tolerance: u32) -> bool {
     received * WHOLE >= due * (WHOLE - u128::from(tolerance).min(WHOLE))
 }
 
-/// More came than the threshold lets pass.
+/// Returns `true` if the received amount exceeds the amount due plus the threshold.
 pub fn is_overpaid(received: u128, due: u128, threshold: u32) -> bool {
     received * WHOLE > due * (WHOLE + u128::from(threshold))
 }
 
-/// The least that is enough.
+/// Returns the smallest sufficient amount.
 pub fn least_enough(due: u128, tolerance: u32) -> u128 {
     (due * (WHOLE - u128::from(tolerance).min(WHOLE))).div_ceil(WHOLE)
 }
 
-/// The most that is not overpaid.
+/// Returns the largest amount that is not overpaid.
 pub fn most_not_overpaid(due: u128, threshold: u32) -> u128 {
     due * (WHOLE + u128::from(threshold)) / WHOLE
 }
 
-/// `0.00083167` of so many smallest units.
+/// Formats smallest units as a decimal such as `0.00083167`.
 pub fn written(units: u128, asset: Asset) -> String {
     let decimals = asset.facts().decimals as usize;
     let digits = format!("{units:0>width$}", width = decimals + 1);
@@ -52,29 +53,29 @@ pub fn written(units: u128, asset: Asset) -> String {
     if part.is_empty() { whole.to_owned() } else { format!("{whole}.{part}") }
 }
 
-/// `0.000831670000000000` of so many smallest units: always 18 decimals, as webhooks write amounts.
+/// Formats smallest units as a decimal such as `0.000831670000000000`, with 18 decimals as in webhooks.
 pub(crate) fn written_padded(units: u128, asset: Asset) -> String {
     let (atto, one) = (units * atto_per_unit(asset), 10_u128.pow(18));
     format!("{}.{:018}", atto / one, atto % one)
 }
 
-/// `12.30` of so many cents.
+/// Formats cents as `12.30`.
 pub fn fiat(cents: u64) -> String {
     format!("{}.{:02}", cents / 100, cents % 100)
 }
 
-/// `65490.59` of so many units of 10⁻⁸.
+/// Formats units of 10⁻⁸ as `65490.59`.
 pub fn rate(units: u64) -> String {
     let text = format!("{}.{:08}", units / 100_000_000, units % 100_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// `65490.590000000000000000` of so many units of 10⁻⁸: always 18 decimals, as webhooks write rates.
+/// Formats units of 10⁻⁸ as `65490.590000000000000000`, with 18 decimals as in webhooks.
 pub(crate) fn rate_padded(units: u64) -> String {
     format!("{}.{:08}0000000000", units / 100_000_000, units % 100_000_000)
 }
 
-/// Reads a decimal number as so many units with `decimals` places; `None` if it is not a number or finer than that.
+/// Parses a decimal number to units with `decimals` places; `None` if it is not a number or has more places.
 pub fn read(text: &str, decimals: u32) -> Option<u128> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let part = part.trim_end_matches('0');
@@ -92,8 +93,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_price_is_rounded_up_to_the_coins_units() {
-        // 49.90 at 65490.59 a coin.
+    fn a_price_is_rounded_up_to_the_smallest_unit() {
+        // 49.90 at 65490.59 per coin.
         let rate = 6_549_059_000_000;
         let units = due(4_990, rate, Asset::Btc);
         assert_eq!(written(units, Asset::Btc), "0.00076195");
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bounds_are_where_one_unit_makes_the_difference() {
+    fn one_unit_decides_at_the_bounds() {
         for (due, percent) in [(76_195, 100), (1, 100), (999, 0), (10_000, 250), (7, 9_999), (3, 10_000)] {
             let least = least_enough(due, percent);
             assert!(is_enough(least, due, percent));
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn formatted_amounts_parse_back() {
         for units in [0, 1, 10, 100_000_000, 123_456_789_012] {
             assert_eq!(read(&written(units, Asset::Btc), 8), Some(units));
         }

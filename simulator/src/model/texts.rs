@@ -1,6 +1,6 @@
-//! The texts of objects: the fields that the service stores and returns and that decide nothing.
+//! The descriptive fields of objects, which the service stores and returns but which affect no rule.
 //!
-//! Read from the bodies of requests by the contract: an empty text is none, and `[]` is an empty map.
+//! They are read from request bodies by the contract: an empty text is none, and `[]` is an empty map.
 
 use reference_core::time::Timestamp;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::model::money;
 
-/// The answer to a question of a payment link.
+/// The answer to a custom field of a payment link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the fields of the API")]
 pub struct AnswerText {
@@ -57,7 +57,7 @@ pub struct InvoiceTexts {
     pub customer_name: Option<String>,
     pub memo: Option<String>,
     pub items: Vec<ItemText>,
-    /// A day, as `2026-10-15`.
+    /// The due date, as `2026-10-15`.
     pub due_at: Option<String>,
 }
 
@@ -75,7 +75,7 @@ pub struct LinkTexts {
     pub success_message: Option<String>,
 }
 
-/// Returns a text of a request; an empty one is none.
+/// Returns a text of a request; `None` if it is empty.
 pub fn text(body: &Value, name: &str) -> Option<String> {
     body[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
@@ -84,7 +84,7 @@ fn map(body: &Value, name: &str) -> Map<String, Value> {
     body[name].as_object().cloned().unwrap_or_default()
 }
 
-/// Reads cents; `None` if it is not a price.
+/// Parses a price to cents; `None` if it is invalid.
 pub fn cents(value: &Value) -> Option<u64> {
     money::read(value.as_str()?, 2).and_then(|cents| u64::try_from(cents).ok())
 }
@@ -94,11 +94,11 @@ fn list(body: &Value, name: &str) -> impl Iterator<Item = Value> {
 }
 
 impl ChargeTexts {
-    /// Reads the body that opened a charge, through the API or on the page of a payment link.
+    /// Reads the body of a request that opened a charge, through the API or on the page of a payment link.
     pub fn read(body: &Value) -> ChargeTexts {
         let customer = &body["customer"];
-        let answer = |it: Value| {
-            Some(AnswerText { label: text(&it, "label")?, value: it["value"].as_str()?.to_owned() })
+        let answer = |field: Value| {
+            Some(AnswerText { label: text(&field, "label")?, value: field["value"].as_str()?.to_owned() })
         };
         ChargeTexts {
             description: text(body, "description"),
@@ -140,7 +140,7 @@ impl ItemText {
 }
 
 impl InvoiceTexts {
-    /// Reads the body that issued an invoice. Returns the sum of its items too.
+    /// Reads the body of a request that issued an invoice. Also returns the sum of its items.
     pub fn read(body: &Value) -> (InvoiceTexts, u64) {
         let items: Vec<(ItemText, u64)> =
             list(body, "items").filter_map(|item| ItemText::read(&item)).collect();
@@ -154,15 +154,15 @@ impl InvoiceTexts {
         (texts, sum)
     }
 
-    /// Returns `true` if the day on which the invoice is due is over.
+    /// Returns `true` if the due date has passed.
     pub(super) fn is_past_due(&self, now: Timestamp) -> bool {
-        // Both are `YYYY-MM-DD`, which sorts as time does.
+        // Both are `YYYY-MM-DD`, so the order of texts is that of dates.
         self.due_at.as_deref().is_some_and(|day| &now.to_string()[..10] > day)
     }
 }
 
 impl LinkTexts {
-    /// Applies the texts that a request names; `null` removes one.
+    /// Applies the texts that a request contains; `null` removes one.
     pub fn change(&mut self, body: &Value) {
         let names = |name: &str| body.get(name).is_some();
         for (name, field) in [
@@ -179,8 +179,10 @@ impl LinkTexts {
             self.title = title;
         }
         if names("suggested_amounts") {
-            self.suggested_amounts =
-                list(body, "suggested_amounts").filter_map(|it| cents(&it)).map(money::fiat).collect();
+            self.suggested_amounts = list(body, "suggested_amounts")
+                .filter_map(|amount| cents(&amount))
+                .map(money::fiat)
+                .collect();
         }
         for (name, field) in
             [("collect_name", &mut self.collect_name), ("require_email", &mut self.require_email)]

@@ -1,4 +1,4 @@
-//! A record as marks in lanes: one for each request, transfer, event and attempt to deliver.
+//! The marks of a record, in lanes: one mark for each request, transfer, event and delivery attempt.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use reference_core::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::words::elapsed;
+use super::formatting::elapsed;
 use crate::{
-    law::{ExpectedEvent, Shown},
+    law::{ApiState, ExpectedEvent},
+    record::{Entry, Observation, RecordedCall, RecordedPost},
     sweep::Run,
-    witness::{Entry, Observation, RecordedCall, RecordedPost},
 };
 
-/// Lanes that every world has; one of each merchant's host follows.
+/// The lanes of every world; one lane per merchant follows.
 const LANES: [&str; 3] = ["requests", "chains", "events"];
-/// So much of a body is shown.
+/// The maximum number of shown bytes of a body.
 const BODY_MAX: usize = 1_500;
 
-/// Something that happened.
+/// A mark.
 pub(super) struct Mark {
     pub(super) at: Timestamp,
     pub(super) lane: usize,
@@ -30,15 +30,15 @@ pub(super) struct Mark {
     pub(super) label: String,
     /// The outcome.
     pub(super) outcome: String,
-    /// The names of what it is about.
+    /// The names of its objects.
     pub(super) objects: Vec<String>,
-    /// Its own ids, as a broken law may name them: of the delivery, the event or the transaction.
+    /// The ids of the delivery, event or transaction, as a violation may name them.
     pub(super) ids: Vec<String>,
-    /// The codes and ids of what it is about.
+    /// The codes and ids of its objects.
     pub(super) about: Vec<String>,
-    /// A broken law names it.
+    /// `true` if a violation names it.
     pub(super) is_named: bool,
-    /// The number of the step in which it happened, from 1; one more than there are if it happened later.
+    /// The number of its step, from 1; one more than the number of steps if it is after the last.
     pub(super) step: usize,
     pub(super) told: Vec<(&'static str, String)>,
 }
@@ -55,7 +55,7 @@ pub(super) struct ObjectNames {
 }
 
 impl ObjectNames {
-    pub(super) fn of(given: &BTreeMap<String, String>, shown: &Shown) -> ObjectNames {
+    pub(super) fn of(given: &BTreeMap<String, String>, shown: &ApiState) -> ObjectNames {
         let mut names = ObjectNames::default();
         names.names.extend(given.iter().map(|(name, id)| (id.clone(), name.clone())));
         for book in shown.books.values() {
@@ -88,7 +88,7 @@ impl ObjectNames {
         self.get(id).map_or_else(|| id.chars().take(12).collect(), str::to_owned)
     }
 
-    /// The names of these, and of what they belong to.
+    /// Returns the names of objects, and of their parents.
     fn objects(&self, ids: &[String]) -> Vec<String> {
         let mut objects: Vec<String> = Vec::new();
         for id in ids.iter().flat_map(|id| [Some(id), self.parents.get(id)]).flatten() {
@@ -100,18 +100,18 @@ impl ObjectNames {
         objects
     }
 
-    /// The codes and ids among the texts of some JSON.
+    /// Returns the known codes and ids in a JSON value.
     fn ids_in(&self, json: &Value) -> Vec<String> {
         match json {
             Value::String(text) => self.get(text).map(|_| text.clone()).into_iter().collect(),
-            Value::Array(list) => list.iter().flat_map(|it| self.ids_in(it)).collect(),
-            Value::Object(map) => map.values().flat_map(|it| self.ids_in(it)).collect(),
+            Value::Array(list) => list.iter().flat_map(|element| self.ids_in(element)).collect(),
+            Value::Object(map) => map.values().flat_map(|element| self.ids_in(element)).collect(),
             _ => Vec::new(),
         }
     }
 }
 
-/// The lanes of a world that was played, and what happened in them, in order.
+/// Returns the lanes of a played world, and the marks in order.
 pub(super) fn marks(run: &Run, expected: &[ExpectedEvent], names: &ObjectNames) -> (Vec<String>, Vec<Mark>) {
     let mut hosts: Vec<&str> = Vec::new();
     for entry in &run.record.seen {
@@ -125,7 +125,7 @@ pub(super) fn marks(run: &Run, expected: &[ExpectedEvent], names: &ObjectNames) 
     let mut drawing = Drawing {
         names,
         hosts: &hosts,
-        began: &run.rehearsal.began,
+        began: &run.dry_run.began,
         place: 0,
         marks: Vec::new(),
         transfers: BTreeMap::new(),
@@ -141,7 +141,7 @@ pub(super) fn marks(run: &Run, expected: &[ExpectedEvent], names: &ObjectNames) 
     }
     coming.for_each(|event| drawing.event(event));
     let mut marks = drawing.marks;
-    // A transfer and an attempt take in what became of them later, so their place is where they began.
+    // A transfer or attempt has one mark for all its changes, at the time of its start.
     marks.sort_by_key(|mark| mark.at);
     let lanes = LANES.into_iter().chain(hosts.iter().copied()).map(str::to_owned).collect();
     (lanes, marks)
@@ -152,12 +152,12 @@ struct Drawing<'a> {
     hosts: &'a [&'a str],
     /// The length of the record when each step began.
     began: &'a [usize],
-    /// The entry at work.
+    /// The index of the current entry.
     place: usize,
     marks: Vec<Mark>,
-    /// By transaction, address and output: the mark that takes in its confirmations, and the first and last of them.
+    /// By transaction, address and output: the mark, and the first and last number of confirmations.
     transfers: BTreeMap<(String, String, u32), (usize, u32, u32)>,
-    /// By delivery: the mark of the attempt under way, and how many there were.
+    /// By delivery: the mark of the attempt in flight, and the number of attempts.
     posts: BTreeMap<Uuid, (usize, u32)>,
 }
 
@@ -221,7 +221,7 @@ impl Drawing<'_> {
         let named = path.iter().filter(|part| names.get(part).is_some()).map(|part| (*part).to_owned());
         let mut ids: Vec<String> = named.chain(names.ids_in(&asked)).collect();
         const SAID: [&str; 4] = ["code", "id", "charge", "txid"];
-        ids.extend(made.flat_map(|it| SAID.iter().flat_map(|key| names.ids_in(&it[*key]))));
+        ids.extend(made.flat_map(|object| SAID.iter().flat_map(|key| names.ids_in(&object[*key]))));
         let mut words: Vec<String> =
             path.iter().map(|part| names.get(part).unwrap_or(part).to_owned()).collect();
         words.extend(
@@ -250,7 +250,7 @@ impl Drawing<'_> {
         mark.told.retain(|(_, text)| !text.is_empty());
     }
 
-    /// Confirmations that rise are one mark; whatever turns a transfer back is one of its own.
+    /// Adds growing confirmations to one mark; a transfer that is reversed gets a separate one.
     fn notice(&mut self, at: Timestamp, notice: &Sighting) {
         let key = (notice.txid.clone(), notice.address.clone(), notice.output);
         let known = self.transfers.get(&key).copied();
@@ -347,7 +347,7 @@ fn confirmations(first: u32, last: u32) -> String {
     }
 }
 
-/// JSON in lines, or the text as it is.
+/// Returns JSON with line breaks; other texts unchanged.
 fn body(bytes: &[u8]) -> String {
     let read = serde_json::from_slice::<Value>(bytes).and_then(|json| serde_json::to_string_pretty(&json));
     let text = read.unwrap_or_else(|_| String::from_utf8_lossy(bytes).into_owned());

@@ -1,9 +1,9 @@
-//! One world on one page: what was requested, what the chains, the service and the network did, in lanes beside each
-//! other, with the verdict on top and the scenario to take along. Owns no file: the page is text, the same for the
-//! same world. It loads nothing, and runs no script and shows no style but its own.
+//! One world on one page: requests, chains, events and network in adjacent lanes, with the verdict at the top and the
+//! scenario to download. Opens no file: the page is a text, and the same world gives the same page. The page loads no
+//! resource, and runs only its own script.
 
+mod formatting;
 mod marks;
-mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +14,8 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use self::{
+    formatting::{elapsed, plain, shell_word},
     marks::{Mark, ObjectNames, marks},
-    words::{elapsed, plain, shell_word},
 };
 use crate::{
     demo::DemoFault,
@@ -27,19 +27,19 @@ use crate::{
 
 const STYLE: &str = include_str!("../../templates/world.css");
 const SCRIPT: &str = include_str!("../../templates/world.js");
-/// So many kinds of failures are told.
+/// The maximum number of shown kinds of failures.
 const KINDS_MAX: usize = 20;
 
-/// The input of a drawing.
+/// The input of a page.
 #[derive(Clone, Copy)]
 pub struct Picture<'a> {
     /// The world.
     pub script: &'a Script,
-    /// The fault that a user has switched on.
+    /// The enabled demo fault.
     pub fault: Option<&'static DemoFault>,
-    /// The breach that was found before, perhaps by a deeper reading than the page needs.
+    /// The violation found before, possibly by a deeper check than the page performs.
     pub breach: Option<&'a Breach>,
-    /// The other failure: an expectation, or a transcript that differs.
+    /// Another failure: an unmet expectation, or a different transcript.
     pub failure: Option<&'a str>,
 }
 
@@ -64,7 +64,7 @@ struct PicturePage<'a> {
     told: String,
 }
 
-/// A law that was broken, and how often in this way.
+/// A violated invariant, and the number of violations of the same shape.
 struct Broken {
     law: String,
     shape: String,
@@ -75,7 +75,7 @@ struct Broken {
 }
 
 impl Broken {
-    /// Returns `true` if it names the object of a mark, at that moment.
+    /// Returns `true` if the violation names the object of a mark at its time.
     fn names(&self, mark: &Mark) -> bool {
         let names = |ids: &[String]| ids.iter().any(|id| self.what.contains(id.as_str()));
         names(&mark.ids) || self.at.is_none_or(|at| at == mark.at) && names(&mark.about)
@@ -85,7 +85,7 @@ impl Broken {
 enum Row<'a> {
     Day(String),
     TimeRow(TimeRow<'a>),
-    /// The number of the law that was broken here.
+    /// The index and violation at this position.
     Here(usize, &'a Broken),
 }
 
@@ -93,25 +93,25 @@ struct TimeRow<'a> {
     at: Timestamp,
     since: String,
     clock: String,
-    /// As the row above.
+    /// `true` if the time is that of the row above.
     is_same: bool,
     lanes: Vec<Vec<(usize, &'a Mark)>>,
 }
 
-/// Plays a world and draws it.
+/// Plays a world and renders its page.
 pub fn page(picture: &Picture<'_>) -> String {
     let runner = Runner::with_fault(picture.fault);
-    // A world that was drawn is shown as the file that it is offered as.
+    // A random world is shown as the file that the page offers.
     let drawn = picture.script.source.is_empty().then(|| as_played(&runner, picture.script));
     let script = drawn.as_ref().unwrap_or(picture.script);
     let mut run = runner.play(script);
     let (expected, shown) = runner.expected(script, &mut run);
     let verdict = runner.judge(script, &mut run, Depth::Objects);
     let broken = broken(picture.breach.into_iter().chain(&verdict.findings.breaches));
-    let names = ObjectNames::of(&run.rehearsal.names, &shown);
+    let names = ObjectNames::of(&run.dry_run.names, &shown);
     let (lanes, mut marks) = marks(&run, &expected, &names);
     for mark in &mut marks {
-        mark.is_named = broken.iter().any(|it| it.names(mark));
+        mark.is_named = broken.iter().any(|violation| violation.names(mark));
     }
     let (file, commands) = commands(picture, script);
     let page = PicturePage {
@@ -128,7 +128,7 @@ pub fn page(picture: &Picture<'_>) -> String {
             script.steps.len(),
             verdict.events,
             verdict.posts,
-            words::date(script.start),
+            formatting::date(script.start),
         ),
         lanes: &lanes,
         groups: groups(&marks, &names),
@@ -151,7 +151,7 @@ fn policy() -> String {
     )
 }
 
-/// The name of the scenario's file, and what to type to see it again: served, and judged.
+/// Returns the name of the scenario file, and the commands that serve it and check it again.
 fn commands(picture: &Picture<'_>, script: &Script) -> (String, [String; 2]) {
     let path = match script.path.as_str() {
         "" => format!("seed-{}.yaml", script.seed),
@@ -169,13 +169,13 @@ fn commands(picture: &Picture<'_>, script: &Script) -> (String, [String; 2]) {
     (plain(file), [serve, format!("chargeproof {verb} {word}{seed}{switch}")])
 }
 
-/// Each kind of failure once, as it was first found.
+/// Returns one entry for each kind of failure, at its first occurrence.
 fn broken<'a>(breaches: impl Iterator<Item = &'a Breach>) -> Vec<Broken> {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let mut kinds: Vec<Broken> = Vec::new();
     for breach in breaches.filter(|breach| seen.insert(breach.to_string())) {
         let law = format!("invariant {} ({})", breach.law.number(), breach.law.as_str());
-        match kinds.iter().position(|it| it.law == law && it.shape == breach.shape) {
+        match kinds.iter().position(|known| known.law == law && known.shape == breach.shape) {
             Some(known) => kinds[known].times += 1,
             None if kinds.len() < KINDS_MAX => kinds.push(Broken {
                 law,
@@ -191,17 +191,18 @@ fn broken<'a>(breaches: impl Iterator<Item = &'a Breach>) -> Vec<Broken> {
     kinds
 }
 
-/// Returns the objects to choose from, under their kinds.
+/// Returns the objects that can be selected, by kind.
 fn groups<'a>(marks: &'a [Mark], names: &ObjectNames) -> Vec<(&'static str, Vec<&'a str>)> {
     let mut groups: BTreeMap<&'static str, BTreeSet<(usize, &str)>> = BTreeMap::new();
     for object in marks.iter().flat_map(|mark| &mark.objects) {
-        // `c2` comes before `c10`.
+        // Orders `c2` before `c10`.
         groups.entry(names.kind(object)).or_default().insert((object.len(), object.as_str()));
     }
     groups.into_iter().map(|(kind, all)| (kind, all.into_iter().map(|(_, name)| name).collect())).collect()
 }
 
-/// Marks of one moment share a row as long as they go from left to right; a law that was broken has a row of its own.
+/// Arranges marks in rows. Marks at the same time share a row as long as their lanes increase; a violation has a
+/// separate row.
 fn rows<'a>(start: Timestamp, marks: &'a [Mark], broken: &'a [Broken], lanes: usize) -> Vec<Row<'a>> {
     let mut here: Vec<(Timestamp, usize)> =
         broken.iter().enumerate().filter_map(|(n, it)| Some((it.at?, n))).collect();
@@ -214,7 +215,7 @@ fn rows<'a>(start: Timestamp, marks: &'a [Mark], broken: &'a [Broken], lanes: us
             rows.push(Row::Here(n, &broken[n]));
             last = None;
         }
-        let clock = words::date(mark.at);
+        let clock = formatting::date(mark.at);
         if day != clock[..10] {
             day = clock[..10].to_owned();
             rows.push(Row::Day(day.clone()));
@@ -244,10 +245,10 @@ fn told(start: Timestamp, steps: usize, marks: &[Mark]) -> String {
     let marks: Vec<_> = marks
         .iter()
         .map(|mark| {
-            let when = format!("{} UTC", words::date(mark.at));
+            let when = format!("{} UTC", formatting::date(mark.at));
             let mut told = vec![("since start", format!("{}", mark.at.since(start))), ("at", when)];
             told.extend(mark.told.iter().map(|(name, text)| (*name, plain(text))));
-            // What happens after the last step needs the clock to be moved by hand.
+            // Events after the last step need further calls to advance the clock.
             json!({ "objects": mark.objects, "step": (mark.step <= steps).then_some(mark.step), "told": told })
         })
         .collect();

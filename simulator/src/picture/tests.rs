@@ -16,7 +16,7 @@ fn times_are_short_and_exact_to_the_millisecond() {
 }
 
 #[test]
-fn what_turns_a_line_round_is_written_out() {
+fn direction_marks_are_escaped() {
     for (text, expected) in [
         ("Zażółć\n二", "Zażółć\n二"),
         ("a\u{202e}b\u{2066}", r"a\u{202e}b\u{2066}"),
@@ -47,7 +47,7 @@ steps:
   - mine: { asset: BTC, blocks: 4 }
 "#;
 
-/// The page, and what it tells of each mark.
+/// Returns the page, and the details of its marks.
 fn drawn(source: &str, fault: Option<&'static DemoFault>) -> (String, Vec<serde_json::Value>) {
     let script = Script::parse("a b.yaml", source).unwrap();
     let page = page(&Picture { script: &script, fault, breach: None, failure: None });
@@ -69,19 +69,19 @@ fn a_transfer_is_one_mark_in_the_step_that_sent_it() {
 }
 
 #[test]
-fn foreign_text_is_text_and_nothing_else() {
+fn foreign_text_is_never_markup() {
     let (page, told) = drawn(HOSTILE, None);
     assert!(told.iter().any(|mark| mark.to_string().contains("</script><b>")), "{told:#?}");
     for it in ["<img", "</script><b>"] {
         assert!(!page.contains(it), "the page has {it}");
     }
-    // The scenario is offered as it was written; everywhere else it is seen what is there.
+    // The scenario is offered unchanged; elsewhere invisible characters are escaped.
     let (head, _) = page.split_once("<textarea").unwrap();
     assert!(head.contains(r"\u{202e}gnp") && !page.contains('\u{202e}'), "{head}");
 }
 
 #[test]
-fn a_broken_law_is_named_above_and_marked_where_it_was_broken() {
+fn a_violation_is_named_at_the_top_and_marked_in_place() {
     let fault = DemoFault::ALL.iter().find(|fault| fault.name == "one-confirmation-more");
     let (page, _) = drawn(HOSTILE, fault);
     assert!(page.contains("<b>fail</b>") && page.contains("id=\"here-0\""), "{page}");
@@ -89,7 +89,7 @@ fn a_broken_law_is_named_above_and_marked_where_it_was_broken() {
 }
 
 #[test]
-fn a_drawn_world_is_offered_as_a_file_that_reads_and_looks_the_same() {
+fn a_random_world_is_offered_as_a_file_with_the_same_page() {
     let script = crate::workload::draw(5).script;
     let picture = Picture { script: &script, fault: None, breach: None, failure: None };
     let drawn = page(&picture);

@@ -1,4 +1,4 @@
-//! Steps of the account owner in the dashboard, and of the merchants.
+//! Steps of the account owner in the dashboard, and of merchants.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(super) enum Switch {
     Test,
 }
 
-/// Settings as the sandbox takes them.
+/// Converts settings to the sandbox request.
 pub(super) fn settings(settings: &Settings) -> SettingsRequest {
     SettingsRequest {
         name: settings.name.clone(),
@@ -74,7 +74,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// The id of an account that a step names.
+    /// Returns the index and id of the account that a step names.
     fn account_id(&self, name: Option<&At<Name>>) -> Result<Option<(usize, String)>, Stop> {
         let no = self.account_no(name)?;
         Ok(name.map(|_| (no, self.accounts[no].clone())))
@@ -123,7 +123,7 @@ impl Player<'_> {
     pub(super) fn revoke_key(&mut self, name: &At<Name>) -> Result<(), Stop> {
         if ["live", "test"].contains(&name.value.0.as_str()) {
             let label = "the world's own keys stay; make one with `- key: k1`";
-            return Err(Stop::misled(name.span, "this key cannot be revoked", label));
+            return Err(Stop::impossible(name.span, "this key cannot be revoked", label));
         }
         let at = self.now;
         let key = self.thing(name)?;
@@ -216,7 +216,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// An act that needs no key and whose answer says nothing more.
+    /// Performs an action without a key whose response has no further data.
     pub(super) fn plain_act(
         &mut self,
         verb: &str,
@@ -234,7 +234,7 @@ impl Player<'_> {
     }
 }
 
-/// `underpayment_tolerance 2, name Shop`.
+/// Returns settings as a text: `underpayment_tolerance 2, name Shop`.
 fn listed(settings: &Value) -> String {
     let entries = settings.as_object().into_iter().flatten();
     let entries = entries.map(|(key, value)| match value {

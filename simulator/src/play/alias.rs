@@ -1,4 +1,4 @@
-//! Names that stay: every code and id of a run has one, given by the file or counted in order of appearance.
+//! Stable names: each code and id of a run has one, given by the script or numbered in order of appearance.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::script::Kind;
 pub(super) struct Thing {
     pub(super) kind: Kind,
     pub(super) mode: Mode,
-    /// Its code, id or value in this world.
+    /// The code, id or value in this world.
     pub(super) id: String,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Thing {
 pub(super) struct Aliases {
     things: BTreeMap<String, Thing>,
     names: BTreeMap<String, String>,
-    /// Names that the file gives, now or later: counting goes around them.
+    /// Names that the script gives, now or later; numbering skips them.
     given: BTreeSet<String>,
     counted: BTreeMap<Kind, u32>,
 }
@@ -35,13 +35,13 @@ impl Aliases {
         }
     }
 
-    /// The file gives this name.
+    /// Assigns a name that the script gives.
     pub(super) fn give(&mut self, name: &str, thing: Thing) {
         self.names.insert(thing.id.clone(), name.to_owned());
         self.things.insert(name.to_owned(), thing);
     }
 
-    /// The name of a thing; the next number if it has none yet.
+    /// Returns the name of an object; assigns the next number if it has none.
     pub(super) fn name(&mut self, kind: Kind, mode: Mode, id: &str) -> String {
         if let Some(name) = self.names.get(id) {
             let thing = self.things.get_mut(name).expect("a name stands for a thing");
@@ -67,20 +67,20 @@ impl Aliases {
         self.things.get(name)
     }
 
-    /// The name of an id or a code, if it has one. A saved value may be any word, so it names nothing else.
+    /// Returns the name of an id or a code, if it has one. A saved value may be any text, so it names no other object.
     pub(super) fn known(&self, id: &str) -> Option<&str> {
         let name = self.names.get(id)?;
         let is_saved = self.things.get(name).is_some_and(|thing| thing.kind == Kind::Saved);
         (!is_saved).then_some(name.as_str())
     }
 
-    /// Returns the objects of the names that the file gives, as far as they have appeared.
+    /// Returns the existing objects with names that the script gives.
     pub(super) fn given(&self) -> BTreeMap<String, String> {
         let given = self.things.iter().filter(|(name, _)| self.given.contains(*name));
         given.map(|(name, thing)| (name.clone(), thing.id.clone())).collect()
     }
 
-    /// All names so far.
+    /// Returns all names so far.
     pub(super) fn all(&self) -> impl Iterator<Item = &str> {
         self.things.keys().map(String::as_str)
     }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counting_goes_around_the_names_that_the_file_gives() {
+    fn numbering_skips_the_names_that_the_script_gives() {
         let mut aliases = Aliases::new(["c1", "c3"]);
         let mut name = |id| aliases.name(Kind::Charge, Mode::Live, id);
         assert_eq!([name("aaa"), name("bbb"), name("aaa")], ["c2", "c4", "c2"]);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_saved_value_becomes_the_thing_it_names() {
+    fn a_saved_value_becomes_the_name_of_its_object() {
         let mut aliases = Aliases::new(["mine"]);
         aliases.give("mine", Thing { kind: Kind::Saved, mode: Mode::Live, id: "abc".to_owned() });
         assert_eq!(aliases.name(Kind::Charge, Mode::Test, "abc"), "mine");

@@ -9,15 +9,15 @@ use crate::{
         self, CongestRequest, KeepRequest, MineRequest, PayRequest, ReorgRequest, ReplaceRequest,
         StallRequest, TransactionRequest, WatcherRequest,
     },
+    record::BookId,
     script::{
         At, Kind,
         step::{Congest, DoubleSpend, Drop, Keep, Mine, Pay, Rebroadcast, Reorg, Replace, Stall, Watcher},
         value::{Amount, AssetCode, InMode, Name},
     },
-    witness::BookId,
 };
 
-/// The size of a payment, and its words in the transcript.
+/// The size of a payment, and its text in the transcript.
 struct PaymentSize {
     amount: Option<String>,
     share: Option<String>,
@@ -27,7 +27,8 @@ struct PaymentSize {
 impl Player<'_> {
     pub(super) fn pay(&mut self, pay: &Pay) -> Result<(), Stop> {
         let name = pay.charge.as_ref().or(pay.address_of.as_ref());
-        let name = name.ok_or_else(|| Stop::misled(self.here, "`pay` pays somebody", "say `charge`"))?;
+        let name =
+            name.ok_or_else(|| Stop::impossible(self.here, "`pay` needs a recipient", "say `charge`"))?;
         let charge = self.thing(name)?;
         let whose = self.whose(&charge);
         let size = self.size(pay, whose, &charge.id)?;
@@ -44,8 +45,8 @@ impl Player<'_> {
         if pay.charge.is_some() {
             body.charge = Some(charge.id);
         } else {
-            // An address says neither coin nor mode, so the payer does.
-            let known = self.look(whose, &format!("/v1/charges/{}", charge.id))?;
+            // An address has no coin or mode, so the payment states them.
+            let known = self.read_object(whose, &format!("/v1/charges/{}", charge.id))?;
             body.address = Some(self.text(&known, "/data/deposit_address")?);
             if body.asset.is_none() {
                 body.asset = Some(self.asset_of(&known)?);
@@ -58,8 +59,8 @@ impl Player<'_> {
         self.new_transaction("pay", &about, "/sandbox/pay", body, mode, pay.tx.as_ref(), pay.refused)
     }
 
-    /// Returns the amount to pay: what remains, plus or minus the step's amount, is known only when the step is
-    /// played.
+    /// Returns the amount to pay. The remaining amount, plus or minus the step's amount, is only known when the step
+    /// is played.
     fn size(&mut self, pay: &Pay, whose: BookId, code: &str) -> Result<PaymentSize, Stop> {
         let of_amount = |amount: String, said| PaymentSize { amount: Some(amount), share: None, said };
         if let Some(share) = &pay.share {
@@ -76,7 +77,7 @@ impl Player<'_> {
                 return Ok(PaymentSize { amount: None, share: None, said: "the rest".to_owned() });
             }
         };
-        let charge = self.look(whose, &format!("/v1/charges/{code}"))?;
+        let charge = self.read_object(whose, &format!("/v1/charges/{code}"))?;
         let asset = self.asset_of(&charge)?;
         let rest = self.text(&charge, "/data/remaining_amount")?;
         let rest = Coin::parse(&rest, asset)
@@ -86,7 +87,7 @@ impl Player<'_> {
         Ok(of_amount(amount.to_string(), format!("the rest, {} {word}", by.0)))
     }
 
-    /// The coin of a charge.
+    /// Returns the coin of a charge.
     fn asset_of(&self, charge: &Answer) -> Result<Asset, Stop> {
         let asset = self.text(charge, "/data/asset")?;
         Asset::parse(&asset).ok_or_else(|| Stop::broken(self.here, format!("`{asset}` is no coin")))
@@ -94,7 +95,7 @@ impl Player<'_> {
 
     fn coin(&self, amount: &At<Amount>, asset: Asset) -> Result<Coin, Stop> {
         Coin::parse(&amount.0, asset).map_err(|error| {
-            Stop::misled(amount.span, "this amount cannot be paid", format!("`{}` {error}", amount.0))
+            Stop::impossible(amount.span, "this amount cannot be paid", format!("`{}` {error}", amount.0))
         })
     }
 
@@ -131,7 +132,7 @@ impl Player<'_> {
             body: api::json(&body),
             refused: reorg.refused,
         };
-        // What happened says it: no line of its own.
+        // Its event writes the line.
         self.try_act(&act).map(drop)
     }
 
@@ -201,7 +202,7 @@ impl Player<'_> {
         self.plain_act("watcher", &about, "POST", "/sandbox/watchers", api::json(&body), None)
     }
 
-    /// A chain, and how lines name it.
+    /// Returns a chain, and its name in the transcript.
     fn on_chain(&self, asset: AssetCode, mode: Option<InMode>) -> (Asset, Option<Mode>, String) {
         let mode = self.mode(mode);
         (asset.0, Some(mode), format!("{}{}", asset.0, in_mode(mode)))
@@ -243,7 +244,7 @@ impl Player<'_> {
     }
 }
 
-/// `0.5 of the rest in LTC, low fee, 2 outputs, unseen`.
+/// Returns the description of a payment: `0.5 of the rest in LTC, low fee, 2 outputs, unseen`.
 fn details(pay: &Pay, size: &str, asset: Option<Asset>) -> String {
     let mut details = size.to_owned();
     if let Some(asset) = asset {

@@ -1,5 +1,5 @@
-//! One text out of a JSON document, by its pointer, without building the rest of it: an answer is long, and a player
-//! wants an id.
+//! Reads one text out of a JSON document by its pointer, without parsing the rest: responses are long, and the player
+//! needs an id.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// The text at `pointer`, such as `/data/id`; `None` if there is no text there, or if the answer is not JSON. Knows
-/// names of fields only, no places in lists and no escapes.
+/// Returns the text at `pointer`, such as `/data/id`; `None` if there is no text, or the document is not JSON.
+/// Supports field names only, no list indexes and no escapes.
 pub(super) fn extract_str(json: &[u8], pointer: &str) -> Option<String> {
     let mut value: &RawValue = serde_json::from_slice(json).ok()?;
     for name in pointer.split('/').skip(1) {
@@ -19,7 +19,7 @@ pub(super) fn extract_str(json: &[u8], pointer: &str) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// Reads an object for the value of one field.
+/// Reads an object and returns the value of one field.
 struct Field<'n>(&'n str);
 
 impl<'de> Visitor<'de> for Field<'_> {
@@ -47,7 +47,7 @@ mod tests {
     use super::extract_str;
 
     #[test]
-    fn extraction_finds_what_a_reader_of_it_all_finds() {
+    fn extraction_equals_a_full_parse() {
         let json =
             r#"{"id":"a","n":[{"id":"b"},-1,2.5],"data":{"id":"c\"\u00e9","at":null,"deep":{"x":true}}}"#;
         let whole: serde_json::Value = serde_json::from_str(json).unwrap();

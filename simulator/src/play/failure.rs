@@ -7,23 +7,23 @@ use annotate_snippets::Renderer;
 use super::stage::StageError;
 use crate::script::{Diagnostic, Script, SourceSpan, show};
 
-/// The party at fault when a run stopped.
+/// The cause of a stopped run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The world is not as the scenario says.
+    /// The world does not meet an expectation of the scenario.
     Unmet,
-    /// The scenario asks for something that makes no sense in this world.
-    Misled,
-    /// The world could not be asked, or its answer makes no sense.
+    /// The scenario asks for something impossible in this world.
+    Impossible,
+    /// The world could not be reached, or its response is invalid.
     Broken,
 }
 
-/// The failure of a run: cause, place and transcript.
+/// The error of a run: cause, place and transcript.
 #[derive(Clone, Debug)]
 pub struct PlayError {
-    /// The party at fault.
+    /// The cause.
     pub cause: Cause,
-    /// The transcript until then.
+    /// The transcript up to the error.
     pub transcript: String,
     path: String,
     source: String,
@@ -41,7 +41,7 @@ impl PlayError {
         }
     }
 
-    /// The message with its line, in colour for a terminal.
+    /// Returns the message with its line, in colour for a terminal.
     pub fn in_colour(&self) -> String {
         self.render(&Renderer::styled())
     }
@@ -67,7 +67,7 @@ impl fmt::Display for PlayError {
 
 impl std::error::Error for PlayError {}
 
-/// The failure of a run, before the script is at hand to show it.
+/// The error of a run, before the script is available to show the line.
 #[derive(Clone, Debug)]
 pub(super) struct Stop {
     pub(super) cause: Cause,
@@ -87,14 +87,14 @@ impl Stop {
         Stop { cause: Cause::Unmet, diagnostic, difference: Some((expected, actual)) }
     }
 
-    pub(super) fn misled(span: SourceSpan, title: impl Into<String>, label: impl Into<String>) -> Stop {
+    pub(super) fn impossible(span: SourceSpan, title: impl Into<String>, label: impl Into<String>) -> Stop {
         let diagnostic = Diagnostic { title: title.into(), span, label: label.into() };
-        Stop { cause: Cause::Misled, diagnostic, difference: None }
+        Stop { cause: Cause::Impossible, diagnostic, difference: None }
     }
 
     pub(super) fn broken(span: SourceSpan, label: impl Into<String>) -> Stop {
         let diagnostic =
-            Diagnostic { title: "the world cannot be asked".to_owned(), span, label: label.into() };
+            Diagnostic { title: "the world cannot be reached".to_owned(), span, label: label.into() };
         Stop { cause: Cause::Broken, diagnostic, difference: None }
     }
 
@@ -102,7 +102,7 @@ impl Stop {
         Stop::broken(span, error.to_string())
     }
 
-    /// The message in one line, without the place.
+    /// Returns the message in one line, without the place.
     pub(super) fn brief(&self) -> String {
         match &self.difference {
             Some((expected, actual)) => {

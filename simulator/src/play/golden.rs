@@ -1,38 +1,38 @@
-//! A transcript beside its scenario, and how a run differs from it.
+//! The comparison of a transcript with its golden file.
 
 use std::fmt;
 
 use similar::{ChangeTag, TextDiff};
 
-/// Lines of context around a difference.
+/// The number of context lines around a difference.
 const CONTEXT: usize = 3;
 
 /// The sign of a line in a diff: added, removed or the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// A heading that says where: `@@ -3,7 +3,8 @@`.
+    /// A heading with the line numbers: `@@ -3,7 +3,8 @@`.
     Hunk,
-    /// In both.
+    /// A line of both texts.
     Same,
-    /// Only in what was expected.
+    /// A line of the expected text only.
     Gone,
-    /// Only in what happened.
+    /// A line of the actual text only.
     New,
 }
 
-/// A line of a difference, without its line break.
+/// A line of a diff, without its line break.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffLine {
     /// The sign.
     pub sign: Sign,
-    /// The line.
+    /// The text of the line.
     pub text: String,
 }
 
-/// The difference between a transcript and the golden one. Prints as a unified diff; colour is the caller's.
+/// The difference between a transcript and its golden file. Displays as a unified diff without colour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diff {
-    /// Line by line.
+    /// The lines in order.
     pub lines: Vec<DiffLine>,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for Diff {
     }
 }
 
-/// Returns the difference between `actual` and `expected`; `None` if they are equal. CRLF and LF are the same.
+/// Compares two texts; returns their difference, or `None` if they are equal. CRLF equals LF.
 pub fn compare(expected: &str, actual: &str) -> Option<Diff> {
     let expected = expected.replace("\r\n", "\n");
     if expected == actual {
@@ -78,13 +78,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_texts_have_no_difference() {
+    fn equal_texts_give_no_diff() {
         assert_eq!(compare("a\nb\n", "a\nb\n"), None);
         assert_eq!(compare("a\r\nb\r\n", "a\nb\n"), None);
     }
 
     #[test]
-    fn a_difference_shows_what_is_gone_and_what_is_new() {
+    fn a_diff_shows_removed_and_added_lines() {
         let diff = compare("a\nb\nc\n", "a\nx\nc\n").expect("b is not x");
         assert_eq!(diff.to_string(), "@@ -1,3 +1,3 @@\n a\n-b\n+x\n c\n");
     }

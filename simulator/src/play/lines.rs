@@ -1,4 +1,4 @@
-//! The events of the world, and their lines in the transcript.
+//! The transcript lines of world events.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) struct LineText {
     pub(super) outcome: Option<String>,
 }
 
-/// Marks what belongs to test mode; live mode goes without saying.
+/// Returns the mark of test mode; live mode has none.
 pub(super) fn in_mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Live => "",
@@ -27,12 +27,12 @@ pub(super) fn in_mode(mode: Mode) -> &'static str {
     }
 }
 
-/// Charge or invoice: the type of an event says whose it is.
+/// Returns the kind of object that an event type belongs to.
 fn kind_of(event_type: EventType) -> Kind {
     if event_type.as_str().starts_with("invoice.") { Kind::Invoice } else { Kind::Charge }
 }
 
-/// The line of a world event. Things that appear for the first time get their names here.
+/// Returns the line of a world event. New objects get their names here.
 pub(super) fn line(what: &WorldEventKind, aliases: &mut Aliases) -> LineText {
     let plain_line = |verb: &str, body: String| LineText { verb: verb.to_owned(), body, outcome: None };
     match what {
@@ -101,7 +101,7 @@ pub(super) fn line(what: &WorldEventKind, aliases: &mut Aliases) -> LineText {
     }
 }
 
-/// `, amount 0.0008, txid t1`: amounts without idle zeros, ids by name.
+/// Returns details as a text: `, amount 0.0008, txid t1`, amounts without trailing zeros, ids by name.
 fn details(details: &Map<String, Value>, aliases: &mut Aliases) -> String {
     let mut text = String::new();
     for (key, value) in details {
@@ -114,7 +114,7 @@ fn details(details: &Map<String, Value>, aliases: &mut Aliases) -> String {
     text
 }
 
-/// A decimal number without zeros at its end; anything else as it is.
+/// Returns a decimal number without trailing zeros; other texts unchanged.
 pub(super) fn plain(text: &str) -> String {
     let decimal = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     match decimal && text.contains('.') {
@@ -123,18 +123,18 @@ pub(super) fn plain(text: &str) -> String {
     }
 }
 
-/// The totals of a run's world events, as far as expectations need them.
+/// The world events of a run, as far as expectations refer to them.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     /// The types of the events of a charge or an invoice, by its code, oldest first.
     pub(super) events: BTreeMap<String, Vec<EventType>>,
     /// The results of each delivery's attempts.
     pub(super) answers: BTreeMap<String, Vec<String>>,
-    /// The endpoint of a delivery, and when it is tried again.
+    /// The endpoint of each delivery, and the time of its next attempt.
     pub(super) next_at: BTreeMap<String, (String, Option<Timestamp>)>,
     /// The types of the events that an endpoint acknowledged.
     pub(super) acknowledged: BTreeMap<String, Vec<EventType>>,
-    /// The state of the transfers of a transaction.
+    /// The state of each transaction's transfers.
     pub(super) transfers: BTreeMap<String, Word>,
     /// The number of events.
     pub(super) event_count: u64,

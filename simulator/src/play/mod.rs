@@ -1,19 +1,19 @@
 //! The player: runs a script on a world and writes the transcript.
 //!
-//! A [`Script`] is a list of steps: acts of a merchant, a customer, a chain or an operator (`open`, `pay`, `reorg`,
-//! …), the passing of time (`wait`, `until`), and expectations (`expect`). [`play`] performs them in order. An act
+//! A [`Script`] is a list of steps: actions of a merchant, a customer, a chain or an operator (`open`, `pay`, `reorg`,
+//! …), the passing of time (`wait`, `until`), and expectations (`expect`). [`play`] performs them in order. An action
 //! becomes calls to the world: requests to `/v1` with an API key where a client would send one, and requests to
-//! `/sandbox` for the rest. Between two acts the clock advances by the script's pace, unless a `wait` or an `until`
+//! `/sandbox` for the rest. Between two actions the clock advances by the script's pace, unless a `wait` or an `until`
 //! takes its place.
 //!
 //! The world is behind the trait [`Stage`], which has one required method: send a request and return the response.
 //! [`LocalStage`] calls a sandbox in this process. A stage that sends the same requests over HTTP runs the same
 //! script against a server, and because the player has no other way to the world, the two transcripts are the same.
 //!
-//! After each act the player reads the events of the world since the last one and writes a line for each: the time,
+//! After each action the player reads the events of the world since the last one and writes a line for each: the time,
 //! a verb, the objects, the outcome. Identifiers are replaced by the names of the script (`c1`, `e1`), so that a
-//! transcript reads like the script and does not change with the drawn ids. The last line is the digest of the
-//! lines before it. A scenario's golden file is its transcript. An expectation that holds writes no line.
+//! transcript reads like the script and does not depend on random ids. The last line is the digest of the lines before
+//! it. A scenario's golden file is its transcript. A met expectation writes no line.
 //!
 //! ```text
 //! script     - open: { charge: c1, asset: BTC, amount: 50.00 EUR }
@@ -27,25 +27,25 @@
 //!             3.000s  transfer   t1 0.0004 BTC to c1: seen, 0 of 2
 //! ```
 //!
-//! The result is [`Played`] or a [`PlayError`], whose [`Cause`] separates three cases: the world did something else
-//! than the script expects, the script asks for something impossible, and the world could not be reached.
-//! [`rehearse`] is for random worlds: it plays without a transcript, notes refused steps instead of stopping, and
-//! returns the world for the invariants to judge.
+//! The result is [`Played`] or a [`PlayError`], whose [`Cause`] separates three cases: the world differs from an
+//! expectation, the script asks for something impossible, and the world could not be reached. [`dry_run`] is for
+//! random worlds: it plays without a transcript, records refused steps instead of stopping, and returns the world for
+//! the invariants to check.
 //!
 //! Must not contain: a rule of the service, a socket, a clock, or access to the world's insides beyond a [`Stage`].
 
 mod account;
 mod alias;
 mod chain;
+mod dry_run;
 mod extract;
 mod failure;
 pub mod golden;
 mod lines;
 mod moment;
 mod object;
-mod rehearsal;
+mod requests;
 mod stage;
-mod talk;
 mod verdict;
 mod walk;
 
@@ -64,13 +64,14 @@ use self::{
     lines::{LineText, Tally},
 };
 pub use self::{
+    dry_run::{DryRun, DryRunError, dry_run},
     failure::{Cause, PlayError},
-    rehearsal::{Rehearsal, Trouble, rehearse},
     stage::{Answer, Call, LocalStage, Stage, StageError},
 };
 use crate::{
     api::{self, AdvanceRequest, KeyRequest, WorldEvent, WorldRequest},
     digest::digest,
+    record::BookId,
     sandbox::EVENTS_MAX,
     script::{
         At, Kind, Script, SourceSpan,
@@ -78,10 +79,9 @@ use crate::{
         value::{InMode, Name},
     },
     transcript::{Line, Transcript},
-    witness::BookId,
 };
 
-/// A run that went as its scenario says.
+/// The result of a run that met all expectations.
 #[derive(Clone, Debug)]
 pub struct Played {
     /// The transcript; the last line is the digest of the lines before it.
@@ -102,8 +102,8 @@ pub struct Played {
 ///
 /// # Errors
 ///
-/// The first step that went otherwise than the script says, that asks for something impossible, or that the stage
-/// could not answer: [`PlayError::cause`] tells which.
+/// The first step that did not go as the script says, asks for something impossible, or got no answer from the stage:
+/// [`PlayError::cause`] is the reason.
 pub fn play(script: &Script, seed: Option<u64>, stage: &mut dyn Stage) -> Result<Played, PlayError> {
     let mut player = Player::new(script, stage);
     let run = player.begin(seed.unwrap_or(script.seed)).and_then(|()| player.run());
@@ -126,30 +126,30 @@ struct Player<'a> {
     script: &'a Script,
     stage: &'a mut dyn Stage,
     now: Timestamp,
-    /// API keys by name: `live` and `test` come with the world.
+    /// API keys by name: the world creates `live` and `test`.
     keys: BTreeMap<String, String>,
-    /// The ids of the accounts, in order of opening: the first is the world's own.
+    /// The ids of the accounts, in order of opening; the first is the world's own.
     accounts: Vec<String>,
-    /// The keys that accounts come with.
+    /// The keys that accounts were created with.
     own_keys: BTreeMap<BookId, String>,
-    /// Keys for looking only, so that looking uses up nobody's rate limit.
+    /// Keys for reading state, so that reads do not count towards a rate limit.
     observers: BTreeMap<BookId, String>,
-    /// The account of things that are not the first one's, by code or id.
+    /// The account of objects that do not belong to the first one, by code or id.
     owners: BTreeMap<String, usize>,
-    /// The requests that opened charges and may be repeated, by name.
+    /// The repeatable requests that opened charges, by name.
     sent: BTreeMap<String, SentRequest>,
     aliases: Aliases,
     tally: Tally,
-    /// The number of the last happening that was read.
+    /// The number of the last event that was read.
     read: u64,
     transcript: Transcript,
-    /// The step at work: errors show it unless they know better.
+    /// The current step, for errors without a more precise place.
     here: SourceSpan,
-    /// In a rehearsal: what the acts were refused with, by the place of the step.
+    /// In a dry run: the statuses of refused actions, by the index of the step.
     refusals: Option<BTreeMap<usize, u16>>,
-    /// The place of the step at work.
+    /// The index of the current step.
     place: usize,
-    /// In a rehearsal: some step names a delivery, so that all of them get names.
+    /// In a dry run: `true` if a step refers to a delivery, so that deliveries need names.
     names_deliveries: bool,
 }
 
@@ -178,7 +178,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// A new world, its keys, and two keys of the player's own.
+    /// Creates the world, its keys, and two keys for the player's own reads.
     fn begin(&mut self, seed: u64) -> Result<(), Stop> {
         let account = account::settings(&self.script.account);
         let world = WorldRequest {
@@ -229,7 +229,7 @@ impl<'a> Player<'a> {
                 }
             }
         }
-        // What the last act set off is seen too.
+        // The events of the last action are included.
         if paced { self.advance_to(self.now.plus(self.script.pace)) } else { Ok(()) }
     }
 
@@ -270,7 +270,7 @@ impl<'a> Player<'a> {
             Step::Stall(stall) => self.stall(stall),
             Step::Congest(congest) => self.congest(congest),
             Step::Watcher(watcher) => self.watcher(watcher),
-            // What happened says it: no line of its own.
+            // Its event writes the line.
             Step::Restart => self.demand("POST", "/sandbox/restart", Some(json!({}))).map(drop),
             Step::Request(request) => self.request(request),
             Step::Walk(walk) => self.walk(walk),
@@ -278,9 +278,9 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// The clock moves on; what happens meanwhile is read.
+    /// Advances the clock and reads the events on the way.
     fn advance_to(&mut self, to: Timestamp) -> Result<(), Stop> {
-        if let Some(sandbox) = self.stage.quick() {
+        if let Some(sandbox) = self.stage.local_world() {
             self.now = self.now.max(to);
             sandbox.advance_to(self.now);
             return Ok(());
@@ -290,14 +290,14 @@ impl<'a> Player<'a> {
         }
         let answer = self.advance(AdvanceRequest { to: Some(to), ..AdvanceRequest::default() })?;
         self.now = to;
-        self.take_in(&answer)
+        self.write_new_events(&answer)
     }
 
-    /// The clock moves on until something happens, or to `last`; says what it shows then.
+    /// Advances the clock to the next event, or to `last`; returns the new time.
     fn first_happening(&mut self, last: Timestamp) -> Result<Timestamp, Stop> {
         let request = AdvanceRequest { to: Some(last), stop_early: true, ..AdvanceRequest::default() };
         let answer = self.advance(request)?;
-        self.take_in(&answer)?;
+        self.write_new_events(&answer)?;
         let now = self.text(&answer, "/now")?;
         self.now =
             Timestamp::parse(&now).ok_or_else(|| Stop::broken(self.here, format!("`{now}` is no moment")))?;
@@ -309,27 +309,27 @@ impl<'a> Player<'a> {
         self.demand("POST", "/sandbox/advance", Some(api::json(&request)))
     }
 
-    /// Reads what has happened since the last time, and writes it down.
+    /// Reads the events since the last read, and writes their lines.
     fn catch_up(&mut self) -> Result<(), Stop> {
-        if self.stage.quick().is_some() {
+        if self.stage.local_world().is_some() {
             return Ok(());
         }
         loop {
             let path = format!("/sandbox/happenings?after={}", self.read);
             let answer = self.demand("GET", &path, None)?;
-            if self.take_in_some(&answer)? < EVENTS_MAX {
+            if self.write_some_events(&answer)? < EVENTS_MAX {
                 return Ok(());
             }
         }
     }
 
-    /// Writes down what an answer says has happened, and reads on if it is not all.
-    fn take_in(&mut self, answer: &Answer) -> Result<(), Stop> {
-        if self.take_in_some(answer)? < EVENTS_MAX { Ok(()) } else { self.catch_up() }
+    /// Writes the events in a response, and reads the rest if there are more.
+    fn write_new_events(&mut self, answer: &Answer) -> Result<(), Stop> {
+        if self.write_some_events(answer)? < EVENTS_MAX { Ok(()) } else { self.catch_up() }
     }
 
-    /// Writes down what an answer says has happened, and says how much it was.
-    fn take_in_some(&mut self, answer: &Answer) -> Result<usize, Stop> {
+    /// Writes the events in a response, and returns their number.
+    fn write_some_events(&mut self, answer: &Answer) -> Result<usize, Stop> {
         let NewEvents { happened } = serde_json::from_slice(&answer.body)
             .map_err(|error| Stop::broken(self.here, format!("what happened cannot be read: {error}")))?;
         self.read = happened.last().map_or(self.read, |last| last.n);
@@ -346,7 +346,7 @@ impl<'a> Player<'a> {
         Ok(happened.len())
     }
 
-    /// A line for an act, at the moment it began.
+    /// Writes the line of an action, with the time at which it began.
     fn wrote(&mut self, at: Timestamp, verb: &str, body: &str, outcome: Option<&str>) {
         if self.refusals.is_some() {
             return;
@@ -358,7 +358,7 @@ impl<'a> Player<'a> {
         self.stage.call(call).map_err(|error| Stop::unreachable(self.here, &error))
     }
 
-    /// A call that the world must grant; how it takes the player's own questions is no part of the scenario.
+    /// Sends a call that must succeed. Its response is not part of the scenario.
     fn demand(&mut self, method: &str, path: &str, body: Option<Value>) -> Result<Answer, Stop> {
         let call = Call { method, path, bearer: None, headers: &[], body: body.as_ref() };
         let answer = self.ask(&call)?;
@@ -371,7 +371,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// An act: granted, or refused as the step says it must be. Writes a line when refused.
+    /// Performs an action, which must be granted, or refused as the step expects. Writes a line if it is refused.
     fn try_act(&mut self, act: &Act<'_>) -> Result<Option<Granted>, Stop> {
         let at = self.now;
         let bearer = act.whose.map(|whose| self.own_keys[&whose].clone());
@@ -388,7 +388,7 @@ impl<'a> Player<'a> {
         let granted = (200..300).contains(&answer.status);
         match act.refused {
             None if granted => {
-                // A rehearsal asks the world itself what time it is.
+                // A dry run reads the time from the world itself.
                 if self.refusals.is_none()
                     && let Some(now) = answer.text("/now").as_deref().and_then(Timestamp::parse)
                 {
@@ -401,7 +401,7 @@ impl<'a> Player<'a> {
                 Ok(None)
             }
             _ if self.refusals.is_some() => {
-                // A rehearsal finds out what a scenario would have to say.
+                // A dry run records the refusal that a scenario would have to expect.
                 if !granted && let Some(refusals) = &mut self.refusals {
                     refusals.insert(self.place, answer.status);
                 }
@@ -409,7 +409,7 @@ impl<'a> Player<'a> {
             }
             wanted => Err(Stop::unmet(
                 self.here,
-                format!("`{}` went otherwise", act.verb),
+                format!("`{}` had an unexpected result", act.verb),
                 if granted { "is granted" } else { "is refused" },
                 wanted.map_or_else(|| "granted".to_owned(), |status| format!("refused with {status}")),
                 format!("{} {}", answer.status, message(&answer)).trim_end().to_owned(),
@@ -417,8 +417,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// An object read with the key for looking, as it is answered.
-    fn look(&mut self, whose: BookId, path: &str) -> Result<Answer, Stop> {
+    /// Reads an object with an observer key; returns the response.
+    fn read_object(&mut self, whose: BookId, path: &str) -> Result<Answer, Stop> {
         let bearer = self.observers.get(&whose).cloned();
         let call = Call { method: "GET", path, bearer: bearer.as_deref(), headers: &[], body: None };
         let answer = self.ask(&call)?;
@@ -430,9 +430,9 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// The whole of an object.
-    fn look_at_all(&mut self, whose: BookId, path: &str) -> Result<Value, Stop> {
-        Ok(self.look(whose, path)?.json().get_mut("data").map(Value::take).unwrap_or_default())
+    /// Reads the JSON of an object.
+    fn read_json(&mut self, whose: BookId, path: &str) -> Result<Value, Stop> {
+        Ok(self.read_object(whose, path)?.json().get_mut("data").map(Value::take).unwrap_or_default())
     }
 
     fn mode(&self, mode: Option<InMode>) -> Mode {
@@ -446,11 +446,11 @@ impl<'a> Player<'a> {
 
     fn find(&self, name: &str, span: SourceSpan) -> Result<Thing, Stop> {
         self.aliases.get(name).cloned().ok_or_else(|| {
-            // In a rehearsal nobody is there to correct it, and names that never appear are common.
+            // In a dry run nobody reads the hint, and names of missing objects are common.
             let is_asked = self.refusals.is_none();
             let near = is_asked.then(|| crate::script::did_you_mean(name, self.aliases.all())).flatten();
             let label = near.unwrap_or_else(|| "it has not appeared in this run".to_owned());
-            Stop::misled(span, format!("nothing is called `{name}` yet"), label)
+            Stop::impossible(span, format!("nothing is called `{name}` yet"), label)
         })
     }
 
@@ -459,12 +459,12 @@ impl<'a> Player<'a> {
         (self.owners.get(&thing.id).copied().unwrap_or(0), thing.mode)
     }
 
-    /// The number of an account; the first one if none is named.
+    /// Returns the index of an account; the first one if no name is given.
     fn account_no(&self, name: Option<&At<Name>>) -> Result<usize, Stop> {
         let Some(name) = name else { return Ok(0) };
         let id = self.thing(name)?.id;
         self.accounts.iter().position(|known| *known == id).ok_or_else(|| {
-            Stop::misled(name.span, format!("no account is called `{id}`"), "see `open_account`")
+            Stop::impossible(name.span, format!("no account is called `{id}`"), "see `open_account`")
         })
     }
 
@@ -475,7 +475,7 @@ impl<'a> Player<'a> {
         self.aliases.give(&name.value.0, Thing { kind, mode, id });
     }
 
-    /// A text in an answer of the sandbox, which must be there.
+    /// Returns a text of a sandbox response, which must be present.
     fn text(&self, answer: &Answer, pointer: &str) -> Result<String, Stop> {
         answer
             .text(pointer)
@@ -483,14 +483,14 @@ impl<'a> Player<'a> {
     }
 }
 
-/// The events since the last step.
+/// The new events in a response.
 #[derive(Default, Deserialize)]
 struct NewEvents {
     #[serde(default)]
     happened: Vec<WorldEvent>,
 }
 
-/// A request that opened a charge, as far as a repetition needs it.
+/// A request that opened a charge, with the values for its repetition.
 #[derive(Clone)]
 struct SentRequest {
     whose: BookId,
@@ -498,22 +498,22 @@ struct SentRequest {
     body: Value,
 }
 
-/// An act on its way to the world.
+/// An action before it is sent.
 struct Act<'a> {
     verb: &'a str,
-    /// The words of the line.
+    /// The text of the transcript line.
     about: &'a str,
     method: &'a str,
     path: &'a str,
     /// The book of the key; `None` if no key is needed.
     whose: Option<BookId>,
-    /// The `Idempotency-Key`.
+    /// The `Idempotency-Key` of the request.
     again: Option<&'a str>,
     body: Value,
     refused: Option<u16>,
 }
 
-/// The world's answer to a successful call.
+/// The response to a granted action.
 struct Granted {
     /// The time at which the call began.
     at: Timestamp,
@@ -524,7 +524,7 @@ fn message(answer: &Answer) -> String {
     answer.text("/message").unwrap_or_default()
 }
 
-/// The words of a step's lines that may be longer than the column usually is.
+/// Returns the verb of a step's lines if it may be wider than the usual column.
 fn long_verb(step: &Step) -> Option<String> {
     match step {
         Step::Endpoint(endpoint) => Some(format!("POST {}", endpoint.0.name.value)),
@@ -533,7 +533,7 @@ fn long_verb(step: &Step) -> Option<String> {
     }
 }
 
-/// A JSON object of those entries that are said.
+/// Returns a JSON object of the entries that have a value.
 fn said<const N: usize>(entries: [(&str, Option<Value>); N]) -> Value {
     let said = entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
     Value::Object(said.collect::<Map<_, _>>())

@@ -1,4 +1,4 @@
-//! `until`: times that the scenario defines by an event.
+//! The step `until`: times that the scenario defines by an event.
 
 use reference_core::{
     event::EventType,
@@ -12,7 +12,7 @@ use crate::script::{
     value::{EventTypeName, Name, Offset},
 };
 
-/// The time within which `until` expects an event unless the step names another.
+/// The default time within which `until` expects an event.
 const EVENT_WITHIN: Span = Span::hours(2);
 
 impl Player<'_> {
@@ -26,42 +26,42 @@ impl Player<'_> {
             (at.value.0, at.span)
         } else if let Some(name) = &until.expiry {
             let charge = self.thing(name)?;
-            let charge = self.look(self.whose(&charge), &format!("/v1/charges/{}", charge.id))?;
+            let charge = self.read_object(self.whose(&charge), &format!("/v1/charges/{}", charge.id))?;
             (self.read_moment(&self.text(&charge, "/data/expires_at")?)?, name.span)
         } else if let Some(name) = &until.attempt {
             (self.next_attempt(name)?, name.span)
         } else {
-            return Err(Stop::misled(self.here, "`until` waits for a moment", "say `at` or `expiry`"));
+            return Err(Stop::impossible(self.here, "`until` needs a moment", "add `at` or `expiry`"));
         };
         self.move_to(offset.from(moment), span)
     }
 
-    /// The next try of a delivery, or the next one at an endpoint.
+    /// Returns the time of the next attempt of a delivery, or at an endpoint.
     fn next_attempt(&self, name: &At<Name>) -> Result<Timestamp, Stop> {
         let thing = self.thing(name)?;
         let mut next = None;
         for (delivery, (endpoint, at)) in &self.tally.next_at {
             let wanted = if thing.kind == Kind::Endpoint { endpoint } else { delivery };
             if let Some(at) = at.filter(|_| *wanted == thing.id) {
-                // What an endpoint was to get before it was switched off is past.
+                // Attempts that were planned before the endpoint was disabled are in the past.
                 if at >= self.now {
                     next = next.map_or(Some(at), |next: Timestamp| Some(next.min(at)));
                 }
             }
         }
-        next.ok_or_else(|| Stop::misled(name.span, "nothing is left to try", "has no next attempt"))
+        next.ok_or_else(|| Stop::impossible(name.span, "no attempt is left", "has no next attempt"))
     }
 
     fn move_to(&mut self, moment: Timestamp, span: SourceSpan) -> Result<(), Stop> {
         if moment < self.now {
             let label = format!("it was {moment}, and the clock shows {}", self.now);
-            return Err(Stop::misled(span, "this moment has passed", label));
+            return Err(Stop::impossible(span, "this moment has passed", label));
         }
         self.advance_to(moment)
     }
 
-    /// The event is looked for at whole seconds, whatever the time between two looks, so that every scenario goes on
-    /// at a moment that can be said.
+    /// Advances the clock to the first whole second after the event, so that every scenario continues at a time that
+    /// can be written.
     fn until_event(&mut self, event: &At<EventTypeName>, until: &Until) -> Result<Timestamp, Stop> {
         let of = match &until.of {
             Some(name) => Some(self.thing(name)?.id),

@@ -1,16 +1,16 @@
-//! Steps about charges, payment links and invoices: requests with a key, the dashboard, and hosted pages.
+//! Steps on charges, payment links and invoices: API requests, dashboard operations and hosted pages.
 
 use serde_json::{Value, json};
 
 use super::{Act, Granted, Player, SentRequest, failure::Stop, lines::in_mode, lines::plain, said};
 use crate::{
     api::{self, AcceptRequest, AnswerRequest, ChoiceRequest},
+    record::BookId,
     script::{
         At, Kind,
         step::{Accept, By, Cancel, Choose, Invoice, Item, Link, Open, Refund, Repeat, Send, Void},
         value::Name,
     },
-    witness::BookId,
 };
 
 impl Player<'_> {
@@ -69,12 +69,12 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// The request that opened a charge, sent again.
+    /// Repeats the request that opened a charge.
     pub(super) fn repeat(&mut self, repeat: &Repeat) -> Result<(), Stop> {
         let name = &repeat.charge;
         let Some(SentRequest { whose, key, mut body }) = self.sent.get(&name.value.0).cloned() else {
-            let label = "its step says no `idempotency_key`, or it was refused";
-            return Err(Stop::misled(name.span, format!("`{}` cannot be repeated", name.value), label));
+            let label = "its step has no `idempotency_key`, or it was refused";
+            return Err(Stop::impossible(name.span, format!("`{}` cannot be repeated", name.value), label));
         };
         let mut about = name.value.to_string();
         if let (Some(text), Value::Object(body)) = (&repeat.description, &mut body) {
@@ -99,7 +99,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// ` of bakery (test)`; the first account and live mode go without saying.
+    /// Returns ` of bakery (test)`; the first account and live mode are omitted.
     fn of_whom(&self, (account, mode): BookId) -> String {
         match account {
             0 => in_mode(mode).to_owned(),
@@ -180,15 +180,15 @@ impl Player<'_> {
 
     pub(super) fn choose(&mut self, choose: &Choose) -> Result<(), Stop> {
         let page = choose.invoice.as_ref().or(choose.link.as_ref());
-        let page = page.ok_or_else(|| {
-            Stop::misled(self.here, "`choose` happens on a page", "say `invoice` or `link`")
-        })?;
+        let page = page
+            .ok_or_else(|| Stop::impossible(self.here, "`choose` needs a page", "add `invoice` or `link`"))?;
         let thing = self.thing(page)?;
         let asset = choose.asset.0;
         let about = format!("{} {asset}{}", page.value, in_mode(thing.mode));
         let answers = choose.custom_fields.iter().flatten();
-        let answers =
-            answers.map(|it| AnswerRequest { label: it.label.clone(), value: it.value.clone() }).collect();
+        let answers = answers
+            .map(|answer| AnswerRequest { label: answer.label.clone(), value: answer.value.clone() })
+            .collect();
         let body = ChoiceRequest {
             asset,
             amount: choose.amount.as_ref().map(|amount| amount.0.clone()),
@@ -252,7 +252,7 @@ impl Player<'_> {
         )
     }
 
-    /// An act on an object, by the API or in the dashboard.
+    /// Performs an action on an object, by the API or in the dashboard.
     fn at_object(
         &mut self,
         verb: &str,
@@ -281,7 +281,7 @@ impl Player<'_> {
         }
     }
 
-    /// A POST under `/v1` with the account's own key of this mode.
+    /// Sends a `POST` under `/v1` with the account's own key of this mode.
     fn api(
         &mut self,
         verb: &str,

@@ -1,4 +1,4 @@
-//! The stage of a scenario: anything that answers calls. The player knows nothing else about the world.
+//! The stage of a scenario: the interface to a world. The player has no other access to the world.
 
 use std::fmt;
 
@@ -20,11 +20,11 @@ pub struct Call<'a> {
     pub method: &'a str,
     /// The path and the query: `/v1/charges?page=2`.
     pub path: &'a str,
-    /// The API key, if one is shown.
+    /// The API key, if one is sent.
     pub bearer: Option<&'a str>,
     /// Other headers.
     pub headers: &'a [(String, String)],
-    /// The body, to be sent as JSON.
+    /// The body, which is sent as JSON.
     pub body: Option<&'a Value>,
 }
 
@@ -40,23 +40,23 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body as JSON; null if it is something else.
+    /// Returns the body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The text at a pointer such as `/data/id`, if there is one.
+    /// Returns the text at a pointer such as `/data/id`; `None` if there is none.
     pub fn text(&self, pointer: &str) -> Option<String> {
         extract_str(&self.body, pointer)
     }
 
-    /// The value of a header, by its name in lower case.
+    /// Returns the value of a header, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// The world could not be asked. This says nothing about whether it is right.
+/// The world could not be reached. This is not a failure of the service.
 #[derive(Clone, Debug)]
 pub struct StageError(pub String);
 
@@ -70,30 +70,30 @@ impl std::error::Error for StageError {}
 
 /// A world that answers calls: in this process, or behind HTTP.
 pub trait Stage {
-    /// Asks, and waits for the answer. A refusal is an answer.
+    /// Sends a request and waits for the response. A refusal is a response.
     ///
     /// # Errors
     ///
-    /// If no answer comes.
+    /// [`StageError`] if there is no response.
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError>;
 
-    /// The world itself, if it is here and nobody wants to hear what happens in it.
-    fn quick(&mut self) -> Option<&mut Sandbox> {
+    /// Returns the world if it is in this process and no transcript of its events is needed.
+    fn local_world(&mut self) -> Option<&mut Sandbox> {
         None
     }
 }
 
-/// The world in this process, in virtual time.
+/// A world in this process, in virtual time.
 pub struct LocalStage {
     sandbox: Sandbox,
-    quick: bool,
+    is_dry_run: bool,
 }
 
-/// Hosted pages are not read in process, so their address needs only to look like one.
+/// In process no hosted page is opened, so any address will do.
 const BASE: &str = "https://pay.example";
 
 impl LocalStage {
-    /// A world that has yet to be told its seed and its start.
+    /// Creates a stage whose world gets its seed and start from the script.
     pub fn new() -> LocalStage {
         let setup = Setup {
             seed: Seed(1),
@@ -106,22 +106,22 @@ impl LocalStage {
             wallet_cache: None,
             key_tag: String::new(),
         };
-        LocalStage { sandbox: Sandbox::new(&setup), quick: false }
+        LocalStage { sandbox: Sandbox::new(&setup), is_dry_run: false }
     }
 
-    /// The same with a fault in it, which stays when the world begins anew.
+    /// Creates a stage with a demo fault, which stays when the world is replaced.
     pub fn with_fault(fault: &DemoFault) -> LocalStage {
         let mut stage = LocalStage::new();
         stage.sandbox.tamper_with((fault.make)());
         stage
     }
 
-    /// A world of somebody's own, in which time is moved without a word.
+    /// Creates a stage around an existing world, without a transcript.
     pub(super) fn around(sandbox: Sandbox) -> LocalStage {
-        LocalStage { sandbox, quick: true }
+        LocalStage { sandbox, is_dry_run: true }
     }
 
-    /// The world.
+    /// Returns the world.
     pub(super) fn into_sandbox(self) -> Sandbox {
         self.sandbox
     }
@@ -134,8 +134,8 @@ impl Default for LocalStage {
 }
 
 impl Stage for LocalStage {
-    fn quick(&mut self) -> Option<&mut Sandbox> {
-        self.quick.then_some(&mut self.sandbox)
+    fn local_world(&mut self) -> Option<&mut Sandbox> {
+        self.is_dry_run.then_some(&mut self.sandbox)
     }
 
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {

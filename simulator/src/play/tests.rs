@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::script::Script;
 
-/// Grants everything, writes down what is asked for, and lets nothing happen by itself but what it is told.
+/// A stage that grants everything, records the calls, and has only scripted events.
 struct Puppet {
     now: String,
     asked: Vec<String>,
@@ -76,7 +76,7 @@ fn script(steps: &str) -> Script {
     Script::parse("scenario.yaml", &source).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What the player asks for after the world has begun.
+/// Returns the calls of the player after the world was created.
 #[track_caller]
 fn asked(steps: &str) -> String {
     let mut puppet = Puppet::new();
@@ -84,7 +84,7 @@ fn asked(steps: &str) -> String {
     puppet.asked[1..].join("\n")
 }
 
-/// How the player says what went wrong.
+/// Returns the cause and message of a failed run.
 #[track_caller]
 fn complaint(steps: &str) -> (Cause, String) {
     let error = play(&script(steps), None, &mut Puppet::new()).expect_err("the run stops");
@@ -92,7 +92,7 @@ fn complaint(steps: &str) -> (Cause, String) {
 }
 
 #[test]
-fn a_second_passes_between_two_acts_and_after_the_last() {
+fn the_pace_passes_between_actions_and_after_the_last() {
     insta::assert_snapshot!(asked(&format!("{OPEN}  - pay: c1")), @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
     09:00:01.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:01.000000Z"}
@@ -102,7 +102,7 @@ fn a_second_passes_between_two_acts_and_after_the_last() {
 }
 
 #[test]
-fn waiting_replaces_the_second_so_a_payment_can_hit_one_microsecond() {
+fn waiting_replaces_the_pace_so_a_payment_can_hit_one_microsecond() {
     insta::assert_snapshot!(
         asked(&format!("{OPEN}  - until: {{ expiry: c1, offset: -1us }}\n  - pay: c1\n  - wait: 1us")),
         @r#"
@@ -116,7 +116,7 @@ fn waiting_replaces_the_second_so_a_payment_can_hit_one_microsecond() {
 }
 
 #[test]
-fn an_expectation_takes_no_time_and_looks_with_a_key_of_its_own() {
+fn an_expectation_takes_no_time_and_uses_an_observer_key() {
     insta::assert_snapshot!(asked(&format!("{OPEN}  - expect: {{ c1: pending }}\n  - pay: c1")), @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
     09:00:00.000000Z S GET /v1/charges/abcabcabcabc
@@ -127,7 +127,7 @@ fn an_expectation_takes_no_time_and_looks_with_a_key_of_its_own() {
 }
 
 #[test]
-fn over_and_short_are_counted_from_what_remains() {
+fn over_and_short_are_relative_to_the_remaining_amount() {
     let pay = |size: &str| {
         let all = asked(&format!("{OPEN}  - pay: {{ charge: c1, {size}: 0.00000001 }}"));
         all.lines().find(|line| line.contains("/sandbox/pay")).map(str::to_owned)
@@ -142,7 +142,7 @@ fn over_and_short_are_counted_from_what_remains() {
 }
 
 #[test]
-fn names_are_filled_into_requests_and_links_lose_their_host() {
+fn names_are_replaced_in_requests_and_links_lose_their_host() {
     let save = "  - request: { path: /v1/account, save: { mode: /meta/mode } }\n";
     let next = "  - request: { path: \"https://other.example/v1/${mode}?charge=${c1}\", key: test, expect: { status: 404 } }";
     insta::assert_snapshot!(asked(&format!("{OPEN}{save}{next}")), @r#"
@@ -156,7 +156,7 @@ fn names_are_filled_into_requests_and_links_lose_their_host() {
 }
 
 #[test]
-fn an_expectation_that_does_not_hold_shows_its_line_and_what_happened_until_then() {
+fn an_unmet_expectation_shows_its_line_and_the_transcript() {
     let (cause, text) = complaint(&format!("{OPEN}  - expect: {{ c1: paid }}"));
     assert_eq!(cause, Cause::Unmet);
     insta::assert_snapshot!(text, @"
@@ -173,11 +173,11 @@ fn an_expectation_that_does_not_hold_shows_its_line_and_what_happened_until_then
 }
 
 #[test]
-fn a_refusal_that_nobody_expects_stops_the_run() {
+fn an_unexpected_refusal_stops_the_run() {
     let (cause, text) = complaint(&format!("{OPEN}  - cancel: c1"));
     assert_eq!(cause, Cause::Unmet);
     insta::assert_snapshot!(text, @"
-    error: `cancel` went otherwise
+    error: `cancel` had an unexpected result
      --> scenario.yaml:4:5
       |
     4 |   - cancel: c1
@@ -196,12 +196,12 @@ fn a_refusal_that_nobody_expects_stops_the_run() {
 }
 
 #[test]
-fn a_grant_where_a_refusal_is_expected_stops_the_run() {
+fn an_unexpected_success_stops_the_run() {
     let steps = "  - open: { charge: c1, asset: BTC, amount: 49.90 EUR, refused: 503 }";
     let (cause, text) = complaint(steps);
     assert_eq!(cause, Cause::Unmet);
     insta::assert_snapshot!(text, @"
-    error: `open` went otherwise
+    error: `open` had an unexpected result
      --> scenario.yaml:3:5
       |
     3 |   - open: { charge: c1, asset: BTC, amount: 49.90 EUR, refused: 503 }
@@ -213,9 +213,9 @@ fn a_grant_where_a_refusal_is_expected_stops_the_run() {
 }
 
 #[test]
-fn a_scenario_that_asks_for_the_past_or_for_nothing_is_told_so() {
+fn a_step_in_the_past_or_without_an_object_is_an_error() {
     let (cause, text) = complaint(&format!("{OPEN}  - wait: 1h\n  - until: {{ expiry: c1 }}"));
-    assert_eq!(cause, Cause::Misled);
+    assert_eq!(cause, Cause::Impossible);
     insta::assert_snapshot!(text, @"
     error: this moment has passed
      --> scenario.yaml:5:22
@@ -226,7 +226,7 @@ fn a_scenario_that_asks_for_the_past_or_for_nothing_is_told_so() {
             0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
     ");
     let (cause, text) = complaint("  - resend: d1");
-    assert_eq!(cause, Cause::Misled);
+    assert_eq!(cause, Cause::Impossible);
     insta::assert_snapshot!(text, @"
     error: nothing is called `d1` yet
      --> scenario.yaml:3:13
@@ -238,7 +238,7 @@ fn a_scenario_that_asks_for_the_past_or_for_nothing_is_told_so() {
 }
 
 #[test]
-fn a_world_that_does_not_answer_is_not_called_wrong() {
+fn an_unreachable_world_is_not_an_unmet_expectation() {
     let (cause, text) = complaint("  - endpoint: shop");
     assert_eq!(cause, Cause::Unmet, "a refused endpoint is the world's word");
     assert!(text.contains("404 Not found."), "{text}");
@@ -248,7 +248,7 @@ fn a_world_that_does_not_answer_is_not_called_wrong() {
 }
 
 #[test]
-fn what_happens_becomes_lines_under_names_that_stay() {
+fn events_become_lines_with_stable_names() {
     let mut puppet = Puppet::new();
     let at = |time: &str| format!("2026-01-05T09:{time}Z");
     puppet.happened = vec![
@@ -289,7 +289,7 @@ fn what_happens_becomes_lines_under_names_that_stay() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn a_spoiled_scenario_is_played_or_stops_and_never_panics(
+    fn a_mutated_scenario_never_panics(
         cut in any::<prop::sample::Index>(),
         length in 0_usize..6,
         patch in "[ -~]{0,2}",

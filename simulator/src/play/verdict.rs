@@ -1,4 +1,4 @@
-//! `expect`: expectations about the present state.
+//! The step `expect`: expectations on the present state.
 
 use reference_core::event::EventType;
 use serde_json::Value;
@@ -19,9 +19,9 @@ impl Player<'_> {
         let thing = self.find(name, expected.span)?;
         let id = thing.id.as_str();
         let object = match thing.kind {
-            Kind::Charge => self.look_at_all(self.whose(&thing), &format!("/v1/charges/{id}"))?,
-            Kind::Invoice => self.look_at_all(self.whose(&thing), &format!("/v1/invoices/{id}"))?,
-            Kind::Link => self.look_at_all(self.whose(&thing), &format!("/v1/payment-links/{id}"))?,
+            Kind::Charge => self.read_json(self.whose(&thing), &format!("/v1/charges/{id}"))?,
+            Kind::Invoice => self.read_json(self.whose(&thing), &format!("/v1/invoices/{id}"))?,
+            Kind::Link => self.read_json(self.whose(&thing), &format!("/v1/payment-links/{id}"))?,
             Kind::Endpoint => self.listed("/sandbox/endpoints", "/endpoints", id, "removed")?,
             Kind::Delivery => self.listed("/sandbox/deliveries", "/deliveries", id, "unknown")?,
             Kind::Transaction => {
@@ -30,7 +30,7 @@ impl Player<'_> {
             }
             Kind::Key | Kind::Account | Kind::Event | Kind::Saved => {
                 let label = format!("it is a {}", thing.kind);
-                return Err(Stop::misled(expected.span, format!("`{name}` has no state"), label));
+                return Err(Stop::impossible(expected.span, format!("`{name}` has no state"), label));
             }
         };
         let check = Check { name, expected, object: &object };
@@ -53,7 +53,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// An object of a list that the sandbox shows whole.
+    /// Returns an object of a sandbox list.
     fn listed(&mut self, path: &str, pointer: &str, id: &str, absent: &str) -> Result<Value, Stop> {
         let answer = self.demand("GET", path, None)?.json();
         let list = answer.pointer(pointer).and_then(Value::as_array);

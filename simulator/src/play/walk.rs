@@ -1,17 +1,17 @@
-//! `walk`: a list read page by page while it grows.
+//! The step `walk`: a list is read page by page while it grows.
 
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Call, Player, failure::Stop, message, talk::local};
+use super::{Call, Player, failure::Stop, message, requests::local};
 use crate::script::step::{Walk, WalkBy};
 
-/// A list that has more pages than this will not end.
+/// The maximum number of pages of a walk.
 const WALK_PAGES_MAX: u32 = 1_000;
 
-/// A page of a list, as far as a walk looks at it.
+/// A page of a list.
 #[derive(Deserialize)]
 struct WalkPage {
     data: Vec<ListedRecord>,
@@ -55,7 +55,7 @@ impl Player<'_> {
                 let actual = format!("{} {}", answer.status, message(&answer));
                 let title = format!("a page of {} is not given", walk.path.value);
                 if answer.status == 429 {
-                    // Nothing is said about the list by a key that has asked too often.
+                    // The list cannot be judged with a key above its rate limit.
                     return Err(Stop::broken(walk.path.span, format!("{title}: {actual}")));
                 }
                 return Err(Stop::unmet(walk.path.span, title, "is refused", "200".to_owned(), actual));
@@ -93,7 +93,7 @@ impl Player<'_> {
             }
         }
         if total != Some(read) {
-            let title = format!("{} is not read whole", walk.path.value);
+            let title = format!("{} is not read completely", walk.path.value);
             let expected = total.map_or_else(|| "a total".to_owned(), |total| format!("{total} records"));
             return Err(Stop::unmet(
                 walk.path.span,
@@ -107,7 +107,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// One record more at the head of the list, by the key that reads it.
+    /// Adds a record to the list, with the key that reads it.
     fn insert(&mut self, list: &str, bearer: Option<&str>) -> Result<(), Stop> {
         let (path, body) = if list.starts_with("/v1/invoices") {
             ("/v1/invoices", json!({ "amount": "1.00", "currency": "EUR", "customer_name": "Ann" }))

@@ -1,6 +1,6 @@
 //! The chains of a world: one for every coin and mode.
 //!
-//! Remembers when the next of them has something to do, because every request asks for it.
+//! The next due time is cached, because every request needs it.
 
 use std::{cell::Cell, collections::BTreeMap};
 
@@ -13,10 +13,10 @@ use crate::chain::Chain;
 #[derive(Serialize, Deserialize)]
 pub(super) struct Chains {
     all: BTreeMap<(Mode, Asset), Chain>,
-    /// The cached result of [`Chains::next_due`], until a chain may have changed.
+    /// The cached result of [`Chains::next_due`]; `None` after a change.
     #[serde(skip)]
     next_due: Cell<Option<Option<Timestamp>>>,
-    /// When a chain that is used grows next; `None` if the heights must be read again.
+    /// The time of the next block on a chain with transactions; `None` if the heights must be read again.
     #[serde(skip)]
     next_block: Cell<Option<Timestamp>>,
 }
@@ -38,7 +38,7 @@ impl Chains {
         })
     }
 
-    /// Lets all of them do what is due, in order of mode and coin, and hands over what is to be seen on each.
+    /// Performs what is due on all chains, in order of mode and coin, and passes each chain's new sightings to `see`.
     pub(super) fn advance(&mut self, now: Timestamp, mut see: impl FnMut((Mode, Asset), Vec<Sighting>)) {
         if self.next_due().is_none_or(|due| due > now) {
             return;
@@ -50,7 +50,7 @@ impl Chains {
         }
     }
 
-    /// The heights of the chains that hold transactions; `None` if no block came since this was last called.
+    /// Returns the heights of the chains that hold transactions; `None` if there was no block since the last call.
     pub(super) fn new_heights(&self, now: Timestamp) -> Option<Vec<((Mode, Asset), u64)>> {
         if self.next_block.get().is_some_and(|next| now < next) {
             return None;
@@ -61,29 +61,29 @@ impl Chains {
         Some(used().map(|(place, chain)| (*place, chain.height(now))).collect())
     }
 
-    /// A coin's chain.
+    /// Returns the chain of a coin.
     pub(super) fn get(&self, mode: Mode, asset: Asset) -> &Chain {
         self.all.get(&(mode, asset)).expect("there is a chain for every coin and mode")
     }
 
-    /// Every chain, in order of mode and coin.
+    /// Returns every chain, in order of mode and coin.
     pub(super) fn values(&self) -> impl Iterator<Item = &Chain> {
         self.all.values()
     }
 
-    /// A coin's chain, to be changed.
+    /// Returns the chain of a coin, mutable.
     pub(super) fn get_mut(&mut self, mode: Mode, asset: Asset) -> &mut Chain {
         self.forget();
         self.all.get_mut(&(mode, asset)).expect("there is a chain for every coin and mode")
     }
 
-    /// Every chain, to be changed.
+    /// Returns every chain, mutable.
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Chain> {
         self.forget();
         self.all.values_mut()
     }
 
-    /// A chain may be changed.
+    /// Clears the cached times, because a chain may change.
     fn forget(&self) {
         self.next_due.set(None);
         self.next_block.set(None);

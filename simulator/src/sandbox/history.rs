@@ -1,7 +1,7 @@
-//! The history of a world, written as a scenario that `play` runs to the same end.
+//! The history of a world, exported as a scenario that reproduces its state.
 //!
-//! Keeps every call that changed something, up to a bound. Time that only passes becomes waits between the calls.
-//! A call that a scenario cannot express becomes a comment in its place.
+//! It stores each call that changed something, up to a bound. Passing time becomes waits between the calls. A call
+//! that a scenario cannot express becomes a comment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,19 +17,19 @@ use serde_json::{Value, json};
 use super::{Setup, route};
 use crate::{printable::is_unseen, script};
 
-/// Calls that are kept.
+/// The maximum number of stored calls.
 const CALLS_MAX: usize = 5_000;
-/// Bytes of paths and bodies that are kept.
+/// The maximum total size of stored paths and bodies.
 const BYTES_MAX: usize = 512 * 1_024;
-/// Digits of a number that no reader of JSON changes.
+/// The number of digits that every JSON reader preserves.
 const DIGITS_MAX: usize = 15;
-/// The limit of the worlds that scenarios are played in.
+/// The rate limit of worlds in which scenarios are played.
 const USUAL_LIMIT: Option<u32> = Some(120);
 
-/// The places where an answer names a new object, and the prefixes of such names.
+/// Places of the ids of new objects in responses, with the prefixes of their names.
 const MADE: [(&str, &str); 5] =
     [("/txid", "t"), ("/charge", "c"), ("/endpoint/id", "shop"), ("/delivery", "d"), ("/key/id", "key")];
-/// The same for objects of the API, by the list that they are in.
+/// Name prefixes of API objects, by the path of their list.
 const OBJECTS: [(&str, &str); 3] = [("/v1/charges", "c"), ("/v1/payment-links", "l"), ("/v1/invoices", "i")];
 
 /// The history so far.
@@ -37,7 +37,7 @@ const OBJECTS: [(&str, &str); 3] = [("/v1/charges", "c"), ("/v1/payment-links", 
 pub(super) struct History {
     done: Vec<DoneCall>,
     bytes: usize,
-    /// Calls that came after the last one that is kept.
+    /// The number of calls that were not stored for lack of space.
     left_out: u64,
 }
 
@@ -49,13 +49,13 @@ struct DoneCall {
     target: String,
     /// The API key of the call.
     key: Option<KeyNo>,
-    /// The book that it was kept to, for the sandbox.
+    /// The book that a sandbox call was restricted to.
     within: Option<(String, Mode)>,
     idempotency_key: Option<String>,
     body: String,
-    /// The new objects: place in the answer, and name.
+    /// The new objects: place in the response, and id.
     made: Vec<(String, String)>,
-    /// Keys that it made, and where their secrets stood in the answer.
+    /// The keys that the call created, and the places of their secrets in the response.
     keys: Vec<(KeyNo, &'static str)>,
 }
 
@@ -65,15 +65,15 @@ pub(super) struct Caller {
     pub(super) within: Option<(String, Mode)>,
 }
 
-/// Returns `true` if a call belongs into the history.
-pub(super) fn tells(request: &Request<'_>, response: &Response) -> bool {
+/// Returns `true` if a call is recorded in the history.
+pub(super) fn is_recorded(request: &Request<'_>, response: &Response) -> bool {
     let reads = matches!(request.method, "GET" | "HEAD");
     !reads && (200..300).contains(&response.status) && !lets_time_pass(request)
 }
 
 impl History {
-    /// Notes a call that is to be told. `keys`: how many keys the world has now.
-    pub(super) fn note(
+    /// Records a call. `keys`: the number of keys in the world after it.
+    pub(super) fn record(
         &mut self,
         at: Timestamp,
         caller: Caller,
@@ -81,11 +81,11 @@ impl History {
         response: &Response,
         keys: usize,
     ) {
-        // UTF-8 and JSON, or it would not have been granted.
+        // A successful request has a body of valid UTF-8 and JSON.
         let mut body = String::from_utf8_lossy(request.body).into_owned();
         let (mut method, mut path) = (request.method, request.path);
         if path == "/sandbox/world" {
-            // The new world is where the scenario begins; only the settings of its account are left to be told.
+            // The scenario starts with the new world, so only the settings of its account remain to be written.
             let settings: Value = serde_json::from_str(&body).unwrap_or_default();
             if !settings["account"].is_object() {
                 return;
@@ -118,10 +118,10 @@ impl History {
         });
     }
 
-    /// The text of a scenario file, and how many calls it does not tell.
-    pub(super) fn tell(&self, setup: &Setup, now: Timestamp) -> (String, u64) {
+    /// Returns the text of a scenario file, and the number of calls that it omits.
+    pub(super) fn write_scenario(&self, setup: &Setup, now: Timestamp) -> (String, u64) {
         let mut text = format!(
-            "title: What was done in a served world\nseed: {}\nstart: {}\npace: 0s\n",
+            "title: Recorded calls of a served world\nseed: {}\nstart: {}\npace: 0s\n",
             setup.seed.0,
             script::in_line(&Value::from(setup.start.to_string())),
         );
@@ -130,11 +130,11 @@ impl History {
             text.push_str(&format!("# This world had {limit} for one key; a scenario has 120 a minute.\n"));
         }
         text.push_str("steps:\n");
-        let mut teller = Teller::default();
+        let mut writer = ScenarioWriter::default();
         let mut shown = setup.start;
         let mut is_empty = true;
         for call in &self.done {
-            match teller.step(call) {
+            match writer.step(call) {
                 Ok(step) => {
                     text.push_str(&wait(shown, call.at));
                     shown = call.at.max(shown);
@@ -143,60 +143,60 @@ impl History {
                 }
                 Err(why) => {
                     let what = format!("{} {}", call.method, call.target);
-                    text.push_str(&format!("  # not told: {}: {why}\n", one_line(&what)));
+                    text.push_str(&format!("  # omitted: {}: {why}\n", one_line(&what)));
                 }
             }
         }
         if self.left_out > 0 {
-            text.push_str(&format!("  # not told: {} calls after these, for want of room\n", self.left_out));
+            text.push_str(&format!("  # omitted: {} later calls, beyond the size limit\n", self.left_out));
         }
-        // A scenario has one step at least.
+        // A scenario needs at least one step.
         let least = shown.plus(Span::micros(u64::from(is_empty)));
         text.push_str(&wait(shown, now.max(least)));
-        (text, teller.untold + self.left_out)
+        (text, writer.omitted + self.left_out)
     }
 }
 
-/// Names for what was made, as far as it is told.
-struct Teller {
+/// Names of the objects created so far, for references in later steps.
+struct ScenarioWriter {
     names: BTreeMap<String, String>,
     keys: BTreeMap<KeyNo, String>,
     counts: BTreeMap<&'static str, u32>,
-    /// The objects made by calls that the history lacks.
+    /// Objects that were created by omitted calls.
     missing: BTreeSet<String>,
-    untold: u64,
+    omitted: u64,
 }
 
-impl Default for Teller {
-    fn default() -> Teller {
+impl Default for ScenarioWriter {
+    fn default() -> ScenarioWriter {
         let keys = Mode::ALL.into_iter().enumerate();
-        Teller {
+        ScenarioWriter {
             names: BTreeMap::new(),
             keys: keys.map(|(index, mode)| (KeyNo::from_index(index), mode.to_string())).collect(),
             counts: BTreeMap::new(),
             missing: BTreeSet::new(),
-            untold: 0,
+            omitted: 0,
         }
     }
 }
 
-impl Teller {
-    /// A step, or why there is none.
+impl ScenarioWriter {
+    /// Returns the step for a call, or the reason why there is none.
     fn step(&mut self, call: &DoneCall) -> Result<Value, String> {
-        let step = self.told(call);
+        let step = self.step_for(call);
         if step.is_err() {
-            self.untold += 1;
+            self.omitted += 1;
             self.missing.extend(call.made.iter().map(|(_, id)| id.clone()));
         }
         step
     }
 
-    fn told(&mut self, call: &DoneCall) -> Result<Value, String> {
+    fn step_for(&mut self, call: &DoneCall) -> Result<Value, String> {
         if call.target.contains("${") || call.body.contains("${") {
             return Err("`${` stands for a name in a scenario".to_owned());
         }
         if has_long_number(&call.body) {
-            return Err("a number has more digits than a scenario keeps; write it as a text".to_owned());
+            return Err("a number has more digits than a scenario preserves; write it as a text".to_owned());
         }
         let mut step = json!({ "method": call.method, "path": self.named(&call.target)? });
         let body: Value = serde_json::from_str(&call.body).unwrap_or(Value::Null);
@@ -208,7 +208,7 @@ impl Teller {
             step["body"] = body;
         }
         if let Some(key) = call.key {
-            let name = self.keys.get(&key).ok_or("its key was made by a call that is not told")?;
+            let name = self.keys.get(&key).ok_or("its key was created by an omitted call")?;
             step["key"] = Value::from(name.as_str());
         }
         if let Some(key) = &call.idempotency_key {
@@ -240,7 +240,7 @@ impl Teller {
         format!("{prefix}{count}")
     }
 
-    /// A text with names in place of what they stand for.
+    /// Replaces the ids in a text by references to names.
     fn named(&self, text: &str) -> Result<String, String> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let mut named = String::new();
@@ -249,7 +249,7 @@ impl Teller {
             let end = rest[start..].find(|c| !is_part(c)).map_or(rest.len(), |length| start + length);
             let word = &rest[start..end];
             if self.missing.contains(word) {
-                return Err(format!("{word} was made by a call that is not told"));
+                return Err(format!("{word} was created by an omitted call"));
             }
             named.push_str(&rest[..start]);
             match self.names.get(word) {
@@ -277,7 +277,7 @@ impl Teller {
     }
 }
 
-/// Returns `true` if a call does no more than move the clock.
+/// Returns `true` if a call only moves the clock.
 fn lets_time_pass(request: &Request<'_>) -> bool {
     match request.path {
         "/sandbox/advance" => true,
@@ -289,7 +289,7 @@ fn lets_time_pass(request: &Request<'_>) -> bool {
     }
 }
 
-/// Returns the objects that an answer says were made.
+/// Returns the places and ids of the objects that a response reports as created.
 fn made(path: &str, response: &Response) -> Vec<(String, String)> {
     let answer: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let is_object = OBJECTS.iter().any(|(list, _)| path.starts_with(list));
@@ -299,19 +299,19 @@ fn made(path: &str, response: &Response) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns the prefix of the name of a new object.
+/// Returns the name prefix of a new object.
 fn prefix(target: &str, pointer: &str) -> &'static str {
     let object = OBJECTS.iter().filter(|_| pointer == "/data/id").find(|(list, _)| target.starts_with(list));
     let named = MADE.iter().find(|(known, _)| *known == pointer);
     object.or(named).map_or("o", |(_, prefix)| prefix)
 }
 
-/// The body of a call that a key kept to its book, as one that says which.
+/// Adds the account and mode to the body of a call that its key restricted to one book.
 fn kept_to_book(call: &DoneCall, mut body: Value) -> Value {
     let Some((account, mode)) = &call.within else { return body };
     let path = call.target.split('?').next().unwrap_or_default();
     let takes = |field| route::takes(&call.method, path, field);
-    // A charge is in its own book, whatever is said.
+    // A charge determines its own book.
     if body.get("charge").is_none() && (takes("account") || takes("mode")) {
         if body.is_null() {
             body = json!({});
@@ -325,7 +325,7 @@ fn kept_to_book(call: &DoneCall, mut body: Value) -> Value {
     body
 }
 
-/// Checks that a receiver is one that a scenario can have.
+/// Checks that a receiver is allowed in a scenario.
 fn judge_receiver(body: &Value) -> Result<(), String> {
     let Some(url) = body["url"].as_str() else { return Ok(()) };
     match address_rule::judge_url(url) {
@@ -334,7 +334,7 @@ fn judge_receiver(body: &Value) -> Result<(), String> {
     }
 }
 
-/// Returns `true` if a number outside of texts has more digits than every reader keeps.
+/// Returns `true` if a number outside of strings has more digits than every JSON reader preserves.
 fn has_long_number(json: &str) -> bool {
     let (mut in_text, mut escaped, mut digits) = (false, false, 0);
     for byte in json.bytes() {

@@ -1,5 +1,4 @@
-//! The service as a host runs it: every input goes through here, so that all of them can be played
-//! again after a restart.
+//! The service with a record of its inputs. Every input passes through here, so that a restart can replay all of them.
 
 use bytes::Bytes;
 use reference_core::{
@@ -21,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::Setup;
 use crate::tamper::OwnedRequest;
 
-/// Something that the service was told, with nothing borrowed.
+/// An input of the service, as an owned value.
 #[derive(Serialize, Deserialize)]
 enum Input {
     Tick { work_max: u32 },
@@ -39,7 +38,7 @@ enum Input {
     Restart,
 }
 
-/// A service and, if it is to survive a restart, all that it was told.
+/// A service with its recorded inputs, if it can be restarted.
 #[derive(Serialize, Deserialize)]
 pub(super) struct JournaledService {
     api: Api,
@@ -51,12 +50,12 @@ impl JournaledService {
         JournaledService { api: Api::new(start), journal: keeps_journal.then(Vec::new) }
     }
 
-    /// Becomes whole again after it was read.
+    /// Restores the values that the stored state omits.
     pub(super) fn resume(&mut self, setup: &Setup) {
         self.api.service.resume(setup.public_url.clone(), setup.wallet_cache.clone());
     }
 
-    /// The service, to be looked at.
+    /// Returns the service, read-only.
     pub(super) fn service(&self) -> &Service {
         &self.api.service
     }
@@ -71,7 +70,7 @@ impl JournaledService {
         }
     }
 
-    /// Does a part of what is due; says how much work it was.
+    /// Processes a part of what is due. Returns the amount of work done.
     pub(super) fn tick(&mut self, now: Timestamp, work_max: u32) -> u32 {
         self.write_down(now, || Input::Tick { work_max });
         self.api.service.on_tick_in_part(now, work_max)
@@ -130,7 +129,7 @@ impl JournaledService {
         self.api.service.on_visit(now, visit)
     }
 
-    /// The chains have these heights; those that the service knows are left out.
+    /// Reports heights of chains; unchanged ones are skipped.
     pub(super) fn heights(&mut self, now: Timestamp, mut heights: Vec<((Mode, Asset), u64)>) {
         let known = self.api.service.heights();
         heights.retain(|((mode, asset), height)| *height > known.get(*mode, *asset));
@@ -148,7 +147,7 @@ impl JournaledService {
         self.api.service.on_sightings(now, sightings);
     }
 
-    /// The next attempt that is due, without its body.
+    /// Returns the next due attempt, without its body.
     pub(super) fn poll(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
         let post = self.api.poll_delivery_label(now)?;
         self.write_down(now, || Input::Poll);
@@ -159,7 +158,7 @@ impl JournaledService {
         self.api.delivery_body(book, no)
     }
 
-    /// Returns `true` if nobody reads the answers.
+    /// Returns `true` if response bodies are omitted.
     pub(super) fn is_unread(&self) -> bool {
         self.api.is_unread()
     }
@@ -184,7 +183,7 @@ impl JournaledService {
         self.api.service.on_rate(now, asset, currency, rate);
     }
 
-    /// Stops the service and starts it again: a new one is told all that the old one was told.
+    /// Restarts the service: a new one replays all inputs.
     pub(super) fn restart(&mut self, now: Timestamp) -> Result<(), ApiError> {
         let Some(journal) = &mut self.journal else {
             return Err(ApiError::conflict(
@@ -197,7 +196,7 @@ impl JournaledService {
         for (at, input) in journal.iter() {
             replay(&mut api, *at, input);
         }
-        // What the first service announced was heard already.
+        // Notices from replayed inputs were delivered before the restart.
         api.service.take_notices();
         api.set_unread(self.is_unread());
         self.api = api;
@@ -205,7 +204,7 @@ impl JournaledService {
     }
 }
 
-/// Answers were given the first time; only what they did to the service matters now.
+/// Replays one input. Its response was sent before, so only the effect on the service matters.
 fn replay(api: &mut Api, now: Timestamp, input: &Input) {
     let service = &mut api.service;
     match input {

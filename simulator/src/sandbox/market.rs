@@ -6,17 +6,17 @@ use reference_core::{
     rng::Seed,
 };
 
-/// Every pair's rate at the start of a world: up to a tenth off what is typical, and the same coin is
-/// worth the same in every currency.
+/// Returns the rate of each pair at the start of a world: within a tenth of the typical price, with the same deviation
+/// for a coin in every currency.
 pub(super) fn rates(seed: Seed) -> Vec<(Asset, Currency, Rate)> {
     let mut rates = Vec::new();
     for asset in Asset::ALL {
         let per_ten_thousand = seed.rng_key("market", asset.code(), "rate").stream(0).between(9_000, 11_000);
         for currency in Currency::ALL {
-            // Cents a coin, times hundredths of a unit for 100 dollars, in units of 10⁻⁸.
+            // Cents per coin, times hundredths of a unit for 100 dollars, in units of 10⁻⁸.
             let typical = asset.facts().typical_usd_cents * currency.typical_per_hundred_usd() * 100;
             let units = typical / 10_000 * per_ten_thousand;
-            // Dear coins are quoted in hundredths, cheap ones in millionths.
+            // Rates of expensive coins are rounded to hundredths, others to millionths.
             let step = if units >= 100_00000000 { 1_000_000 } else { 100 };
             let rate = Rate::from_units(units - units % step).expect("every typical price is above zero");
             rates.push((asset, currency, rate));

@@ -1,18 +1,19 @@
-//! A world and its API: the one thing that every host owns.
+//! A world and its API: the value that every host owns. The main type is [`Sandbox`].
 //!
-//! - `world` is its state, `step` what happens next, `observe` who watches, `route` the calls under `/sandbox`.
-//! - Time moves only forward, and only when a host says so. On the way everything that is due happens,
-//!   in order of time; at the same microsecond rate locks end first, then the chains are seen, then
-//!   answers to posts arrive, then new posts leave.
+//! - `world` is its state, `step` performs the next due event, `observe` has the observers, `route` the calls under
+//!   `/sandbox`.
+//! - Only a host moves the clock, and only forward. Events that become due on the way happen in order of time. In the
+//!   same microsecond the order is: rate locks expire, chain events are observed, responses to posts arrive, new posts
+//!   are sent.
 
 mod chains;
-mod held;
 mod history;
 mod journal;
+mod journal_types;
 mod market;
+mod memory_estimate;
 mod money;
 mod observe;
-mod recall;
 mod route;
 mod state;
 mod step;
@@ -37,7 +38,7 @@ use reference_core::{
 use reference_wire::{AttemptRequest, Request, Response, bearer};
 use serde::{Deserialize, Serialize};
 
-pub use self::held::WORLD_BYTES;
+pub use self::memory_estimate::WORLD_BYTES;
 pub(crate) use self::route::EVENTS_MAX;
 use self::{
     history::{Caller, History},
@@ -46,16 +47,16 @@ use self::{
     world::World,
 };
 pub use self::{
+    journal_types::{AdmittedRecord, PendingRecord},
     observe::{EndedAttempt, WorldLog},
-    recall::{AdmittedRecord, PendingRecord},
     route::{
         ANY, DeliveryFilter, PendingAdvance, Progress, ROUTES, Route, RouteMethod, RouteReach, judge_head,
     },
 };
 use crate::{
     chain::{Chain, Congestion},
+    record::{Detail, Observation, Record},
     tamper::Tamper,
-    witness::{Detail, Observation, Record},
 };
 
 /// The setup of a world.
@@ -71,53 +72,53 @@ pub struct Setup {
     pub rate_limit: Option<u32>,
     /// The names in keys and headers.
     pub dialect: Dialect,
-    /// Keep all inputs, so that the service can be restarted.
+    /// Record all inputs, so that the service can be restarted.
     pub journal: bool,
     /// The reach of deliveries: inside the simulated network only, or outside too.
     pub reach: Reach,
-    /// Wallets that many worlds share; from the seed if `None`.
+    /// Deposit wallets shared between worlds; derived from the seed if `None`.
     #[serde(skip)]
     pub wallet_cache: Option<WalletCache>,
-    /// The tag that every key has after its mode, so that a key alone names its world; empty for none.
+    /// The tag that follows the mode in each key, so that a key identifies its world; empty for none.
     pub key_tag: String,
 }
 
 /// The reach of a world's deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reach {
-    /// Hosts named `*.sim` only: nothing leaves the process, and an endpoint elsewhere is refused.
+    /// Only hosts named `*.sim`: nothing leaves the process, and endpoints elsewhere are refused.
     Simulated,
-    /// The host posts what goes elsewhere, and says how it ended.
+    /// The host posts deliveries to other addresses and reports the results.
     Network,
 }
 
-/// An attempt to post a delivery, for the host to make.
+/// A delivery attempt that the host makes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OutgoingAttempt {
-    /// Under what its end is reported, by [`Sandbox::on_attempt_result`].
+    /// The id under which the result is reported, by [`Sandbox::on_attempt_result`].
     pub id: AttemptId,
     /// The account of the delivery.
     pub account: AccountNo,
-    /// In which mode.
+    /// The mode of the delivery.
     pub mode: Mode,
     /// The post.
     pub post: AttemptRequest,
 }
 
-/// Names one attempt of one world. An attempt of a world that is no more is forgotten.
+/// The id of one attempt of one world. Results for attempts of a replaced world are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AttemptId(u64);
 
 /// The keys that a new world starts with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FirstKeys {
-    /// A key of mode live.
+    /// A live key.
     pub live: String,
-    /// A key of mode test.
+    /// A test key.
     pub test: String,
 }
 
-/// A key that a world let in.
+/// The authentication of a request by [`Sandbox::admit`].
 #[derive(Clone, Copy, Debug)]
 pub struct Admitted {
     admission: Admission,
@@ -130,18 +131,18 @@ impl Admitted {
         self.admission.principal.account
     }
 
-    /// The key's mode.
+    /// Returns the mode of the key.
     pub fn mode(&self) -> Mode {
         self.admission.principal.mode
     }
 
-    /// The key's place in its limit; `None` without a limit.
+    /// Returns the key's rate limit and what remains of it; `None` without a limit.
     pub fn quota(&self) -> Option<Quota> {
         self.admission.quota
     }
 }
 
-/// A world, who watches it, and its API.
+/// A world with its observers and its API.
 ///
 /// ```
 /// use reference_core::{dialect::Dialect, rng::Seed, time::{Span, Timestamp}};
@@ -166,13 +167,13 @@ impl Admitted {
 pub struct Sandbox {
     world: World,
     observers: Observers,
-    /// Worlds before this one. A call that began in one of them is over.
+    /// The number of worlds before this one. Calls that started in one of them are refused.
     era: u64,
     first_keys: FirstKeys,
-    /// A host serves others while much is happening.
+    /// Limits the work per call, for hosts that serve several clients.
     #[serde(skip)]
     in_slices: bool,
-    /// The history, if it is kept.
+    /// The history of calls; `None` if it is not recorded.
     #[serde(skip)]
     history: Option<History>,
 }
@@ -181,19 +182,19 @@ impl Sandbox {
     /// The name of the account that every world starts with.
     pub const FIRST_ACCOUNT: &str = "acme";
 
-    /// A new world: one account with wallets and a key in each mode, and a market.
+    /// Creates a world with one account, wallets and a key in each mode, and a market.
     pub fn new(setup: &Setup) -> Sandbox {
         Sandbox::with_account(setup, Sandbox::first_settings())
     }
 
-    /// The settings of the first account, if nobody says otherwise.
+    /// Returns the default settings of the first account.
     pub(crate) fn first_settings() -> Settings {
         let mut settings = Settings::new("Acme");
         settings.members = vec!["owner@acme.example".to_owned()];
         settings
     }
 
-    /// A new world whose account has these settings.
+    /// Creates a world whose first account has these settings.
     pub(crate) fn with_account(setup: &Setup, settings: Settings) -> Sandbox {
         let mut world = World::new(setup);
         let account = world
@@ -221,85 +222,84 @@ impl Sandbox {
         &self.world.setup
     }
 
-    /// The keys that this world started with.
+    /// Returns the keys that this world started with.
     pub fn first_keys(&self) -> FirstKeys {
         self.first_keys.clone()
     }
 
-    /// A key more for each mode, for somebody who only looks.
-    pub(crate) fn create_lookers(&mut self) -> BTreeMap<Mode, String> {
+    /// Creates one more key for each mode, for read-only use by observers.
+    pub(crate) fn create_observer_keys(&mut self) -> BTreeMap<Mode, String> {
         let account = self.service().find_account(Sandbox::FIRST_ACCOUNT).expect("the first account stays");
         let keys = self.world.create_keys(account);
         BTreeMap::from([(Mode::Live, keys.live), (Mode::Test, keys.test)])
     }
 
-    /// The chain of a coin in a mode.
+    /// Returns the chain of a coin in a mode.
     pub fn chain(&self, mode: Mode, asset: Asset) -> &Chain {
         self.world.chains.get(mode, asset)
     }
 
-    /// The heights of all chains.
+    /// Returns the heights of all chains.
     pub(crate) fn heights(&self) -> BTreeMap<(Mode, Asset), u64> {
         let all = self.world.chains.values();
         all.map(|chain| ((chain.mode(), chain.asset()), chain.height(self.now()))).collect()
     }
 
-    /// Returns the time at which an attempt ends or the service wants to be woken; `None` if all its queues are
-    /// empty.
+    /// Returns the time of the next end of an attempt or internal timer of the service; `None` if there is none.
     pub(crate) fn next_of_service(&self) -> Option<Timestamp> {
         self.world.network.next_due().into_iter().chain(self.service().next_tick()).min()
     }
 
-    /// Returns the time of the next event that happens by itself; `None` if the world is at rest.
+    /// Returns the time of the next event that is due without a call; `None` if there is none.
     pub fn next_due(&self) -> Option<Timestamp> {
         self.world.next_due()
     }
 
-    /// Lets everything happen that is due up to `now`, each at its own time. In slices only a bounded part of it: the
-    /// clock then shows less than `now`, and what is left stays due.
+    /// Performs all events due up to `now`, each at its own time. With sliced work only a bounded part of them: the
+    /// clock then stays before `now`, and the rest stays due.
     pub fn advance_to(&mut self, now: Timestamp) {
         let mut slice = self.slice();
         self.world.advance_to(now, &mut self.observers, &mut slice);
     }
 
-    /// From now on no call takes long, however much is due: for hosts that serve many at once. A call that moves the
-    /// clock then stops again and again, see [`PendingAdvance::awaits_attempt`].
+    /// Bounds the work per call, for hosts that serve several clients. A call that moves the clock then returns
+    /// several times before it completes, see [`PendingAdvance::awaits_attempt`].
     pub fn work_in_slices(&mut self) {
         self.in_slices = true;
     }
 
-    /// Until [`Sandbox::answer_again`], what calls answer has no body: for calls that were answered before.
-    pub fn answer_nobody(&mut self) {
+    /// Omits response bodies until [`Sandbox::write_response_bodies`], for calls that are replayed.
+    pub fn omit_response_bodies(&mut self) {
         self.world.service.set_unread(true);
     }
 
-    /// Writes answers again: they are read from now on.
-    pub fn answer_again(&mut self) {
+    /// Writes response bodies again.
+    pub fn write_response_bodies(&mut self) {
         self.world.service.set_unread(false);
     }
 
-    /// From now on what is done is kept, up to a bound, so that `GET /sandbox/scenario` can tell it.
+    /// Starts to record calls, up to a bound, for `GET /sandbox/scenario`.
     pub fn keep_history(&mut self) {
         self.history = Some(History::default());
     }
 
-    /// A call was answered: what it changed is held, and part of the history.
-    fn note_done(
+    /// Adds a completed call to the memory estimate and to the history.
+    fn record_call(
         &mut self,
         caller: impl FnOnce(&Sandbox) -> Caller,
         request: &Request<'_>,
         progress: &Progress,
     ) {
         let Progress::Done(response) = progress else { return };
-        self.world.told_bytes += held::bytes_of(request, response);
-        if self.history.is_none() || !history::tells(request, response) {
+        self.world.input_bytes += memory_estimate::bytes_of(request, response);
+        if self.history.is_none() || !history::is_recorded(request, response) {
             return;
         }
         let (caller, keys) = (caller(self), self.service().keys().iter().count());
-        // No call that is told moves the clock, and another world begins at its own time.
+        // No recorded call moves the clock, and a new world starts at its own time.
         let at = self.now();
         if let Some(history) = &mut self.history {
-            history.note(at, caller, request, response, keys);
+            history.record(at, caller, request, response, keys);
         }
     }
 
@@ -307,7 +307,7 @@ impl Sandbox {
         if self.in_slices { Slice::short() } else { Slice::whole() }
     }
 
-    /// Everything around the service that is broken is mended: merchants, watchers, full blocks.
+    /// Removes all faults around the service: of merchants, watchers and full blocks.
     pub(crate) fn heal(&mut self) {
         self.work();
         let world = &mut self.world;
@@ -328,7 +328,7 @@ impl Sandbox {
         self.observers.log()
     }
 
-    /// From now on everything that an outsider could see is written down.
+    /// Starts to record everything that an outside observer could see.
     pub(crate) fn keep_record(&mut self, detail: Detail) {
         self.observers.record = Some(Record::new(detail));
     }
@@ -338,13 +338,13 @@ impl Sandbox {
         self.observers.record.as_ref().map_or(0, |record| record.seen.len())
     }
 
-    /// Returns the state around the service as text: two worlds are the same around it if the texts are equal.
+    /// Returns the state around the service as text, for comparisons between worlds.
     pub(crate) fn surroundings(&self) -> String {
         let chains: Vec<_> = self.world.chains.values().map(Chain::state).collect();
         format!("{chains:?} {:?} {:?}", self.world.watchers, self.world.network)
     }
 
-    /// The requests of the last minute, which count for the limit: when, and with which key.
+    /// Returns the requests of the last minute, which count towards the rate limit, with their times and keys.
     pub(crate) fn calls_of_last_minute(&self) -> String {
         let seen = self.observers.record.iter().flat_map(|record| record.seen.iter().rev());
         let recent = seen.take_while(|entry| self.now().since(entry.at) < Span::secs(60));
@@ -358,44 +358,44 @@ impl Sandbox {
         calls.join("\n")
     }
 
-    /// Takes the record. Recording stops until [`Sandbox::keep_record`].
+    /// Takes the record. Recording stops until the next [`Sandbox::keep_record`].
     pub(crate) fn take_record(&mut self) -> Record {
         self.observers.record.take().unwrap_or_default()
     }
 
-    /// From now on the log stays as it is, and answers to calls under `/sandbox` leave out what the call caused:
-    /// both take time to write. What a script can name all the same is told by [`Sandbox::take_ended`].
-    pub(crate) fn be_terse(&mut self) {
-        self.observers.be_terse();
+    /// Stops writing the log, and omits the events that a call caused from responses under `/sandbox`, to save time.
+    /// [`Sandbox::take_ended`] returns the attempts that scripts can still name.
+    pub(crate) fn disable_log(&mut self) {
+        self.observers.disable_log();
     }
 
-    /// The attempts of a terse world whose end became known since the last time, in order.
+    /// Returns the attempts of a world without log that ended since the last call, in order.
     pub(crate) fn take_ended(&mut self) -> Vec<EndedAttempt> {
         self.observers.take_ended()
     }
 
-    /// Puts somebody between the service and the world: for tests of those who judge.
+    /// Installs a tamper between the service and the world, for tests of the invariants.
     pub(crate) fn tamper_with(&mut self, tamper: Box<dyn Tamper>) {
         self.observers.tamper_with(tamper);
     }
 
-    /// Answers a request to `/v1` or `/sandbox`, whatever is under way outside. For worlds whose deliveries stay
-    /// inside.
+    /// Answers a request to `/v1` or `/sandbox` without waiting for outside attempts, for worlds whose deliveries stay
+    /// inside the simulated network.
     pub fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Response {
         match self.call(now, request) {
             Progress::Done(response) => response,
-            Progress::Waiting(pending) => self.hurry(pending),
+            Progress::Waiting(pending) => self.run_to_end(pending),
         }
     }
 
-    /// Answers a request to `/v1` or `/sandbox`. Who may use `/sandbox` is the host's to say.
+    /// Answers a request to `/v1` or `/sandbox`. The host decides who may use `/sandbox`.
     ///
-    /// A call that moves the clock stops wherever something goes outside: the host waits for an attempt to end and
-    /// then calls [`Sandbox::go_on`]. In slices it stops more often, see [`PendingAdvance::awaits_attempt`].
+    /// A call that moves the clock stops whenever an outside attempt is in flight: the host waits for its result and
+    /// then calls [`Sandbox::go_on`]. With sliced work it stops more often, see [`PendingAdvance::awaits_attempt`].
     pub fn call(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
         self.advance_to(now);
         let at = self.now();
-        // What a call that moves the clock causes is written down by what happens on it.
+        // A call that moves the clock is recorded before the events that it causes.
         let place = self.observers.record.as_ref().map(|record| record.seen.len());
         let progress = self.answer(request);
         if let (Some(place), Progress::Done(response), Some(record)) =
@@ -407,7 +407,7 @@ impl Sandbox {
             key: bearer(request.authorization).and_then(|text| sandbox.service().keys().find(text)),
             within: None,
         };
-        self.note_done(caller, request, &progress);
+        self.record_call(caller, request, &progress);
         progress
     }
 
@@ -415,7 +415,7 @@ impl Sandbox {
         let mut progress = if is_sandbox(request.path) {
             route::respond(self, request, None)
         } else {
-            let other = self.observers.asks(self.now(), request);
+            let other = self.observers.tamper_request(self.now(), request);
             let response = match other {
                 Some(other) => self.world.service.request(self.world.now, &other.borrow()),
                 None => self.world.service.request(self.world.now, request),
@@ -424,24 +424,24 @@ impl Sandbox {
             Progress::Done(response)
         };
         if let Progress::Done(response) = &mut progress {
-            self.observers.answers(self.world.now, request, response);
+            self.observers.tamper_response(self.world.now, request, response);
         }
         progress
     }
 
-    /// Advances the world through the events that a request caused, which belong to its own moment. A request that
-    /// only reads causes none, unless the service is tampered with.
+    /// Performs the events that a request caused at its own time. A request that only reads causes none, unless a
+    /// tamper is installed.
     fn follow(&mut self, request: &Request<'_>) {
         if self.observers.is_tampered() || !matches!(request.method, "GET" | "HEAD") {
             self.work();
         }
     }
 
-    /// Authenticates a request that is answered by [`Sandbox::call_as`].
+    /// Authenticates a request; [`Sandbox::call_as`] then answers it.
     ///
     /// # Errors
     ///
-    /// The refusal as it goes back: 401 for an unknown key, 429 above the rate limit.
+    /// The error response: 401 for an unknown key, 429 above the rate limit.
     pub fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Admitted, Response> {
         self.advance_to(now);
         let admission = self.world.service.admit(self.world.now, authorization)?;
@@ -454,11 +454,11 @@ impl Sandbox {
         bearer(Some(authorization)).is_some_and(|text| self.service().keys().has_made(text))
     }
 
-    /// The same for a request to the API whose body has not come yet: it is answered by [`Sandbox::call_as`] then.
+    /// Authenticates an API request before its body has arrived; [`Sandbox::call_as`] then answers it.
     ///
     /// # Errors
     ///
-    /// The refusal as it goes back: 401 and 429 as for [`Sandbox::admit`], and what no body could change: 404 and 405.
+    /// The error response: 401 and 429 as for [`Sandbox::admit`], and 404 and 405, which do not depend on the body.
     pub fn admit_head(
         &mut self,
         now: Timestamp,
@@ -471,13 +471,13 @@ impl Sandbox {
         Ok(admitted)
     }
 
-    /// Answers a request of a key that was admitted, which does not count again. Of `/sandbox` it reaches what
-    /// belongs to the key's account and mode, and the clock.
+    /// Answers an authenticated request, without counting it again. Under `/sandbox` it can reach the objects of the
+    /// key's account and mode, and the clock.
     pub fn call_as(&mut self, now: Timestamp, admitted: &Admitted, request: &Request<'_>) -> Progress {
         self.advance_to(now);
         if admitted.era != self.era {
-            // Numbers of an earlier world name others in this one, or nobody.
-            let gone = ApiError::conflict("Another world began, and the key is gone with its own.");
+            // Object numbers of an earlier world mean other objects in this one.
+            let gone = ApiError::conflict("The world of this key was replaced; use a key of the new world.");
             return Progress::Done(Response::refusal(&gone));
         }
         let who = admitted.admission.principal;
@@ -492,11 +492,11 @@ impl Sandbox {
             key: Some(who.key),
             within: Some((sandbox.service().account(who.account).id.to_string(), who.mode)),
         };
-        self.note_done(caller, request, &progress);
+        self.record_call(caller, request, &progress);
         progress
     }
 
-    /// Attempts that go outside the simulated network: the host makes each once.
+    /// Takes the attempts that go outside the simulated network. The host makes each once.
     pub fn take_outgoing(&mut self) -> Vec<OutgoingAttempt> {
         let outgoing = self.world.external.take_outgoing();
         outgoing.into_iter().map(|attempt| self.with_body(attempt)).collect()
@@ -504,39 +504,39 @@ impl Sandbox {
 
     fn with_body(&self, mut attempt: OutgoingAttempt) -> OutgoingAttempt {
         let OutgoingAttempt { account, mode, post, .. } = &mut attempt;
-        // It has one already where somebody changed it.
+        // A tamper may already have replaced the body.
         if post.body.is_empty() {
             post.body = self.world.service.delivery_body((*account, *mode), post.delivery);
         }
         attempt
     }
 
-    /// An attempt that the host made has ended. One of an earlier world, or from before a restart,
-    /// is forgotten.
+    /// Reports the result of an attempt that the host made. Results for an earlier world, or from before a restart,
+    /// are ignored.
     pub fn on_attempt_result(&mut self, now: Timestamp, id: AttemptId, report: AttemptReport) {
         self.advance_to(now);
         if let Some((account, mode, post)) = self.world.external.open.remove(&id) {
-            self.world.told_bytes +=
+            self.world.input_bytes +=
                 report.trace.as_ref().map_or(0, |trace| trace.response_body.len() as u64);
             self.world.end_attempt((account, mode), &post, report, &mut self.observers);
             self.work();
         }
     }
 
-    /// The host looked a name up: an endpoint's address is judged by it when it is saved.
+    /// Reports the result of resolving a name. Endpoint addresses are checked against it when they are saved.
     pub fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
         self.world.learn_name(host, addresses);
     }
 
-    /// The host has a way of its own to this name, so nobody is asked what it resolves to.
+    /// Declares that the host reaches this name itself, so that it needs no resolution.
     pub fn vouch_for(&mut self, host: &str) {
         self.world.vouch_for(host);
     }
 
-    /// A new world begins in place of this one, with the same observers.
+    /// Replaces this world with a new one that has the same observers.
     fn begin_again(&mut self, setup: &Setup, settings: Settings) {
         let mut new = Sandbox::with_account(setup, settings);
-        // Attempts go on counting, so that one of the old world can't end in the new one.
+        // Attempt numbers continue, so that a result for the old world cannot be applied to the new one.
         new.world.external.count = self.world.external.count;
         new.era = self.era + 1;
         new.observers = self.observers.of_new_world();

@@ -5,8 +5,8 @@ use reference_core::{asset::Asset, charge::Charge, error::ApiError, money::Coin}
 /// Decimal places of a share.
 const SHARE_DECIMALS: usize = 6;
 
-/// Returns the amount to pay on a charge: an amount, a share of what remains, or exactly what remains. If nothing
-/// remains, the share is of the whole again.
+/// Returns the amount to pay on a charge: a given amount, a share of the remaining amount, or exactly the remaining
+/// amount. If nothing remains, the share is of the whole amount.
 pub(super) fn payment(
     charge: &Charge,
     asset: Asset,
@@ -33,7 +33,7 @@ pub(super) fn payment(
             (parts, 10_u64.pow(SHARE_DECIMALS as u32))
         }
     };
-    // Rounded down to the smallest unit of what is sent, which may be another coin than what is due.
+    // Rounded down to the smallest unit of the coin that is sent, which may differ from the coin of the charge.
     due.share(parts, whole, charge.terms.asset)
         .and_then(|part| part.share(1, 1, asset))
         .ok_or_else(|| ApiError::field("share", "The share field makes more than can be sent."))

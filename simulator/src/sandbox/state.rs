@@ -1,8 +1,8 @@
-//! The whole state of a world in bytes, for hosts that keep worlds.
+//! The complete state of a world as bytes, for hosts that store worlds.
 //!
-//! Every type of the state derives how it is written, in the order of its fields: another version of the program reads
-//! something else out of the same bytes, so whoever keeps them keeps with them who wrote them. What can be found out of the
-//! rest is left out, and found out again by [`Sandbox::read_state`].
+//! The format is derived from the types, in the order of their fields. Another version of the program would misread
+//! the bytes, so stored states need the version that wrote them. Values that can be computed from the rest are omitted
+//! and restored by [`Sandbox::read_state`].
 
 use std::io;
 
@@ -12,15 +12,15 @@ use reference_core::shared;
 use super::{Sandbox, Setup};
 use crate::{chain::Chain, digest::Hashed};
 
-/// A state is written in pieces of this size.
+/// The size of the pieces in which a state is written.
 const PIECE_BYTES: usize = 256 * 1_024;
 
 impl Sandbox {
-    /// Writes the state, without who watches.
+    /// Writes the state, without the observers.
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn write_state(&self, out: &mut impl io::Write) -> io::Result<()> {
         shared::writing(|| self.write(out))
     }
@@ -28,13 +28,13 @@ impl Sandbox {
     fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
         let mut failed = None;
         let pieces = Pieces { out, piece: Vec::with_capacity(PIECE_BYTES), failed: &mut failed };
-        // postcard says only that it could not write.
+        // postcard does not return the underlying error.
         let written = postcard::serialize_with_flavor(self, pieces);
         written.map_err(|error| failed.unwrap_or_else(|| io::Error::other(error)))
     }
 
-    /// Reads what [`Sandbox::write_state`] of this program wrote; `None` if it is something else. Of the setup, what the
-    /// host has of its own counts: the public address and the wallets that many share.
+    /// Reads a state written by [`Sandbox::write_state`]; `None` if it is invalid. The public address and the shared
+    /// wallets are taken from the setup of the host.
     pub fn read_state(state: &[u8], host: &Setup) -> Option<Sandbox> {
         let (mut sandbox, rest): (Sandbox, _) = shared::reading(|| postcard::take_from_bytes(state)).ok()?;
         let world = &mut sandbox.world;
@@ -48,16 +48,17 @@ impl Sandbox {
         rest.is_empty().then_some(sandbox)
     }
 
-    /// Of the state: two worlds that answer the same have the same, whoever holds what with whom.
+    /// Returns the digest of the state. Worlds that answer alike have the same digest, however their values are shared
+    /// in memory.
     pub fn state_digest(&self) -> [u8; 32] {
         let mut hashed = Hashed::new(io::sink());
-        // It is never read, so each holder of a value may have a copy.
+        // The output is never read back, so shared values may be written several times.
         self.write(&mut hashed).expect("a hash takes everything");
         hashed.finish().1
     }
 }
 
-/// The output of a state, in pieces.
+/// Output that collects small writes into pieces.
 struct Pieces<'a, W> {
     out: &'a mut W,
     piece: Vec<u8>,

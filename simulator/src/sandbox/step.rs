@@ -1,4 +1,4 @@
-//! The next step of a world: the time at which something is due, and everything that happens then.
+//! The next step of a world: the time at which something is due, and the processing of everything due then.
 
 use reference_core::{
     id::AccountNo,
@@ -19,23 +19,23 @@ use crate::{
     tamper::PostFate,
 };
 
-/// The work that may be done before the world's host serves other requests: attempts that leave or end, locks that
-/// end, deliveries that this opens, and moments that come.
+/// A budget of work, after which the host serves other requests. Attempts that start or end, expiring locks, their
+/// deliveries and steps of the clock use it up.
 pub(super) struct Slice(u32);
 
 impl Slice {
-    /// Without a bound.
+    /// An unlimited budget.
     pub(super) const fn whole() -> Slice {
         Slice(u32::MAX)
     }
 
-    /// A few milliseconds of work.
+    /// A budget of a few milliseconds.
     pub(super) const fn short() -> Slice {
         Slice(200)
     }
 
     fn spend(&mut self, work: u32) {
-        // The whole is never used up.
+        // An unlimited budget is never used up.
         self.0 = if self.0 == u32::MAX { u32::MAX } else { self.0.saturating_sub(work) };
     }
 
@@ -45,7 +45,7 @@ impl Slice {
 }
 
 impl World {
-    /// Returns the time of the next event that happens by itself; `None` if the world is at rest.
+    /// Returns the time of the next event that is due without a call; `None` if there is none.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         let find = || {
             let behind = self.is_behind.then_some(self.now);
@@ -53,17 +53,17 @@ impl World {
             all.into_iter().flatten().min()
         };
         let due = self.due.get().unwrap_or_else(find);
-        debug_assert_eq!(due, find(), "whoever changes the world forgets when something is due");
+        debug_assert_eq!(due, find(), "a change of the world must clear the cached due time");
         self.due.set(Some(due));
         due
     }
 
-    /// Lets everything happen that is due up to `now`, each at its own time, as far as the slice goes.
+    /// Performs all events due up to `now`, each at its own time, within the budget.
     pub(super) fn advance_to(&mut self, now: Timestamp, observers: &mut Observers, slice: &mut Slice) {
         while !slice.is_over() && self.step(now, observers, slice) {}
     }
 
-    /// Lets the next thing happen that is due up to `until`, or moves the clock there; says whether there was one.
+    /// Performs the next event due up to `until`, or moves the clock there. Returns `true` if there was an event.
     pub(super) fn step(&mut self, until: Timestamp, observers: &mut Observers, slice: &mut Slice) -> bool {
         let due = self.next_due().filter(|due| *due <= until);
         self.now = self.now.max(due.unwrap_or(until));
@@ -76,7 +76,7 @@ impl World {
         due.is_some()
     }
 
-    /// Everything that is due at this moment, until nothing is or the slice is over. What is left stays due.
+    /// Performs everything due at this moment, within the budget. The rest stays due.
     pub(super) fn work(&mut self, observers: &mut Observers, slice: &mut Slice) {
         self.due.set(None);
         self.report_heights();
@@ -86,7 +86,7 @@ impl World {
             }
             self.announce(observers);
             if slice.is_over() {
-                // Before all locks have ended nobody looks at the chains.
+                // All locks must have expired before the chains are observed.
                 self.is_behind = true;
                 return;
             }
@@ -116,8 +116,8 @@ impl World {
         }
     }
 
-    /// The service counts confirmations on from the heights of the chains, which must be reported before anything that
-    /// shows or records them.
+    /// Reports the heights of the chains. Must run before anything that shows or records confirmations, which the
+    /// service counts from them.
     pub(super) fn report_heights(&mut self) {
         if let Some(heights) = self.chains.new_heights(self.now) {
             self.service.heights(self.now, heights);
@@ -125,7 +125,7 @@ impl World {
     }
 
     fn send(&mut self, account: AccountNo, mode: Mode, mut post: AttemptRequest, observers: &mut Observers) {
-        match observers.sends(self.now, mode, &mut post) {
+        match observers.tamper_post(self.now, mode, &mut post) {
             PostFate::AsItIs => {}
             PostFate::Dropped => {
                 let arrived = AttemptResult::Answered(200).into();
@@ -134,36 +134,36 @@ impl World {
             }
             PostFate::WithAnother(other) => {
                 let arrival = Network::default().post(self.now, (account, mode, &other), LogDetail::Result);
-                observers.posted(&self.scene(), (account, mode), &other, &arrival);
+                observers.on_post(&self.view(), (account, mode), &other, &arrival);
             }
         }
         if post.url.is_simulated() || self.setup.reach == Reach::Simulated {
-            let detail = if observers.is_terse() { LogDetail::Result } else { LogDetail::Headers };
+            let detail = if observers.is_log_disabled() { LogDetail::Result } else { LogDetail::Headers };
             let arrival = self.network.post(self.now, (account, mode, &post), detail);
-            observers.posted(&self.scene(), (account, mode), &post, &arrival);
+            observers.on_post(&self.view(), (account, mode), &post, &arrival);
         } else {
             self.external.send(account, mode, post);
         }
     }
 
-    /// Hands what the chains show to the service. Says whether there was nothing.
+    /// Passes new chain events to the service. Returns `true` if there were none.
     fn watch_chains(&mut self, observers: &mut Observers) -> bool {
         let mut seen = Vec::new();
-        self.chains.advance(self.now, |place, notices| self.watchers.hear(place, notices, &mut seen));
+        self.chains.advance(self.now, |place, notices| self.watchers.on_sightings(place, notices, &mut seen));
         let held = self.watchers.take_ready();
         let batches = held.into_iter().chain([seen]).filter(|batch| !batch.is_empty());
-        batches.map(|batch| self.tell(batch, observers)).count() == 0
+        batches.map(|batch| self.report_sightings(batch, observers)).count() == 0
     }
 
-    /// The service hears what watchers saw.
-    fn tell(&mut self, seen: Vec<Sighting>, observers: &mut Observers) {
-        observers.saw(&self.scene(), &seen);
-        let (heard_at, seen) = observers.hears(self.now, seen);
+    /// Reports sightings to the service.
+    fn report_sightings(&mut self, seen: Vec<Sighting>, observers: &mut Observers) {
+        observers.on_sightings(&self.view(), &seen);
+        let (heard_at, seen) = observers.tamper_sightings(self.now, seen);
         self.service.sightings(heard_at, &seen);
         self.announce(observers);
     }
 
-    /// An attempt ended, and the service hears how.
+    /// Reports the result of an attempt to the service.
     pub(super) fn end_attempt(
         &mut self,
         (account, mode): (AccountNo, Mode),
@@ -171,7 +171,7 @@ impl World {
         mut report: AttemptReport,
         observers: &mut Observers,
     ) {
-        observers.learns(self.now, post, &mut report.result);
+        observers.on_attempt_result(self.now, post, &mut report.result);
         let end = AttemptEnd::of(&report.result);
         self.service.outcome(self.now, (account, mode), post.delivery, report);
         let delivery = self.service().account(account).book(mode).outbox().get(post.delivery);
@@ -179,28 +179,28 @@ impl World {
             DeliveryState::Waiting(at) => Some(at),
             _ => None,
         };
-        observers.ended(&self.scene(), (account, mode), post, &end, next_at);
+        observers.on_attempt_end(&self.view(), (account, mode), post, &end, next_at);
         self.announce(observers);
     }
 
-    /// Hands on what the service has to tell.
+    /// Passes the notices of the service to the observers.
     fn announce(&mut self, observers: &mut Observers) {
         for (account, mode, notice) in self.service.take_notices() {
-            observers.heard(&self.scene(), (account, mode), &notice);
+            observers.on_notice(&self.view(), (account, mode), &notice);
         }
     }
 
-    /// The service stops and starts again from what it was told. What is on its way is lost.
+    /// Restarts the service by replaying its inputs. Attempts in flight are lost.
     pub(super) fn restart(
         &mut self,
         observers: &mut Observers,
     ) -> Result<(), reference_core::error::ApiError> {
         self.service.restart(self.now)?;
-        observers.restarted(&self.scene());
+        observers.on_restart(&self.view());
         let flights = self.network.cut().into_iter().map(|flight| (flight.account, flight.mode, flight.post));
         let lost: Vec<_> = flights.chain(self.external.cut()).collect();
         for (account, mode, post) in lost {
-            observers.ended(&self.scene(), (account, mode), &post, &AttemptEnd::Lost, None);
+            observers.on_attempt_end(&self.view(), (account, mode), &post, &AttemptEnd::Lost, None);
         }
         Ok(())
     }

@@ -1,31 +1,31 @@
 //! The watchers between the chains and the service, and their faults.
 //!
-//! A watcher that does its work hands everything on at once. The others make its notices late, lost, doubled or
-//! reversed, until it does its work again: then it looks at every transaction anew where that is needed, so that in
-//! the end the service knows how things stand.
+//! A watcher without a fault passes each notice on immediately. A fault delays, loses, duplicates or reverses the
+//! notices. When it ends, the watcher rescans all transactions if needed, so that the service finally has the correct
+//! state.
 
 use std::collections::BTreeMap;
 
 use reference_core::{asset::Asset, mode::Mode, sighting::Sighting};
 use serde::{Deserialize, Serialize};
 
-/// The fault of a watcher's notices.
+/// A fault of a watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum WatcherFault {
-    /// They wait.
+    /// Notices are delayed until the fault ends.
     Late,
-    /// They wait, and then come last first.
+    /// Notices are delayed, then delivered in reverse order.
     Reversed,
-    /// They are lost.
+    /// Notices are lost.
     Lost,
-    /// Each comes twice.
+    /// Each notice is delivered twice.
     Twice,
 }
 
-/// The words that [`parse`] reads.
+/// The words that [`parse`] accepts.
 pub(super) const WORDS: [&str; 5] = ["up", "late", "reversed", "lost", "twice"];
 
-/// Reads `up`, which is no fault, or the word of a fault; `None` if it is neither.
+/// Parses `up`, which means no fault, or the word of a fault; `None` for other words.
 pub(super) fn parse(word: &str) -> Option<Option<WatcherFault>> {
     Some(match word {
         "up" => None,
@@ -43,7 +43,7 @@ struct FaultyWatcher {
     held: Vec<Vec<Sighting>>,
 }
 
-/// Every watcher that does not simply do its work, and what is to be handed over.
+/// All faulty watchers, and the notices that are ready for delivery.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Watchers {
     faulty: BTreeMap<(Mode, Asset), FaultyWatcher>,
@@ -52,8 +52,7 @@ pub(super) struct Watchers {
 }
 
 impl Watchers {
-    /// From now on a chain is watched with this fault, or with none. Says whether the watcher has to look at
-    /// everything anew.
+    /// Sets or removes the fault of a chain's watcher. Returns `true` if the chain must be rescanned.
     pub(super) fn change(&mut self, chain: (Mode, Asset), fault: Option<WatcherFault>) -> bool {
         let before = self.faulty.remove(&chain);
         if let Some(fault) = fault {
@@ -64,17 +63,22 @@ impl Watchers {
             WatcherFault::Reversed => self.ready.extend(held.into_iter().rev()),
             _ => self.ready.extend(held),
         }
-        // What came in a wrong order, or not at all, is only put right by looking again.
+        // A wrong order or a loss is repaired only by a rescan.
         matches!(before, WatcherFault::Reversed | WatcherFault::Lost) && fault != Some(before)
     }
 
-    /// The chains that are not simply watched.
+    /// Returns the chains with a faulty watcher.
     pub(super) fn faulty(&self) -> Vec<(Mode, Asset)> {
         self.faulty.keys().copied().collect()
     }
 
     /// Passes a chain's sightings of one moment on to the service; those that are on time join `now`.
-    pub(super) fn hear(&mut self, chain: (Mode, Asset), notices: Vec<Sighting>, now: &mut Vec<Sighting>) {
+    pub(super) fn on_sightings(
+        &mut self,
+        chain: (Mode, Asset),
+        notices: Vec<Sighting>,
+        now: &mut Vec<Sighting>,
+    ) {
         match self.faulty.get_mut(&chain) {
             None if now.is_empty() => *now = notices,
             None => now.extend(notices),
@@ -89,7 +93,7 @@ impl Watchers {
         }
     }
 
-    /// The batches that the service is to hear now.
+    /// Takes the batches that are ready for the service.
     pub(super) fn take_ready(&mut self) -> Vec<Vec<Sighting>> {
         std::mem::take(&mut self.ready)
     }
@@ -111,28 +115,28 @@ mod tests {
     }
 
     fn txids(batches: Vec<Vec<Sighting>>) -> Vec<String> {
-        batches.into_iter().flatten().map(|it| it.txid).collect()
+        batches.into_iter().flatten().map(|sighting| sighting.txid).collect()
     }
 
-    /// Two batches come while a chain is watched with a fault: what is handed over at once, what when it is mended, and
-    /// whether everything must be looked at anew then.
+    /// Checks two batches under a fault: which are delivered at once, which when it ends, and whether a rescan is
+    /// needed then.
     #[track_caller]
     fn check(fault: WatcherFault, at_once: &[&str], mended: &[&str], anew: bool) {
         let (mut watchers, mut now) = (Watchers::default(), Vec::new());
         assert!(!watchers.change(CHAIN, Some(fault)));
         assert_eq!(watchers.faulty(), [CHAIN]);
-        ["a", "b"].into_iter().for_each(|txid| watchers.hear(CHAIN, batch(txid), &mut now));
+        ["a", "b"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut now));
         assert!(now.is_empty());
         assert_eq!(txids(watchers.take_ready()), at_once);
         assert_eq!(watchers.change(CHAIN, None), anew);
         assert!(watchers.faulty().is_empty());
         assert_eq!(txids(watchers.take_ready()), mended);
-        ["c", "d"].into_iter().for_each(|txid| watchers.hear(CHAIN, batch(txid), &mut now));
+        ["c", "d"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut now));
         assert_eq!(txids(vec![now]), ["c", "d"]);
     }
 
     #[test]
-    fn a_fault_delays_turns_loses_or_doubles_what_is_noticed() {
+    fn a_fault_delays_reverses_loses_or_duplicates_notices() {
         check(WatcherFault::Late, &[], &["a", "b"], false);
         check(WatcherFault::Reversed, &[], &["b", "a"], true);
         check(WatcherFault::Lost, &[], &[], true);
@@ -140,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_is_read() {
+    fn parse_accepts_every_word() {
         let faults: Vec<_> = WORDS.into_iter().map(|word| parse(word).expect("a word")).collect();
         let all = [WatcherFault::Late, WatcherFault::Reversed, WatcherFault::Lost, WatcherFault::Twice];
         assert_eq!(faults, [None].into_iter().chain(all.map(Some)).collect::<Vec<_>>());

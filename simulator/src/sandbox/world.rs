@@ -1,6 +1,6 @@
 //! The state of a world: a service, its chains, its watchers and its network, at one moment.
 //!
-//! Changes only by a call, or by [`World::work`] when something is due. Who watches it stands beside it, in
+//! It changes only by a call, or by [`World::work`] when something is due. Its observers are separate, in
 //! [`super::observe`].
 
 use std::{cell::Cell, collections::BTreeMap, net::IpAddr};
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AttemptId, FirstKeys, OutgoingAttempt, Reach, Setup, chains::Chains, journal::JournaledService, market,
-    observe::Scene, watcher::Watchers,
+    observe::WorldView, watcher::Watchers,
 };
 use crate::network::Network;
 
@@ -35,37 +35,37 @@ pub(super) struct World {
     pub(super) external: External,
     /// The latest result of resolving each real name.
     names: BTreeMap<String, KnownName>,
-    /// A slice ended before everything was done that is due at this moment.
+    /// `true` if a slice of work ended before everything due at this moment was done.
     pub(super) is_behind: bool,
-    /// Bytes held of what it was told, estimated: see `held`.
-    pub(super) told_bytes: u64,
-    /// The time of the next event that happens by itself; `None` after a change, until it is computed again.
+    /// The estimated bytes of memory used by inputs so far.
+    pub(super) input_bytes: u64,
+    /// The time of the next due event; `None` if it has to be computed again after a change.
     #[serde(skip)]
     pub(super) due: Cell<Option<Option<Timestamp>>>,
 }
 
-/// The host's result for a name.
+/// The host's result of resolving a name.
 #[derive(Serialize, Deserialize)]
 enum KnownName {
-    /// It resolves to these.
+    /// The addresses of the name.
     Addresses(Vec<IpAddr>),
-    /// The host reaches it by a way of its own.
+    /// The host reaches the name itself.
     OwnWay,
 }
 
-/// Attempts that go outside the simulated network: the host posts them.
+/// Attempts that go outside the simulated network, posted by the host.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct External {
-    /// Those that the host has yet to fetch.
+    /// Attempts that the host has not taken yet.
     outgoing: Vec<OutgoingAttempt>,
-    /// Those that have not ended.
+    /// Attempts that have not ended.
     pub(super) open: BTreeMap<AttemptId, (AccountNo, Mode, AttemptRequest)>,
-    /// Attempts so far, in this world and those before it.
+    /// The number of attempts so far, in this world and those before it.
     pub(super) count: u64,
 }
 
 impl External {
-    /// Hands an attempt to the host, who fetches it with its body.
+    /// Queues an attempt for the host, which takes it with its body.
     pub(super) fn send(&mut self, account: AccountNo, mode: Mode, post: AttemptRequest) {
         self.count += 1;
         let id = AttemptId(self.count);
@@ -73,12 +73,12 @@ impl External {
         self.outgoing.push(OutgoingAttempt { id, account, mode, post });
     }
 
-    /// The attempts that the host has yet to fetch.
+    /// Takes the attempts that the host has not taken yet.
     pub(super) fn take_outgoing(&mut self) -> Vec<OutgoingAttempt> {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// The service stopped: nobody waits for how they end.
+    /// Drops all attempts because the service stopped; returns the open ones.
     pub(super) fn cut(&mut self) -> impl Iterator<Item = (AccountNo, Mode, AttemptRequest)> + use<> {
         self.outgoing.clear();
         std::mem::take(&mut self.open).into_values()
@@ -105,7 +105,7 @@ impl World {
             external: External::default(),
             names: BTreeMap::new(),
             is_behind: false,
-            told_bytes: 0,
+            input_bytes: 0,
             due: Cell::new(None),
         };
         for (asset, currency, rate) in market::rates(setup.seed) {
@@ -114,17 +114,17 @@ impl World {
         world
     }
 
-    /// The service, to be looked at.
+    /// Returns the service, read-only.
     pub(super) fn service(&self) -> &Service {
         self.service.service()
     }
 
-    /// Returns the observers' view of it.
-    pub(super) fn scene(&self) -> Scene<'_> {
-        Scene { now: self.now, service: self.service() }
+    /// Returns the view of the world that observers get.
+    pub(super) fn view(&self) -> WorldView<'_> {
+        WorldView { now: self.now, service: self.service() }
     }
 
-    /// Something that the owner of a book does.
+    /// Performs an operation of the account owner.
     pub(super) fn act(
         &mut self,
         account: AccountNo,
@@ -134,7 +134,7 @@ impl World {
         self.service.command(self.now, (account, mode), command.into())
     }
 
-    /// A new key in each mode.
+    /// Creates a key in each mode.
     pub(super) fn create_keys(&mut self, account: AccountNo) -> FirstKeys {
         let [live, test] = Mode::ALL.map(|mode| match self.act(account, mode, Command::CreateKey) {
             Ok(CommandResult::Key(_, text)) => text.reveal().to_owned(),
@@ -143,12 +143,12 @@ impl World {
         FirstKeys { live, test }
     }
 
-    /// The host looked a name up: an endpoint's address is judged by it when it is saved.
+    /// Stores the result of resolving a name. Endpoint addresses are checked against it when they are saved.
     pub(super) fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
         self.names.insert(host.to_owned(), KnownName::Addresses(addresses));
     }
 
-    /// The host has a way of its own to this name, so nobody is asked what it resolves to.
+    /// Declares that the host reaches this name itself, so that it needs no resolution.
     pub(super) fn vouch_for(&mut self, host: &str) {
         self.names.insert(host.to_owned(), KnownName::OwnWay);
     }

@@ -1,10 +1,10 @@
-//! The diagnostics of a scenario file, shown on the line at fault.
+//! The diagnostics of a scenario file, shown with the line at fault.
 
 use std::fmt;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-/// A stretch of the file, in bytes. A length of 0 marks the start of a map.
+/// A range of the file, in bytes. A length of 0 marks the start of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceSpan {
     /// The start, in bytes.
@@ -13,7 +13,7 @@ pub struct SourceSpan {
     pub len: usize,
 }
 
-/// One thing that is wrong, before the file is at hand to show it.
+/// An error in a file, before the source is available to show it.
 #[derive(Clone, Debug)]
 pub(crate) struct Diagnostic {
     pub(crate) title: String,
@@ -21,7 +21,7 @@ pub(crate) struct Diagnostic {
     pub(crate) label: String,
 }
 
-/// A scenario file that cannot be played, and the line that says why.
+/// An error of a scenario file, with the line that causes it.
 #[derive(Clone, Debug)]
 pub struct ScriptError {
     path: String,
@@ -34,7 +34,7 @@ impl ScriptError {
         ScriptError { path: path.to_owned(), source: source.to_owned(), diagnostic }
     }
 
-    /// The message with its line, in colour for a terminal.
+    /// Returns the message with its line, in colour for a terminal.
     pub fn in_colour(&self) -> String {
         show(&Renderer::styled(), &self.path, &self.source, &self.diagnostic)
     }
@@ -48,7 +48,7 @@ impl fmt::Display for ScriptError {
 
 impl std::error::Error for ScriptError {}
 
-/// The title, then the line of the file with the span underlined and the label beside it.
+/// Renders the title, then the line with the span underlined and the label beside it.
 pub(crate) fn show(renderer: &Renderer, path: &str, source: &str, diagnostic: &Diagnostic) -> String {
     let start = source.floor_char_boundary(diagnostic.span.offset);
     let length = if diagnostic.span.len == 0 { word(&source[start..]) } else { diagnostic.span.len };
@@ -59,18 +59,19 @@ pub(crate) fn show(renderer: &Renderer, path: &str, source: &str, diagnostic: &D
     renderer.render(&[Level::ERROR.primary_title(diagnostic.title.as_str()).element(snippet)])
 }
 
-/// A map has a start and no length: its first word stands for it.
+/// Returns the length of a map's first word, which is underlined for the map.
 fn word(rest: &str) -> usize {
     rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count()
 }
 
-/// A suggestion, if one of the names is near enough to have been meant.
+/// Returns a suggestion if one of the names is similar.
 pub(crate) fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let length = word.chars().count();
     let far = (length / 3).max(1) + 1;
     names
         .into_iter()
-        // The distance is at least the difference in length, and takes time that grows with the product of both.
+        // The distance is at least the difference in length; computing it takes time proportional to the product of
+        // both.
         .filter(|name| name.chars().count().abs_diff(length) <= far)
         .map(|name| (strsim::damerau_levenshtein(word, name), name))
         .filter(|(distance, _)| *distance <= far)
@@ -78,7 +79,7 @@ pub(crate) fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a s
         .map(|(_, name)| format!("did you mean `{name}`?"))
 }
 
-/// `takes a, b or c`.
+/// Returns ``takes `a`, `b` or `c` ``.
 pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
     match names {
         [] => "takes nothing".to_owned(),

@@ -1,7 +1,7 @@
 //! The scenario format: a title, a few settings, and steps.
 //!
-//! Owns reading, checking and the JSON Schema. Opens no file: text comes in, a [`Script`] or an error that shows
-//! the line goes out.
+//! Contains parsing, validation and the JSON Schema. Must not open files: the input is a text, the output a [`Script`]
+//! or an error with the line at fault.
 
 mod diagnostic;
 mod names;
@@ -23,7 +23,7 @@ use serde::Deserialize;
 pub(crate) use self::write::in_line;
 pub(crate) use self::{
     diagnostic::{Diagnostic, did_you_mean, show},
-    names::{given, given_by, without_strangers},
+    names::{given, given_by, without_unknown_names},
 };
 pub use self::{
     diagnostic::{ScriptError, SourceSpan},
@@ -36,13 +36,13 @@ use self::{
     value::{Duration, InMode, Moment},
 };
 
-/// The moment a scenario begins at when it does not say: a Monday morning.
+/// The default start of a scenario: a Monday morning.
 const START: Timestamp = Timestamp(1_767_603_600_000_000);
 
-/// A scenario, read and checked.
+/// A parsed and validated scenario.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// The file, as messages show it.
+    /// The path of the file, for messages.
     pub path: String,
     /// The text of the file.
     pub source: String,
@@ -52,36 +52,36 @@ pub struct Script {
     pub seed: u64,
     /// The start of the service clock.
     pub start: Timestamp,
-    /// The time from one act to the next.
+    /// The time between two actions.
     pub pace: Span,
-    /// The mode of a step that does not say.
+    /// The mode of steps without one.
     pub mode: Mode,
-    /// Settings of the account.
+    /// The settings of the first account.
     pub account: Settings,
     /// The steps.
     pub steps: Vec<At<Step>>,
 }
 
-/// A title, a few settings, and steps.
+/// A scenario: a title, a few settings, and steps.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Scenario", title = "A scenario for the payment service")]
 struct ScenarioFile {
     /// The title: the subject in one sentence.
     title: String,
-    /// More about it.
+    /// A longer description.
     #[serde(default)]
     #[expect(dead_code, reason = "for the reader of the file")]
     description: Option<String>,
-    /// The seed of every draw of the world; 1 if not given.
+    /// The seed of all random draws; 1 by default.
     seed: Option<u64>,
-    /// The start of the clock; 2026-01-05T09:00:00Z if not given.
+    /// The start of the clock; 2026-01-05T09:00:00Z by default.
     start: Option<Moment>,
-    /// The time from one act to the next; 1s if not given.
+    /// The time between two actions; 1s by default.
     pace: Option<Duration>,
-    /// The mode of steps that do not say; live if not given.
+    /// The mode of steps without one; live by default.
     mode: Option<InMode>,
-    /// Settings of the account.
+    /// The settings of the first account.
     #[serde(default)]
     account: Settings,
     /// The steps in order.
@@ -89,7 +89,7 @@ struct ScenarioFile {
 }
 
 impl Script {
-    /// A scenario of steps between which no time passes, and nothing else.
+    /// Creates a scenario with default settings and no time between its steps.
     pub(crate) fn plain(title: &str, steps: Vec<At<Step>>) -> Script {
         Script {
             path: String::new(),
@@ -104,7 +104,7 @@ impl Script {
         }
     }
 
-    /// Reads a scenario and checks that its steps name what there is. `path` is for messages only.
+    /// Parses a scenario and checks the names in its steps. `path` is for messages only.
     ///
     /// ```
     /// use simulator::{play::{LocalStage, play}, script::Script};
@@ -120,13 +120,13 @@ impl Script {
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong, with the line that says it: no YAML, an unknown step or key, a value that cannot
-    /// be read, a name that is unknown or taken, no steps.
+    /// The first error, with its line: invalid YAML, an unknown step or key, an invalid value, an unknown or duplicate
+    /// name, no steps.
     pub fn parse(path: &str, source: &str) -> Result<Script, ScriptError> {
         let fail = |diagnostic| ScriptError::new(path, source, diagnostic);
         let page: ScenarioFile = yaml::read(source).map_err(fail)?;
         if page.steps.value.is_empty() {
-            let label = "says no step; try `- endpoint: shop`".to_owned();
+            let label = "contains no step; try `- endpoint: shop`".to_owned();
             return Err(fail(Diagnostic {
                 title: "nothing happens".to_owned(),
                 span: page.steps.span,
@@ -148,12 +148,12 @@ impl Script {
     }
 }
 
-/// Steps that stand alone. What they name is not looked for.
+/// Parses steps without checking their names.
 pub(crate) fn read_steps(source: &str) -> Result<Vec<At<Step>>, String> {
     yaml::read(source).map_err(|Diagnostic { title, label, .. }| format!("{title}: {label}"))
 }
 
-/// The file as plain JSON, as a schema check in an editor sees it; `None` if it is not YAML.
+/// Parses a file to plain JSON, as a schema check in an editor sees it; `None` if it is not YAML.
 pub fn untyped(source: &str) -> Option<serde_json::Value> {
     yaml::read(source).ok()
 }

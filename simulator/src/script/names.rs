@@ -1,4 +1,4 @@
-//! The names that a step gives and needs: a name must be given before it is used, once, and for the right kind of
+//! The names that a step gives and needs: each must be given once, before it is used, and for the right kind of
 //! object.
 
 use std::{collections::BTreeMap, fmt};
@@ -10,7 +10,7 @@ use super::{
     value::Name,
 };
 
-/// The kind of object that a name stands for.
+/// The kind of a named object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A charge.
@@ -31,12 +31,12 @@ pub enum Kind {
     Delivery,
     /// An event.
     Event,
-    /// A value taken from an answer.
+    /// A value saved from a response.
     Saved,
 }
 
 impl Kind {
-    /// The letter of names that nobody gave: c1, c2, …
+    /// Returns the letter of numbered names: c1, c2, …
     pub const fn letter(self) -> char {
         match self {
             Kind::Charge => 'c',
@@ -52,7 +52,7 @@ impl Kind {
         }
     }
 
-    /// Returns `true` if such objects appear without a step that names them, so that t1 or d2 may simply be used.
+    /// Returns `true` if such objects appear without a step that names them, so that t1 or d2 can be used directly.
     const fn appears_by_itself(self) -> bool {
         matches!(self, Kind::Transaction | Kind::Delivery | Kind::Event)
     }
@@ -75,7 +75,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The names that the steps give, in a fixed order: numbering goes around them.
+/// Returns the names that the steps give, in a fixed order; numbering skips them.
 pub(crate) fn given(steps: &[At<Step>]) -> Vec<&str> {
     let mut names = Vec::new();
     for step in steps {
@@ -89,7 +89,7 @@ pub(crate) fn given(steps: &[At<Step>]) -> Vec<&str> {
     names
 }
 
-/// The names that one step gives.
+/// Returns the names that one step gives.
 pub(crate) fn given_by(step: &At<Step>) -> Vec<&str> {
     let mut names = Vec::new();
     visit(step, &mut |mention| {
@@ -100,8 +100,8 @@ pub(crate) fn given_by(step: &At<Step>) -> Vec<&str> {
     names
 }
 
-/// The steps without those that name what no step before them gives.
-pub(crate) fn without_strangers(steps: Vec<At<Step>>) -> Vec<At<Step>> {
+/// Returns the steps, without those that use a name which no step before them gives.
+pub(crate) fn without_unknown_names(steps: Vec<At<Step>>) -> Vec<At<Step>> {
     let mut kept: Vec<At<Step>> = Vec::with_capacity(steps.len());
     let mut known: BTreeMap<String, Kind> = BTreeMap::new();
     for step in steps {
@@ -130,21 +130,21 @@ pub(crate) fn without_strangers(steps: Vec<At<Step>>) -> Vec<At<Step>> {
     kept
 }
 
-/// One name in a step.
+/// A use of a name in a step.
 enum Mention<'a> {
     Gives(Kind, &'a str, SourceSpan),
     Needs(&'static [Kind], &'a str, SourceSpan),
-    /// A rule of the step itself that is broken.
+    /// A broken rule of the step itself.
     Breaks(&'static str, String, SourceSpan),
 }
 
-/// The first thing wrong with the names of these steps, if any.
+/// Returns the first error in the names of the steps.
 pub(super) fn check(steps: &[At<Step>]) -> Result<(), Diagnostic> {
     const WORLDS_OWN: [(&str, Kind); 3] = [("live", Kind::Key), ("test", Kind::Key), ("none", Kind::Key)];
     let mut known: BTreeMap<&str, Kind> = BTreeMap::from(WORLDS_OWN);
     for step in steps {
         if let Step::Merchant(merchants) = &step.value {
-            strangers(steps, merchants)?;
+            check_merchants(steps, merchants)?;
         }
         let mut first = None;
         visit(step, &mut |mention| {
@@ -170,8 +170,8 @@ pub(super) fn check(steps: &[At<Step>]) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// A merchant answers at the host of some endpoint; one without an endpoint is a typing error.
-fn strangers(steps: &[At<Step>], merchants: &BTreeMap<String, At<Answers>>) -> Result<(), Diagnostic> {
+/// Checks that each merchant is at the host of an endpoint; otherwise its name is probably a typo.
+fn check_merchants(steps: &[At<Step>], merchants: &BTreeMap<String, At<Answers>>) -> Result<(), Diagnostic> {
     let hosts: Vec<&str> = steps
         .iter()
         .filter_map(|step| match &step.value {
@@ -195,7 +195,7 @@ fn strangers(steps: &[At<Step>], merchants: &BTreeMap<String, At<Answers>>) -> R
     Ok(())
 }
 
-/// `shop` of `https://shop.sim/webhooks`.
+/// Returns `shop` of `https://shop.sim/webhooks`.
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split(['/', '?', ':']).next().unwrap_or_default();
@@ -209,7 +209,7 @@ fn unknown(known: &BTreeMap<&str, Kind>, kinds: &[Kind], name: &str, span: Sourc
         _ => {}
     }
     let wanted = match kinds {
-        [] | [_, _, _, ..] => "thing".to_owned(),
+        [] | [_, _, _, ..] => "object".to_owned(),
         few => few.iter().map(Kind::to_string).collect::<Vec<_>>().join(" or "),
     };
     let such = known.iter().filter(|(_, kind)| kinds.contains(kind)).map(|(name, _)| *name);
@@ -228,7 +228,7 @@ fn is_numbered(kind: Kind, name: &str) -> bool {
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Walks through the names of one step, in the order in which they matter.
+/// Visits the names of one step, in the order of the checks.
 fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
     const ACCOUNT: &[Kind] = &[Kind::Account];
     const CHARGE: &[Kind] = &[Kind::Charge];
@@ -374,7 +374,7 @@ impl<'a> Names<'a, '_> {
         }
     }
 
-    /// Something new has this name, and belongs to something that may be named.
+    /// Visits the name of a new object, and that of the object it belongs to.
     fn gives_for(
         &mut self,
         owners: &'static [Kind],
@@ -386,7 +386,7 @@ impl<'a> Names<'a, '_> {
         self.gives(kind, name);
     }
 
-    /// Exactly one of the keys must be said; the second one said is the one to blame.
+    /// Checks that exactly one of the keys is given; a second one is the place of the error.
     fn one_of<const N: usize>(
         &mut self,
         title: &'static str,

@@ -1,4 +1,4 @@
-//! A YAML document as a tree: what a file says before anybody asks for a type.
+//! A YAML document as a tree, before its values get types.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use serde_saphyr::{Location, Spanned};
 
 use super::diagnostic::SourceSpan;
 
-/// One node of a document.
+/// A node of a document.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) kind: NodeKind,
     pub(super) span: SourceSpan,
 }
 
-/// The kind of a node, as YAML reads it without an expected type.
+/// The value of a node, as YAML reads it without an expected type.
 #[derive(Debug)]
 pub(super) enum NodeKind {
     Null,
@@ -64,7 +64,7 @@ impl<'de> Deserialize<'de> for NodeKind {
             }
 
             fn visit_f64<E>(self, value: f64) -> Result<NodeKind, E> {
-                // What JSON has no number for is a word.
+                // Numbers that JSON cannot represent become texts.
                 Ok(Number::from_f64(value)
                     .map_or_else(|| NodeKind::Text(value.to_string()), NodeKind::Number))
             }
@@ -94,7 +94,7 @@ impl<'de> Deserialize<'de> for NodeKind {
     }
 }
 
-/// The bytes of the file that the library speaks of.
+/// Returns the byte range of a location of the YAML library.
 pub(super) fn span(location: Location) -> SourceSpan {
     let span = location.span();
     let bytes = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok());

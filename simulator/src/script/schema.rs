@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::ScenarioFile;
 
-/// The schema as it stands in `scenarios/scenario.schema.json`, with a line break at its end.
+/// Returns the schema, as stored in `scenarios/scenario.schema.json`, with a line break at its end.
 pub fn schema() -> String {
     let schema = SchemaSettings::draft2020_12()
         .for_deserialize()
@@ -18,7 +18,7 @@ pub fn schema() -> String {
     text
 }
 
-/// Removes null from the schema: an absent value is left out, and an editor should not offer null.
+/// Removes null from the schema: absent values are omitted, and an editor should not offer null.
 fn leave_out_null(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

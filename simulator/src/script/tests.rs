@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What a file with these steps is told.
+/// Returns the error message for a file with these steps.
 #[track_caller]
 fn complaint(steps: &str) -> String {
     let source = format!("title: A scenario\nsteps:\n{steps}\n");
@@ -18,14 +18,14 @@ fn read(source: &str) -> Script {
 const OPEN: &str = "  - open: { charge: c1, asset: BTC, amount: 49.90 EUR }\n";
 
 #[test]
-fn what_a_file_does_not_say_has_a_default() {
+fn settings_have_defaults() {
     let script = read("title: Nothing much\nsteps:\n  - endpoint: shop\n");
     assert_eq!(script.start.to_string(), "2026-01-05T09:00:00.000000Z");
     assert_eq!((script.seed, script.pace.to_string(), script.mode), (1, "1s".to_owned(), Mode::Live));
 }
 
 #[test]
-fn one_word_stands_for_a_step_that_needs_only_a_name() {
+fn a_name_alone_is_the_short_form_of_a_step() {
     let short = read(&format!("title: Short\nsteps:\n{OPEN}  - pay: c1\n  - restart\n"));
     let long = read(&format!("title: Long\nsteps:\n{OPEN}  - pay: {{ charge: c1 }}\n  - restart:\n"));
     let paid = |script: &Script| match &script.steps[1].value {
@@ -44,7 +44,7 @@ fn numbers_keep_the_digits_that_are_written() {
 }
 
 #[test]
-fn a_step_that_does_not_exist_is_shown_with_the_one_that_may_be_meant() {
+fn an_unknown_step_gets_a_suggestion() {
     assert_snapshot!(complaint("  - payy: { charge: c1, share: 0.5 }"), @"
     error: no such step
      --> scenarios/charge/underpaid.yaml:3:5
@@ -62,7 +62,7 @@ fn a_step_that_does_not_exist_is_shown_with_the_one_that_may_be_meant() {
 }
 
 #[test]
-fn a_key_that_is_missing_or_said_twice_is_shown() {
+fn a_missing_or_duplicate_key_is_an_error() {
     assert_snapshot!(complaint("  - open: { asset: BTC, amount: 49.90 EUR }"), @"
     error: a key is missing
      --> scenarios/charge/underpaid.yaml:3:11
@@ -71,14 +71,14 @@ fn a_key_that_is_missing_or_said_twice_is_shown() {
       |           ^ needs `charge`
     ");
     assert_snapshot!(complaint("  - open: { charge: c1, asset: BTC, asset: LTC }"), @"
-    error: a key stands twice
+    error: duplicate key
      --> scenarios/charge/underpaid.yaml:3:37
       |
     3 |   - open: { charge: c1, asset: BTC, asset: LTC }
-      |                                     ^^^^^ `asset` is already said above
+      |                                     ^^^^^ `asset` is already given above
     ");
     assert_snapshot!(complaint("  - endpoint: shop\n    wait: 30s"), @"
-    error: a step says two things
+    error: a step has two keys
      --> scenarios/charge/underpaid.yaml:4:5
       |
     4 |     wait: 30s
@@ -87,9 +87,9 @@ fn a_key_that_is_missing_or_said_twice_is_shown() {
 }
 
 #[test]
-fn a_tab_and_an_open_bracket_are_shown_where_they_stand() {
+fn a_tab_and_an_open_bracket_are_reported_at_their_place() {
     assert_snapshot!(complaint("\t- endpoint: shop"), @"
-    error: a tab stands where spaces must
+    error: tabs are not allowed in indentation
      --> scenarios/charge/underpaid.yaml:3:1
       |
     3 |     - endpoint: shop
@@ -112,7 +112,7 @@ fn a_tab_and_an_open_bracket_are_shown_where_they_stand() {
 }
 
 #[test]
-fn an_unknown_status_is_refused_when_it_is_read() {
+fn an_unknown_status_is_a_parse_error() {
     for expect in ["payed", "{ status: payed }"] {
         let told = complaint(&format!("{OPEN}  - expect: {{ c1: {expect} }}"));
         assert!(told.contains("`payed` is no status; did you mean `paid`?"), "{told}");
@@ -121,41 +121,41 @@ fn an_unknown_status_is_refused_when_it_is_read() {
 }
 
 #[test]
-fn a_value_that_cannot_be_read_says_what_can() {
+fn an_invalid_value_gets_the_allowed_form() {
     assert_snapshot!(complaint("  - wait: 30"), @"
-    error: this value is not understood
+    error: invalid value
      --> scenarios/charge/underpaid.yaml:3:11
       |
     3 |   - wait: 30
-      |           ^^ `30` is no span of time; write 250us, 40ms, 30s, 5m, 2h, 10d or a sum such as 1h30m
+      |           ^^ `30` is not a duration; write 250us, 40ms, 30s, 5m, 2h, 10d or a sum such as 1h30m
     ");
     assert_snapshot!(complaint("  - open: { charge: c1, asset: BTX, amount: 49.90 EUR }"), @"
-    error: this value is not understood
+    error: invalid value
      --> scenarios/charge/underpaid.yaml:3:32
       |
     3 |   - open: { charge: c1, asset: BTX, amount: 49.90 EUR }
-      |                                ^^^ `BTX` is no coin here; did you mean `BTC`?
+      |                                ^^^ `BTX` is not a known coin; did you mean `BTC`?
     ");
     assert_snapshot!(complaint("  - open: { charge: c1, asset: BTC, amount: 49.901 EUR }"), @"
-    error: this value is not understood
+    error: invalid value
      --> scenarios/charge/underpaid.yaml:3:45
       |
     3 |   - open: { charge: c1, asset: BTC, amount: 49.901 EUR }
       |                                             ^^^^^^^^^^ `49.901` may have at most 2 decimal places
     ");
     assert_snapshot!(complaint("  - endpoint: Shop"), @"
-    error: this value is not understood
+    error: invalid value
      --> scenarios/charge/underpaid.yaml:3:15
       |
     3 |   - endpoint: Shop
       |               ^^^^ `Shop` is no name; a name is a small letter, then small letters, digits, `_` or `-`
     ");
     assert_snapshot!(complaint("  - endpoint: { name: shop, events: [charge.payd] }"), @"
-    error: this value is not understood
+    error: invalid value
      --> scenarios/charge/underpaid.yaml:3:38
       |
     3 |   - endpoint: { name: shop, events: [charge.payd] }
-      |                                      ^^^^^^^^^^^ `charge.payd` is no event type; did you mean `charge.paid`?
+      |                                      ^^^^^^^^^^^ `charge.payd` is not an event type; did you mean `charge.paid`?
     ");
     assert_snapshot!(complaint("  - endpoint: shop\n  - merchant: { shp: down }"), @"
     error: no endpoint is at `shp`
@@ -165,46 +165,46 @@ fn a_value_that_cannot_be_read_says_what_can() {
       |                      ^^^^ did you mean `shop`?
     ");
     assert_snapshot!(complaint("  - merchant: { shop: dwn }"), @"
-    error: this value is not understood
+    error: invalid value
      --> scenarios/charge/underpaid.yaml:3:23
       |
     3 |   - merchant: { shop: dwn }
-      |                       ^^^ `dwn` is no way to answer; a merchant is up, down, slow, lost, twice, lagging, redirect, private or a status
+      |                       ^^^ `dwn` is not a behaviour; a merchant is up, down, slow, lost, twice, lagging, redirect, private or a status
     ");
 }
 
 #[test]
-fn a_value_of_another_type_says_which_is_taken() {
+fn a_value_of_another_type_gets_the_allowed_type() {
     assert_snapshot!(complaint("  - mine: { asset: BTC, blocks: two }"), @"
-    error: this value is not understood
+    error: invalid value
      --> scenarios/charge/underpaid.yaml:3:33
       |
     3 |   - mine: { asset: BTC, blocks: two }
       |                                 ^^^ it takes a whole number
     ");
     assert_snapshot!(complaint("  - request: { path: /v1/charges, expect: { status: 70000 } }"), @"
-    error: this value is not understood
+    error: invalid value
      --> scenarios/charge/underpaid.yaml:3:53
       |
     3 |   - request: { path: /v1/charges, expect: { status: 70000 } }
       |                                                     ^^^^^ it takes a whole number from 0 to 65535
     ");
     assert_snapshot!(complaint("  - open"), @"
-    error: this value is not understood
+    error: invalid value
      --> scenarios/charge/underpaid.yaml:3:5
       |
     3 |   - open
-      |     ^^^^ it takes more than this word; write `: ` behind it, and what it takes
+      |     ^^^^ a value is missing; write `: ` and the value after this word
     ");
     assert_snapshot!(complaint("  - restart: now"), @"
-    error: this value is not understood
+    error: invalid value
      --> scenarios/charge/underpaid.yaml:3:14
       |
     3 |   - restart: now
-      |              ^^^ it takes nothing
+      |              ^^^ it takes no value
     ");
     assert_snapshot!(complaint("  - mine: { asset: BTC, at_once: yes }"), @"
-    error: this value is not understood
+    error: invalid value
      --> scenarios/charge/underpaid.yaml:3:34
       |
     3 |   - mine: { asset: BTC, at_once: yes }
@@ -236,7 +236,7 @@ fn a_name_is_given_before_it_is_used_and_only_once() {
       |                     ^^ `c1` is a charge already; choose another name
     ");
     assert_snapshot!(complaint("  - expect: { c1: paid }"), @"
-    error: no thing is called `c1`
+    error: no object is called `c1`
      --> scenarios/charge/underpaid.yaml:3:19
       |
     3 |   - expect: { c1: paid }
@@ -245,7 +245,7 @@ fn a_name_is_given_before_it_is_used_and_only_once() {
 }
 
 #[test]
-fn a_step_that_says_two_things_at_once_is_refused() {
+fn a_step_with_two_alternatives_is_refused() {
     assert_snapshot!(complaint(&format!("{OPEN}  - pay: {{ charge: c1, share: 0.5, amount: 1 }}")), @"
     error: `pay` pays one amount
      --> scenarios/charge/underpaid.yaml:4:44
@@ -263,7 +263,7 @@ fn a_step_that_says_two_things_at_once_is_refused() {
 }
 
 #[test]
-fn what_is_no_scenario_at_all_is_refused() {
+fn a_file_that_is_no_scenario_is_refused() {
     assert_snapshot!(complaint("  - wait: [ 30s"), @"
     error: a bracket is not closed
      --> scenarios/charge/underpaid.yaml:3:11
@@ -272,18 +272,18 @@ fn what_is_no_scenario_at_all_is_refused() {
       |           ^ close it with `]`
     ");
     assert_snapshot!(complaint("  - open: &again { charge: c1, asset: BTC }"), @"
-    error: this file asks for too much
+    error: this file is too complex
      --> scenarios/charge/underpaid.yaml:3:18
       |
     3 |   - open: &again { charge: c1, asset: BTC }
-      |                  ^ anchors, aliases and endless files are refused
+      |                  ^ anchors, aliases and very large files are not allowed
     ");
     assert_snapshot!(complaint("  []"), @"
     error: nothing happens
      --> scenarios/charge/underpaid.yaml:3:3
       |
     3 |   []
-      |   ^ says no step; try `- endpoint: shop`
+      |   ^ contains no step; try `- endpoint: shop`
     ");
     let empty = Script::parse("empty.yaml", "").expect_err("an empty file").to_string();
     assert_snapshot!(empty, @"
@@ -299,7 +299,7 @@ const WHOLE: &str = include_str!("../../../scenarios/language/every_step.yaml");
 
 proptest! {
     #[test]
-    fn a_spoiled_file_is_read_or_refused_and_never_panics(
+    fn a_mutated_file_never_panics(
         cut in any::<prop::sample::Index>(),
         length in 0_usize..6,
         patch in "[ -~\n\t\u{e9}\u{1f600}]{0,4}",

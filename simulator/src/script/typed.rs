@@ -1,5 +1,5 @@
-//! Typed values from the tree of a YAML document, each able to say where it stands. The YAML library's own reader is
-//! large and compiled again for each type that it fills, so it fills the tree only.
+//! Deserialization of typed values with their places from the tree of a YAML document. The YAML library's own
+//! deserializer is large and compiled again for each type, so it is used for the tree only.
 
 use std::{borrow::Cow, fmt, marker::PhantomData, ops::Deref, slice};
 
@@ -17,10 +17,10 @@ use super::{
     node::{Node, NodeKind},
 };
 
-/// The name under which a value asks for its place as well.
+/// The struct name by which [`At`] requests its place from the deserializer.
 const AT: &str = "simulator::script::At";
 
-/// A value and where the file says it.
+/// A value and its place in the file.
 #[derive(Clone, Debug)]
 pub struct At<T> {
     /// The value.
@@ -85,11 +85,11 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
     }
 }
 
-/// Fills a typed value from a node.
+/// Deserializes a typed value from a node.
 ///
 /// # Errors
 ///
-/// The first value that the type does not take, with its place.
+/// The first value that the type refuses, with its place.
 pub(super) fn typed<'a, T: Deserialize<'a>>(node: &'a Node, source: &'a str) -> Result<T, Diagnostic> {
     NodeReader { node, source }.fill(PhantomData).map_err(|Refusal { title, label, span }| Diagnostic {
         title: title.to_owned(),
@@ -127,7 +127,7 @@ fn refused(title: &'static str, label: String) -> Refusal {
 
 impl de::Error for Refusal {
     fn custom<T: fmt::Display>(message: T) -> Refusal {
-        refused("this value is not understood", message.to_string())
+        refused("invalid value", message.to_string())
     }
 
     fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Refusal {
@@ -153,7 +153,7 @@ impl de::Error for Refusal {
     }
 }
 
-/// A node, and the text in which its digits are kept as they are written.
+/// A node, and the source text, which preserves the digits of numbers.
 #[derive(Clone, Copy)]
 struct NodeReader<'a> {
     node: &'a Node,
@@ -165,12 +165,12 @@ impl<'a> NodeReader<'a> {
         NodeReader { node, ..self }
     }
 
-    /// Fills a value from the node. What is refused inside without a place is refused here.
+    /// Deserializes a value from the node. A refusal without a place gets the place of this node.
     fn fill<T: DeserializeSeed<'a>>(self, seed: T) -> Result<T::Value, Refusal> {
         seed.deserialize(self).map_err(|refusal| refusal.at(self.node.span))
     }
 
-    /// The word of a scalar as the file says it: `0.50` keeps its zero.
+    /// Returns the text of a scalar as written in the file: `0.50` preserves its zero.
     fn word(self) -> Option<&'a str> {
         match &self.node.kind {
             NodeKind::Text(text) => Some(text),
@@ -299,7 +299,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
         self.deserialize_map(visitor)
     }
 
-    /// One word, or a map of one key.
+    /// Accepts one word, or a map with one key.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -311,7 +311,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
                 [(key, value)] => (self.of(key), Some(self.of(value))),
                 [_, (second, _), ..] => {
                     let label = "a step has one key; begin the next step with `-`".to_owned();
-                    return Err(refused("a step says two things", label).at(second.span));
+                    return Err(refused("a step has two keys", label).at(second.span));
                 }
                 [] => return Err(Refusal::custom("it is empty; it takes one key")),
             },
@@ -380,7 +380,7 @@ impl<'de> SeqAccess<'de> for Parts<'de> {
     }
 }
 
-/// A word that says which, and what is said about it.
+/// The word of an enum variant, and its value.
 struct Variant<'a> {
     word: NodeReader<'a>,
     value: Option<NodeReader<'a>>,
@@ -400,13 +400,13 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
 
     fn unit_variant(self) -> Result<(), Refusal> {
         match self.value {
-            Some(value) if !value.is_null() => Err(Refusal::custom("it takes nothing").at(value.node.span)),
+            Some(value) if !value.is_null() => Err(Refusal::custom("it takes no value").at(value.node.span)),
             _ => Ok(()),
         }
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Refusal> {
-        let nothing = "it takes more than this word; write `: ` behind it, and what it takes";
+        let nothing = "a value is missing; write `: ` and the value after this word";
         self.value.ok_or_else(|| Refusal::custom(nothing).at(self.word.node.span))?.fill(seed)
     }
 

@@ -1,5 +1,5 @@
-//! The small values of the language: names, prices, spans, moments. Each is read from one word and refuses
-//! everything else where it stands.
+//! The scalar values of the format: names, prices, durations, times. Each is parsed from one word, and an invalid one
+//! is an error at its place.
 
 use std::{borrow::Cow, fmt};
 
@@ -16,18 +16,18 @@ use serde_json::{Value, json};
 
 use super::diagnostic::did_you_mean;
 
-/// The names of the event types.
+/// Returns the names of the event types.
 fn event_types() -> [&'static str; EventType::ALL.len()] {
     EventType::ALL.map(EventType::as_str)
 }
 
-/// A value that is one word of the file.
+/// A value that is one word in the file.
 trait ScalarWord: Sized {
     const TITLE: &'static str;
 
     fn read(text: &str) -> Result<Self, String>;
 
-    /// The word as a file says it.
+    /// Returns the word as written in a file.
     fn written(&self) -> Cow<'_, str>;
 
     fn schema() -> Value;
@@ -163,7 +163,7 @@ impl ScalarWord for Duration {
 
     fn read(text: &str) -> Result<Duration, String> {
         Span::parse(text).map(Duration).ok_or_else(|| {
-            format!("`{text}` is no span of time; write 250us, 40ms, 30s, 5m, 2h, 10d or a sum such as 1h30m")
+            format!("`{text}` is not a duration; write 250us, 40ms, 30s, 5m, 2h, 10d or a sum such as 1h30m")
         })
     }
 
@@ -180,17 +180,17 @@ impl ScalarWord for Duration {
     }
 }
 
-/// Time before or after a moment: `-1us`, `+5m`, `0s`.
+/// A time difference before or after a moment: `-1us`, `+5m`, `0s`.
 #[derive(Clone, Copy, Debug)]
 pub enum Offset {
-    /// So much before.
+    /// A time before.
     Before(Span),
-    /// So much after, or exactly then.
+    /// The same time or later.
     After(Span),
 }
 
 impl Offset {
-    /// The moment so far from `moment`.
+    /// Returns the time at this offset from `moment`.
     pub fn from(self, moment: Timestamp) -> Timestamp {
         match self {
             Offset::Before(span) => moment.minus(span),
@@ -259,14 +259,14 @@ fn decimal_schema(description: &str) -> Value {
     json!({ "type": ["string", "number"], "pattern": DECIMAL, "minimum": 0, "description": description })
 }
 
-/// Digits, and at most one point between them.
+/// Returns `true` for digits with at most one decimal point between them.
 fn is_decimal(text: &str) -> bool {
     let (whole, rest) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     digits(whole) && rest.is_none_or(digits)
 }
 
-/// An amount of coins, as written; which coin is said elsewhere, so its decimals are judged by the world.
+/// An amount of coins, as written. The coin is given elsewhere, so the world checks the number of decimals.
 #[derive(Clone, Debug)]
 pub struct Amount(pub String);
 
@@ -289,7 +289,7 @@ impl ScalarWord for Amount {
     }
 }
 
-/// A part of what remains to be paid: `0.5`.
+/// A share of the remaining amount: `0.5`.
 #[derive(Clone, Debug)]
 pub struct Share(pub String);
 
@@ -308,11 +308,11 @@ impl ScalarWord for Share {
     }
 
     fn schema() -> Value {
-        decimal_schema("A part of what remains to be paid: 0.5.")
+        decimal_schema("A share of the remaining amount: 0.5.")
     }
 }
 
-/// A rate of fiat money per coin, or `off`.
+/// A rate in fiat money per coin, or `off`.
 #[derive(Clone, Debug)]
 pub struct FiatRate(pub Option<String>);
 
@@ -334,12 +334,12 @@ impl ScalarWord for FiatRate {
     fn schema() -> Value {
         json!({
             "anyOf": [{ "const": "off" }, { "type": ["string", "number"], "pattern": DECIMAL, "minimum": 0 }],
-            "description": "Fiat money per coin, or off when none is to be had.",
+            "description": "Fiat money per coin, or off if no rate is available.",
         })
     }
 }
 
-/// A coin by its code.
+/// The code of a coin.
 #[derive(Clone, Copy, Debug)]
 pub struct AssetCode(pub Asset);
 
@@ -350,7 +350,7 @@ impl ScalarWord for AssetCode {
         Asset::parse(text).map(AssetCode).ok_or_else(|| {
             let codes = || Asset::ALL.iter().map(|asset| asset.code());
             let all = || format!("take {}", codes().collect::<Vec<_>>().join(", "));
-            format!("`{text}` is no coin here; {}", did_you_mean(text, codes()).unwrap_or_else(all))
+            format!("`{text}` is not a known coin; {}", did_you_mean(text, codes()).unwrap_or_else(all))
         })
     }
 
@@ -364,7 +364,7 @@ impl ScalarWord for AssetCode {
     }
 }
 
-/// A currency by its code.
+/// The code of a currency.
 #[derive(Clone, Copy, Debug)]
 pub struct CurrencyCode(pub Currency);
 
@@ -415,7 +415,7 @@ impl ScalarWord for EventTypeName {
     fn read(text: &str) -> Result<EventTypeName, String> {
         EventType::parse(text).map(EventTypeName).ok_or_else(|| {
             let way_on = did_you_mean(text, event_types()).unwrap_or_else(|| "try `charge.paid`".to_owned());
-            format!("`{text}` is no event type; {way_on}")
+            format!("`{text}` is not an event type; {way_on}")
         })
     }
 

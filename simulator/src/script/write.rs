@@ -1,5 +1,5 @@
-//! A script back into the file that it could have been read from: one step a line. What a step says follows from its
-//! type.
+//! Writes a script as a file that parses to the same script: one step per line. The output follows from the types of
+//! the steps.
 
 use reference_core::{mode::Mode, time::Span};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{START, Script, step};
 
 impl Script {
-    /// The text of a file that reads as this script.
+    /// Returns the text of a file that parses to this script.
     pub fn to_yaml(&self) -> String {
         let mut text = format!("title: {}\n", in_line(&Value::from(self.title.clone())));
         if self.seed != 1 {
@@ -41,7 +41,7 @@ impl Script {
     }
 }
 
-/// A value in one line of YAML.
+/// Returns a value in one line of YAML.
 pub(crate) fn in_line(value: &Value) -> String {
     match value {
         Value::Object(map) if map.is_empty() => "{}".to_owned(),
@@ -56,13 +56,13 @@ pub(crate) fn in_line(value: &Value) -> String {
     }
 }
 
-/// A text, in quotes unless it can only be read as that text.
+/// Returns a text, in quotes unless plain YAML reads it as the same text.
 fn scalar(text: &str) -> String {
     let starts_well = text.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'/' || b == b'+');
     let is_plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./+ ".contains(&b));
     let means_more = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
         .contains(&text.to_ascii_lowercase().as_str());
-    // `49.90 EUR` and `30s` are no numbers either.
+    // `49.90 EUR` and `30s` do not read as numbers either.
     let unit = text.bytes().next().is_some_and(|b| b.is_ascii_digit())
         && text.bytes().last().is_some_and(|b| b.is_ascii_alphabetic())
         && !text.starts_with("0x")

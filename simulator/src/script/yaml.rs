@@ -1,4 +1,4 @@
-//! YAML in, typed values with their places out. Knows the YAML library, as the tree that it fills does.
+//! Parses YAML to typed values with their places. Only this module and the tree use the YAML library.
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::{DuplicateKeyPolicy, Error, Location};
@@ -9,7 +9,7 @@ use super::{
     typed::typed,
 };
 
-/// Reads one YAML document. Duplicate keys, anchors and merges are refused: each line says what it means.
+/// Parses one YAML document. Duplicate keys, anchors and merge keys are errors.
 pub(super) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Diagnostic> {
     let options = serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::Error,
@@ -20,18 +20,18 @@ pub(super) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Diagnostic> {
     };
     let read = serde_saphyr::from_str_with_options::<Node>(source, options);
     let typed = read.map_err(|error| diagnostic(&error, source)).and_then(|node| typed(&node, source));
-    // Either makes what follows read as something else, and another error stands at another place.
+    // Both mistakes change how the rest is read, so the library reports another error elsewhere.
     typed.map_err(|found| tab(source).or_else(|| unclosed(source, found.span.offset)).unwrap_or(found))
 }
 
-/// A tab where a line is indented, which the library reports at another place.
+/// Finds a tab in an indentation, which the library reports at another place.
 fn tab(source: &str) -> Option<Diagnostic> {
     let mut offset = 0;
     for line in source.split_inclusive('\n') {
         let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
         if let Some(place) = line[..indent].find('\t').filter(|_| !line.trim().is_empty()) {
             return Some(Diagnostic {
-                title: "a tab stands where spaces must".to_owned(),
+                title: "tabs are not allowed in indentation".to_owned(),
                 span: SourceSpan { offset: offset + place, len: 1 },
                 label: "indent with spaces".to_owned(),
             });
@@ -41,7 +41,7 @@ fn tab(source: &str) -> Option<Diagnostic> {
     None
 }
 
-/// The first bracket before `error` that nobody closes: what follows it is read as a part of it, so the error stands
+/// Finds the first unclosed bracket before `error`. The text after it is read as its content, so the error is reported
 /// elsewhere.
 fn unclosed(source: &str, error: usize) -> Option<Diagnostic> {
     let mut open = Vec::new();
@@ -51,12 +51,12 @@ fn unclosed(source: &str, error: usize) -> Option<Diagnostic> {
         match (quote, char) {
             _ if in_comment => in_comment = char != '\n',
             (Some(mark), _) => quote = Some(mark).filter(|mark| *mark != char),
-            // Elsewhere they are apostrophes and parts of words.
+            // Elsewhere quotes are apostrophes or parts of words.
             (None, '"' | '\'') if matches!(before, ' ' | '\n' | ',' | ':' | '{' | '[') => quote = Some(char),
             (None, '#') if matches!(before, ' ' | '\n') => in_comment = true,
             (None, '{' | '[') => open.push((place, char)),
             (None, '}' | ']') => match open.pop() {
-                // Closed by the other kind: this one is open, whatever follows.
+                // A bracket of another kind closes here, so this one is unclosed in any case.
                 Some(top) if closing(top.1) != char => {
                     open = vec![top];
                     break;
@@ -67,7 +67,7 @@ fn unclosed(source: &str, error: usize) -> Option<Diagnostic> {
         }
         before = char;
     }
-    // What the library finds before it reads any value, it reports at the beginning.
+    // Errors that the library finds before the first value have the offset 0.
     let (offset, bracket) = open.into_iter().find(|(place, _)| error == 0 || *place <= error)?;
     let close = closing(bracket);
     Some(Diagnostic {
@@ -82,18 +82,18 @@ const fn closing(bracket: char) -> char {
 }
 
 fn diagnostic(error: &Error, source: &str) -> Diagnostic {
-    // A file that ends too soon has no place of its own; its end is the best one.
+    // An unexpected end of the file has no location; use the end.
     let end = SourceSpan { offset: source.len(), len: 0 };
     let span = error.location().filter(|place| *place != Location::UNKNOWN).map_or(end, span);
     let diagnostic = |title: &str, label: String| Diagnostic { title: title.to_owned(), span, label };
     match error.without_snippet() {
         Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_deref().unwrap_or("this key");
-            diagnostic("a key stands twice", format!("`{key}` is already said above"))
+            diagnostic("duplicate key", format!("`{key}` is already given above"))
         }
         Error::Budget { .. } => diagnostic(
-            "this file asks for too much",
-            "anchors, aliases and endless files are refused".to_owned(),
+            "this file is too complex",
+            "anchors, aliases and very large files are not allowed".to_owned(),
         ),
         other => {
             let text = other.to_string();

@@ -1,5 +1,5 @@
-//! The coverage matrix: each type of event, under each fault, in each situation of the chain, with the first seed
-//! that reached it.
+//! The coverage matrix: each event type, under each fault, in each state of the chain, with the first seed that
+//! reached it.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use reference_core::event::EventType;
 
 use crate::{law::ExpectedEvent, model::Situation, workload::Fault};
 
-/// An event of a type happened, while the chain stood so, under a fault or under none.
+/// A combination of event type, state of the chain, and fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cell {
     /// The type of the event.
     pub kind: &'static str,
-    /// The situation of the chain for the charge.
+    /// The state of the chain for the charge.
     pub situation: Situation,
-    /// The fault; nothing if none was around.
+    /// The fault; `None` if none was active.
     pub fault: Option<Fault>,
 }
 
 impl Cell {
-    /// Every cell that an event belongs to.
+    /// Returns the cells of an event.
     pub fn of(event: &ExpectedEvent) -> Vec<Cell> {
         let (kind, situation) = (event.kind, event.situation);
         if event.faults.is_empty() {
@@ -30,34 +30,34 @@ impl Cell {
     }
 }
 
-/// The first seed of every cell.
+/// The first seed of each reached cell.
 #[derive(Clone, Debug, Default)]
 pub struct Matrix {
     first: BTreeMap<Cell, u64>,
 }
 
 impl Matrix {
-    /// A world reached this cell. The order of telling does not matter.
+    /// Records that a world reached a cell. The order of calls does not matter.
     pub fn note(&mut self, cell: Cell, seed: u64) {
         self.first.entry(cell).and_modify(|first| *first = seed.min(*first)).or_insert(seed);
     }
 
-    /// Everything that another saw.
+    /// Adds the cells of another matrix.
     pub fn absorb(&mut self, other: &Matrix) {
         other.first.iter().for_each(|(cell, seed)| self.note(*cell, *seed));
     }
 
-    /// The first seed that reached a cell.
+    /// Returns the first seed that reached a cell.
     pub fn first(&self, cell: Cell) -> Option<u64> {
         self.first.get(&cell).copied()
     }
 
-    /// Every cell that was reached, with its first seed.
+    /// Returns all reached cells, with their first seeds.
     pub fn reached(&self) -> impl Iterator<Item = (Cell, u64)> {
         self.first.iter().map(|(cell, seed)| (*cell, *seed))
     }
 
-    /// Rows of the table: types and situations that were reached at all, in the order of the specification.
+    /// Returns the rows of the table: reached types and states, in the order of the specification.
     pub fn rows(&self) -> Vec<(&'static str, Situation)> {
         let mut rows = Vec::new();
         for kind in EventType::ALL.map(EventType::as_str) {
@@ -70,12 +70,12 @@ impl Matrix {
         rows
     }
 
-    /// Types of events that could have been recorded under a fault, and were not: more seeds may reach them.
+    /// Returns the event types that were not recorded under a fault but could be: more seeds may reach them.
     pub fn gaps(&self) -> Vec<(&'static str, Fault)> {
         self.missing().filter(|(kind, fault)| impossible(kind, *fault).is_none()).collect()
     }
 
-    /// Types of events that no world can record under a fault, and why.
+    /// Returns the event types that no world can record under a fault, with the reasons.
     pub fn impossible(&self) -> Vec<(&'static str, Fault, &'static str)> {
         self.missing()
             .filter_map(|(kind, fault)| impossible(kind, fault).map(|why| (kind, fault, why)))
@@ -90,7 +90,8 @@ impl Matrix {
         })
     }
 
-    /// The faults that can be around an event. The others are manners of paying and reading, which no event knows.
+    /// Returns the faults that can be active at an event. The others are ways of paying and reading that do not affect
+    /// events.
     pub fn columns() -> impl Iterator<Item = Fault> {
         const UNSEEN: [Fault; 13] = [
             Fault::WrongNetwork,
@@ -111,7 +112,7 @@ impl Matrix {
     }
 }
 
-/// Faults of a transfer: they are around a charge once it was seen.
+/// Faults of a transfer, which are active for a charge once it was seen.
 const OF_TRANSFERS: [Fault; 7] = [
     Fault::DoubleSpend,
     Fault::Replace,
@@ -121,7 +122,7 @@ const OF_TRANSFERS: [Fault; 7] = [
     Fault::Unseen,
     Fault::Outputs,
 ];
-/// Faults of a chain: they are around the charges of its coin.
+/// Faults of a chain, which are active for the charges of its coin.
 const OF_CHAINS: [Fault; 4] = [Fault::Reorg, Fault::Congestion, Fault::Stall, Fault::Watcher];
 
 /// Returns the reason why an event is never recorded under a fault; `None` if it may be.
@@ -145,7 +146,7 @@ mod tests {
     use crate::model::Situation;
 
     #[test]
-    fn a_pair_that_was_not_reached_is_a_gap_or_impossible() {
+    fn an_unreached_pair_is_a_gap_or_impossible() {
         let mut matrix = Matrix::default();
         let (all, columns) = (EventType::ALL.len(), Matrix::columns().count());
         let count = |matrix: &Matrix| (matrix.gaps().len(), matrix.impossible().len());
@@ -154,7 +155,7 @@ mod tests {
         let cell = Cell { kind: "charge.paid", situation: Situation::Deep, fault: Some(Fault::Reorg) };
         matrix.note(cell, 7);
         assert_eq!(count(&matrix), (gaps - 1, impossible));
-        // Whoever reaches what cannot be has shown that it can.
+        // A cell that was reached is not impossible.
         matrix.note(Cell { kind: "charge.created", fault: Some(Fault::Drop), ..cell }, 7);
         assert_eq!(count(&matrix), (gaps - 1, impossible - 1));
     }

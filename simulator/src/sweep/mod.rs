@@ -1,4 +1,4 @@
-//! A sweep: many random worlds, each drawn from a seed, played, judged by all invariants and counted.
+//! A sweep: many random worlds, each drawn from a seed, played, checked by all invariants and counted.
 //!
 //! [`Runner::try_seed`] does it for one seed, in five stages. `workload` draws a script of merchants, customers,
 //! payments and faults. The player plays it in a sandbox that records every request, sighting and delivery. Then
@@ -45,29 +45,29 @@ pub use self::{
 };
 use crate::{
     demo::DemoFault,
-    law::{self, Beginning, BookReading, Depth, ExpectedEvent, Findings, Follower, Law, ModelBook},
+    law::{self, BookReading, Depth, ExpectedEvent, Findings, Law, ModelBook, ModelReplay, ReplayStart},
     model::{Account, money},
-    play::{Cause, Rehearsal, Trouble, rehearse},
+    play::{Cause, DryRun, DryRunError, dry_run},
+    record::{BookId, Detail, Record},
     sandbox::{Reach, Sandbox, Setup},
     script::{
         Script,
         step::{Settings, Step},
     },
     tamper::Tamper,
-    witness::{BookId, Detail, Record},
     workload::{self, DrawnWorld},
 };
 
 const BASE: &str = "https://pay.example";
-/// Wallets of all worlds of a sweep come from this seed, so that their addresses are derived once.
+/// The seed of the wallets of all worlds in a sweep, so that their addresses are derived once.
 const WALLETS: Seed = Seed(0x5eed);
-/// The time within which a healed world must settle: by then a delivery has used up its attempts.
+/// The time within which a healed world must settle: by then every delivery has used up its attempts.
 const LIVENESS: Span = Span::days(4);
-/// Of so many large worlds one is looked at in depth, and every small one: every event read, every filter tried.
+/// One large world in this number is read in full depth, and every small one: all events and all filters.
 const DEEP_EVERY: u64 = 8;
-/// Of so many worlds one has its twins played.
+/// The twins of one world in this number are played.
 const TWINS_EVERY: u64 = 16;
-/// Of so many worlds one is played twice.
+/// One world in this number is played twice.
 const AGAIN_EVERY: u64 = 16;
 
 /// Returns `true` if the world of a seed is played twice, and so has a fingerprint.
@@ -75,17 +75,17 @@ pub fn is_played_twice(seed: u64) -> bool {
     seed % AGAIN_EVERY == 3
 }
 
-/// Makes the service of each world a wrong one, in tests.
-pub type Wrong<'a> = &'a dyn Fn() -> Box<dyn Tamper>;
+/// Creates the tamper that makes a world's service faulty, in tests.
+pub type TamperFactory<'a> = &'a dyn Fn() -> Box<dyn Tamper>;
 
 /// The runner of random worlds.
 #[derive(Clone)]
 pub struct Runner<'a> {
-    /// Wallets that the worlds share. A thread does best with its own.
+    /// Wallets shared between worlds. Each thread should have its own.
     pub wallet_cache: WalletCache,
     /// The fault of the service.
-    pub wrong: Option<Wrong<'a>>,
-    /// A law that no world keeps, to try the alarm.
+    pub wrong: Option<TamperFactory<'a>>,
+    /// Enables an invariant that every world violates, to test the reporting.
     pub canary: bool,
 }
 
@@ -96,17 +96,17 @@ impl Default for Runner<'_> {
 }
 
 impl Runner<'static> {
-    /// The usual one, or one of worlds in which a user has switched a fault on.
+    /// Creates a runner, with a demo fault in each world if one is given.
     pub fn with_fault(fault: Option<&'static DemoFault>) -> Runner<'static> {
-        Runner { wrong: fault.map(|fault| &fault.make as Wrong<'static>), ..Runner::default() }
+        Runner { wrong: fault.map(|fault| &fault.make as TamperFactory<'static>), ..Runner::default() }
     }
 }
 
-/// A world that was played.
+/// A played world.
 pub struct Run {
-    /// The world as it stands at the end.
-    pub rehearsal: Rehearsal,
-    /// All that was written down.
+    /// The dry run, with the world at the end.
+    pub dry_run: DryRun,
+    /// The record.
     pub record: Record,
 }
 
@@ -115,26 +115,26 @@ pub struct Run {
 pub struct Verdict {
     /// The findings of the invariants.
     pub findings: Findings,
-    /// Events that were recorded.
+    /// The number of recorded events.
     pub events: u64,
-    /// Posts that left.
+    /// The number of posts.
     pub posts: u64,
-    /// The reached cells.
+    /// The reached cells of the coverage matrix.
     pub cells: Vec<Cell>,
-    /// The fingerprint of all that was written down, of worlds that were played twice.
+    /// The fingerprint of the record, for worlds that were played twice.
     pub digest: Option<String>,
-    /// Twins and second runs that were played beside it.
+    /// The number of twins and second runs.
     pub beside: u64,
-    /// Two runs of this world differ, and where first: the machine or the program is broken.
+    /// The first difference between two runs of this world: the machine or the program is not deterministic.
     pub differs: Option<String>,
     /// The statuses of refused steps.
     pub refusals: std::collections::BTreeMap<usize, u16>,
-    /// The steps that could not be taken, with the reason. What they would have shown is not judged.
+    /// The steps that could not be taken, with the reasons. Their effects were not checked.
     pub skipped: Vec<String>,
 }
 
 impl Runner<'_> {
-    /// Draws, plays and judges the world of a seed; of some seeds also its twins, and once more.
+    /// Draws, plays and checks the world of a seed; for some seeds also its twins, and a second run.
     pub fn try_seed(&self, seed: u64) -> Verdict {
         let DrawnWorld { script, .. } = workload::draw(seed);
         let is_deep = seed.is_multiple_of(DEEP_EVERY) || !workload::is_large(seed);
@@ -142,7 +142,7 @@ impl Runner<'_> {
         let has_twin = seed % TWINS_EVERY == 5;
         let is_exact = is_played_twice(seed) || has_twin;
         let detail = if is_exact { Detail::Bytes } else { Detail::Values };
-        let mut run = self.leave_alone(self.rehearse_in(&script, detail));
+        let mut run = self.heal_and_settle(self.dry_run_in(&script, detail));
         let mut verdict = self.judge(&script, &mut run, depth);
         if has_twin {
             let twin = Twin::ALL[(seed / TWINS_EVERY) as usize % Twin::ALL.len()];
@@ -158,23 +158,23 @@ impl Runner<'_> {
         verdict
     }
 
-    /// Plays and judges a script, in depth.
+    /// Plays and checks a script, in full depth.
     pub fn try_script(&self, script: &Script) -> Verdict {
         let mut run = self.play(script);
         self.judge(script, &mut run, Depth::Events)
     }
 
-    /// Plays a script, and then leaves the world alone until all must be settled.
+    /// Plays a script, then heals the world and waits until everything must be settled.
     pub fn play(&self, script: &Script) -> Run {
-        self.leave_alone(self.rehearse(script))
+        self.heal_and_settle(self.dry_run(script))
     }
 
-    /// Plays a script in a world that writes down everything, byte for byte.
-    pub(crate) fn rehearse(&self, script: &Script) -> Rehearsal {
-        self.rehearse_in(script, Detail::Bytes)
+    /// Plays a script in a world that records all bytes.
+    pub(crate) fn dry_run(&self, script: &Script) -> DryRun {
+        self.dry_run_in(script, Detail::Bytes)
     }
 
-    fn rehearse_in(&self, script: &Script, detail: Detail) -> Rehearsal {
+    fn dry_run_in(&self, script: &Script, detail: Detail) -> DryRun {
         let mut settings = Sandbox::first_settings();
         settings.change(draft(&script.account));
         let restarts = script.steps.iter().any(|step| matches!(step.value, Step::Restart));
@@ -192,55 +192,55 @@ impl Runner<'_> {
             },
             settings,
         );
-        sandbox.be_terse();
+        sandbox.disable_log();
         sandbox.keep_record(detail);
         if let Some(wrong) = self.wrong {
             sandbox.tamper_with(wrong());
         }
-        rehearse(script, sandbox)
+        dry_run(script, sandbox)
     }
 
-    /// Mends what is broken around the service, and lets time pass.
-    pub(crate) fn leave_alone(&self, mut rehearsal: Rehearsal) -> Run {
-        let world = &mut rehearsal.sandbox;
+    /// Heals everything around the service, and lets time pass.
+    pub(crate) fn heal_and_settle(&self, mut dry_run: DryRun) -> Run {
+        let world = &mut dry_run.sandbox;
         world.heal();
         world.advance_to(world.now().plus(LIVENESS));
-        let record = rehearsal.sandbox.take_record();
-        Run { rehearsal, record }
+        let record = dry_run.sandbox.take_record();
+        Run { dry_run, record }
     }
 
-    /// Judges a world that was played, by every law that needs no other world.
+    /// Checks a played world by every invariant that needs no second world.
     pub fn judge(&self, script: &Script, run: &mut Run, depth: Depth) -> Verdict {
-        let Run { rehearsal, record } = run;
+        let Run { dry_run, record } = run;
         let mut findings = Findings::default();
         if self.canary {
             findings.check(Law::Liveness, None, || Some(("the canary".to_owned(), "always".to_owned())));
         }
-        for Trouble { what, cause, place } in &rehearsal.troubles {
+        for DryRunError { what, cause, place } in &dry_run.errors {
             let is_walk = matches!(script.steps[*place].value, Step::Walk(_));
             let law = if is_walk { Law::Paging } else { Law::Edges };
             findings.check(law, None, || {
                 (is_walk && *cause == Cause::Unmet)
-                    .then(|| ("a list that grows is not read as page 1 counted it".to_owned(), what.clone()))
+                    .then(|| ("a growing list is not read as of its page 1".to_owned(), what.clone()))
             });
         }
-        let now = rehearsal.sandbox.now();
+        let now = dry_run.sandbox.now();
         findings.check(Law::Liveness, None, || {
-            let due = rehearsal.sandbox.next_of_service()?;
+            let due = dry_run.sandbox.next_of_service()?;
             Some(("the service has work left at the end".to_owned(), format!("something is due at {due}")))
         });
         findings.absorb(law::judge_limits(record));
-        let before = rehearsal.sandbox.heights();
-        let shown = match shown(rehearsal, depth) {
+        let before = dry_run.sandbox.heights();
+        let shown = match shown(dry_run, depth) {
             Ok(shown) => shown,
             Err(error) => {
                 findings.check(Law::Paging, None, || Some(("a list cannot be read".to_owned(), error)));
                 return Verdict { findings, ..Verdict::default() };
             }
         };
-        let follower = Follower::follow(beginning(script, rehearsal, &shown), record, now);
-        findings.absorb(law::judge_books(&follower, &shown, &rehearsal.sandbox, &before));
-        findings.absorb(follower.compare_event_ids(&shown));
+        let replay = ModelReplay::run(replay_start(script, dry_run, &shown), record, now);
+        findings.absorb(law::judge_books(&replay, &shown, &dry_run.sandbox, &before));
+        findings.absorb(replay.compare_event_ids(&shown));
         if depth == Depth::Events {
             let heights = Mode::ALL.map(|mode| {
                 let before = &before;
@@ -249,20 +249,21 @@ impl Runner<'_> {
             let books = shown.books.keys().map(|id| {
                 let heights = &heights[id.1 as usize];
                 let reading = BookReading { now, heights, public_url: BASE, base: BASE };
-                (*id, ModelBook { book: follower.model.book(*id), ids: &follower.ids[id], reading })
+                (*id, ModelBook { book: replay.model.book(*id), ids: &replay.ids[id], reading })
             });
-            findings.absorb(law::judge_lists(rehearsal, &books.collect()));
+            findings.absorb(law::judge_lists(dry_run, &books.collect()));
         }
-        let (events, cells) =
-            (follower.expected.len(), follower.expected.iter().flat_map(Cell::of).collect());
-        findings.absorb(follower.findings);
-        // A wrong object is delivered wrongly as well: what deliveries show comes last.
+        let (events, cells) = (replay.expected.len(), replay.expected.iter().flat_map(Cell::of).collect());
+        findings.absorb(replay.findings);
+        // A faulty object is also delivered, so findings on deliveries come last.
         let is_echo = |law| matches!(law, Law::Deliveries | Law::SameObject | Law::Liveness);
-        findings.breaches.sort_by_key(|it| (is_echo(it.law), it.at.is_none(), it.at, it.law));
+        findings
+            .breaches
+            .sort_by_key(|breach| (is_echo(breach.law), breach.at.is_none(), breach.at, breach.law));
         let posts = record
             .seen
             .iter()
-            .filter(|seen| matches!(seen.what, crate::witness::Observation::Post(_)))
+            .filter(|seen| matches!(seen.what, crate::record::Observation::Post(_)))
             .count();
         Verdict {
             events: events as u64,
@@ -271,44 +272,44 @@ impl Runner<'_> {
             digest: None,
             beside: 0,
             differs: None,
-            refusals: rehearsal.refusals.clone(),
-            skipped: rehearsal
-                .troubles
+            refusals: dry_run.refusals.clone(),
+            skipped: dry_run
+                .errors
                 .iter()
                 .filter(|trouble| trouble.cause != Cause::Unmet)
-                .map(|Trouble { place, what, .. }| format!("step {}: {what}", place + 1))
+                .map(|DryRunError { place, what, .. }| format!("step {}: {what}", place + 1))
                 .collect(),
             findings,
         }
     }
 
     /// Returns the events that the model expects in a played world, and the state that the API shows at the end.
-    pub fn expected(&self, script: &Script, run: &mut Run) -> (Vec<ExpectedEvent>, law::Shown) {
-        let now = run.rehearsal.sandbox.now();
-        let Ok(shown) = shown(&mut run.rehearsal, Depth::Objects) else { return Default::default() };
-        let beginning = beginning(script, &run.rehearsal, &shown);
-        (Follower::follow(beginning, &run.record, now).expected, shown)
+    pub fn expected(&self, script: &Script, run: &mut Run) -> (Vec<ExpectedEvent>, law::ApiState) {
+        let now = run.dry_run.sandbox.now();
+        let Ok(shown) = shown(&mut run.dry_run, Depth::Objects) else { return Default::default() };
+        let replay_start = replay_start(script, &run.dry_run, &shown);
+        (ModelReplay::run(replay_start, &run.record, now).expected, shown)
     }
 
-    /// Everything that the API shows of a world that was played, as text; or why it cannot be read.
-    pub(crate) fn shown_in_the_end(&self, run: &mut Run) -> String {
-        format!("{:?}", shown(&mut run.rehearsal, Depth::Objects))
+    /// Returns everything that the API shows of a played world as text, or the error.
+    pub(crate) fn final_api_state(&self, run: &mut Run) -> String {
+        format!("{:?}", shown(&mut run.dry_run, Depth::Objects))
     }
 
-    /// The fingerprint of the world of a seed.
+    /// Returns the fingerprint of the world of a seed.
     pub fn digest(&self, seed: u64) -> String {
         Trace::of(&self.play(&workload::draw(seed).script).record).digest()
     }
 }
 
 /// Returns the state of a played world as the API shows it.
-fn shown(rehearsal: &mut Rehearsal, depth: Depth) -> Result<law::Shown, String> {
-    let books: Vec<BookId> = rehearsal.observers.keys().copied().collect();
-    law::look(rehearsal, books, depth)
+fn shown(dry_run: &mut DryRun, depth: Depth) -> Result<law::ApiState, String> {
+    let books: Vec<BookId> = dry_run.observers.keys().copied().collect();
+    law::read_api_state(dry_run, books, depth)
 }
 
-impl law::Reader for Rehearsal {
-    /// The answer at the moment that the world shows, or as soon as the limit allows.
+impl law::Reader for DryRun {
+    /// Gets a response now, or as soon as the rate limit allows.
     fn get(&mut self, book: BookId, target: &str) -> (u16, Bytes) {
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
@@ -321,22 +322,22 @@ impl law::Reader for Rehearsal {
         let now = self.sandbox.now();
         let mut response = self.sandbox.respond(now, &request);
         if response.status == 429 {
-            // Whoever judges keeps to the limit as well.
+            // The reader stays within the rate limit too.
             response = self.sandbox.respond(now.plus(Span::secs(60)), &request);
         }
         (response.status, response.body)
     }
 }
 
-/// Returns the facts known when a record begins.
-fn beginning<'s>(script: &Script, rehearsal: &Rehearsal, shown: &'s law::Shown) -> Beginning<'s> {
-    let Rehearsal { sandbox, observers, .. } = rehearsal;
+/// Returns the facts known before a replay.
+fn replay_start<'s>(script: &Script, dry_run: &DryRun, shown: &'s law::ApiState) -> ReplayStart<'s> {
+    let DryRun { sandbox, observers, .. } = dry_run;
     let percent = |text: &Option<String>, usual| {
         let hundredths = text.as_deref().and_then(|text| money::read(text, 2));
         hundredths.and_then(|n| u32::try_from(n).ok()).unwrap_or(usual)
     };
     let (keys, usual) = (sandbox.first_keys(), Account::default());
-    Beginning {
+    ReplayStart {
         account: Sandbox::FIRST_ACCOUNT,
         terms: Account {
             tolerance: percent(&script.account.underpayment_tolerance, usual.tolerance),

@@ -1,11 +1,11 @@
-//! Fingerprints of a world: one for all that was written down, and marks on the way, so that the first difference
-//! between two runs is quickly found.
+//! Fingerprints of a world: one of the whole record, and intermediate ones, to find the first difference between two
+//! runs quickly.
 
 use sha2::{Digest as _, Sha256};
 
-use crate::witness::{Entry, Observation, Record, Signature};
+use crate::record::{Entry, Observation, Record, Signature};
 
-/// A mark after so many entries.
+/// The number of entries between two fingerprints.
 const STRIDE: usize = 64;
 
 /// The fingerprints of one run.
@@ -15,12 +15,12 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Fingerprints of what was written down.
+    /// Computes the fingerprints of a record.
     pub fn of(record: &Record) -> Trace {
         Trace::since(record, 0)
     }
 
-    /// Fingerprints of what was written down from a place on.
+    /// Computes the fingerprints of a record from an index on.
     pub(crate) fn since(record: &Record, place: usize) -> Trace {
         let mut hash = Sha256::new();
         let mut marks = Vec::new();
@@ -34,13 +34,13 @@ impl Trace {
         Trace { marks }
     }
 
-    /// The fingerprint of everything: 16 hexadecimal digits are enough to tell worlds apart.
+    /// Returns the fingerprint of the whole record: 16 hexadecimal digits, enough to distinguish worlds.
     pub fn digest(&self) -> String {
         hex::encode(&self.marks.last().expect("there is always a mark")[..8])
     }
 }
 
-/// The first entry in which two runs differ, in words; nothing if they are the same.
+/// Returns the first different entry of two runs as a text; `None` if they are equal.
 pub fn first_difference(one: &Record, two: &Record) -> Option<String> {
     let (marks, others) = (Trace::of(one).marks, Trace::of(two).marks);
     if marks == others {
@@ -102,7 +102,7 @@ fn add(hash: &mut Sha256, seen: &Entry) {
     }
 }
 
-/// One entry in one line.
+/// Returns an entry as one line.
 pub fn in_words(seen: &Entry) -> String {
     let at = seen.at;
     match &seen.what {

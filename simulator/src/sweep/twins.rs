@@ -1,4 +1,4 @@
-//! Twins: the same world with something changed that must not matter.
+//! Twins: the same world with a change that must not affect the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,31 +10,31 @@ use super::{Run, Runner, first_difference};
 use crate::{
     law::{Depth, Findings, Law},
     model::{TRIES, TimelineEntry},
+    record::{Entry, Observation, Record},
     script::{At, Script, step::Step, value::InMode},
-    witness::{Entry, Observation, Record},
 };
 
 /// The change that makes a twin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Twin {
-    /// Live mode alone: test mode is empty.
+    /// Live mode only: test mode is empty.
     LiveAlone,
-    /// Test mode alone: live mode is empty.
+    /// Test mode only: live mode is empty.
     TestAlone,
-    /// The service restarts here and there.
+    /// The service restarts several times.
     Restarted,
-    /// All of it happens some years and a day later.
+    /// Everything happens some years and a day later.
     Later,
-    /// Things have other names.
+    /// Objects have other names.
     Renamed,
     /// Each payment is split over two outputs.
     Split,
-    /// Charges that open at the same moment open in another order.
+    /// Charges that open at the same time open in another order.
     Shuffled,
 }
 
 impl Twin {
-    /// Every kind.
+    /// All twins.
     pub const ALL: [Twin; 7] = [
         Twin::LiveAlone,
         Twin::TestAlone,
@@ -45,7 +45,7 @@ impl Twin {
         Twin::Shuffled,
     ];
 
-    /// The law that the two are alike.
+    /// Returns the invariant that requires equal results.
     pub const fn law(self) -> Law {
         match self {
             Twin::LiveAlone | Twin::TestAlone => Law::ModesApart,
@@ -54,14 +54,14 @@ impl Twin {
         }
     }
 
-    /// The twin of a script.
+    /// Returns the twin of a script.
     pub fn of(self, script: &Script, seed: u64) -> Script {
         let mut twin = script.clone();
         match self {
             Twin::LiveAlone => twin.steps = only(&script.steps, Mode::Live),
             Twin::TestAlone => twin.steps = only(&script.steps, Mode::Test),
             Twin::Restarted => {
-                // At a third of all moments at most, and wherever the seed says.
+                // After at most a third of the steps, as drawn from the seed.
                 let mut draw =
                     reference_core::rng::Seed(seed).rng_key("twins", "restarts", "places").stream(0);
                 let mut steps = Vec::new();
@@ -109,7 +109,7 @@ impl Twin {
 }
 
 impl Runner<'_> {
-    /// Plays a twin of a world and compares what must be alike.
+    /// Plays a twin of a world and compares the results.
     pub fn compare(&self, twin: Twin, script: &Script, run: &mut Run, seed: u64) -> Findings {
         let mut findings = Findings::default();
         let law = twin.law();
@@ -117,7 +117,7 @@ impl Runner<'_> {
         let shape = match twin {
             Twin::LiveAlone | Twin::TestAlone => {
                 let mode = if twin == Twin::LiveAlone { Mode::Live } else { Mode::Test };
-                // What belongs to both modes in the world, and not in the service, is left out of both.
+                // Steps that affect both modes of the world, but not of the service, are removed from both.
                 let mut plain = script.clone();
                 plain.steps.retain(|step| !crosses(&step.value));
                 let base = match plain.steps.len() == script.steps.len() {
@@ -131,18 +131,18 @@ impl Runner<'_> {
                 let alone = of_mode(&other.record, &keys_of(&other, mode), mode);
                 findings.check(law, None, || {
                     let difference = first_difference(&base, &alone)?;
-                    Some((format!("without the other mode, {mode} mode goes otherwise"), difference))
+                    Some((format!("{mode} mode differs without the other mode"), difference))
                 });
                 return findings;
             }
-            Twin::Restarted => "with restarts a world ends otherwise",
-            Twin::Later => "a year later a world ends otherwise",
-            Twin::Renamed => "under other names a world ends otherwise",
-            Twin::Split => "with payments split a world ends otherwise",
-            Twin::Shuffled => "with charges in another order a world ends otherwise",
+            Twin::Restarted => "a world ends differently with restarts",
+            Twin::Later => "a world ends differently a year later",
+            Twin::Renamed => "a world ends differently under other names",
+            Twin::Split => "a world ends differently with split payments",
+            Twin::Shuffled => "a world ends differently with charges in another order",
         };
-        if twin == Twin::Split && other.rehearsal.refusals != run.rehearsal.refusals {
-            // A single unit cannot be split, and then it is another story.
+        if twin == Twin::Split && other.dry_run.refusals != run.dry_run.refusals {
+            // A single unit cannot be split, so the results may differ.
             return findings;
         }
         let (mut one, mut two) =
@@ -164,21 +164,20 @@ impl Runner<'_> {
     }
 }
 
-/// Returns the final states of the charges and invoices that the script names, in words that must be the same in a
-/// twin.
+/// Returns the final states of the charges and invoices that the script names, as texts that must be equal in a twin.
 fn endings(run: &mut Run, script: &Script, twin: Twin) -> BTreeMap<String, String> {
     let depth = if twin == Twin::Restarted { Depth::Events } else { Depth::Objects };
-    let rehearsal = &mut run.rehearsal;
-    let Ok(shown) = super::shown(rehearsal, depth) else { return BTreeMap::new() };
+    let dry_run = &mut run.dry_run;
+    let Ok(shown) = super::shown(dry_run, depth) else { return BTreeMap::new() };
     let since = |time: &str| {
         reference_core::time::Timestamp::parse(time).map_or(0, |time| time.since(script.start).0).to_string()
     };
     let story = |timeline: &[TimelineEntry]| match twin {
-        // Each output is detected by itself.
+        // Each output is detected separately.
         Twin::Split => String::new(),
         _ => timeline.iter().map(|line| format!(" {}@{}", line.event, since(&line.time))).collect::<String>(),
     };
-    let codes: BTreeMap<&String, &String> = rehearsal.names.iter().map(|(name, code)| (code, name)).collect();
+    let codes: BTreeMap<&String, &String> = dry_run.names.iter().map(|(name, code)| (code, name)).collect();
     let plain = |name: &str| match twin {
         Twin::Renamed => swap_first(name, OTHER_FIRST, FIRST),
         _ => name.to_owned(),
@@ -209,9 +208,9 @@ fn endings(run: &mut Run, script: &Script, twin: Twin) -> BTreeMap<String, Strin
     endings
 }
 
-/// Adds the deliveries: content, receiver and id. Not their number: a post in flight is posted again after a
-/// restart. Endpoints that failed so often that they may have been switched off, in one of the worlds a little
-/// earlier than in the other, are left out.
+/// Adds the deliveries: content, receiver and id. Not their number: an attempt in flight is repeated after a restart.
+/// Omits endpoints with so many failures that they may have been disabled, at slightly different times in the two
+/// worlds.
 fn add_deliveries(
     one: &mut BTreeMap<String, String>,
     two: &mut BTreeMap<String, String>,
@@ -244,7 +243,7 @@ fn add_deliveries(
     }
 }
 
-/// The mode that a step belongs to; nothing if it belongs to the whole world. Learns the modes of names.
+/// Returns the mode of a step; `None` if it affects the whole world. Records the modes of names.
 fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mode> {
     let said = |mode: Option<InMode>| mode.map_or(Mode::Live, |mode| mode.0);
     let (name, mode) = match step {
@@ -306,7 +305,7 @@ fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mo
     mode
 }
 
-/// The steps of one mode, and those of the whole world.
+/// Returns the steps of one mode, and those of the whole world.
 fn only(steps: &[At<Step>], mode: Mode) -> Vec<At<Step>> {
     let mut known = BTreeMap::new();
     steps
@@ -316,7 +315,8 @@ fn only(steps: &[At<Step>], mode: Mode) -> Vec<At<Step>> {
         .collect()
 }
 
-/// A customer who pays to the address of one mode on the network of the other, and names that count both modes.
+/// Returns `true` for a payment to an address of one mode on the network of the other, and for names that are numbered
+/// across modes.
 fn crosses(step: &Step) -> bool {
     match step {
         Step::Pay(pay) => pay.0.address_of.is_some(),
@@ -325,9 +325,9 @@ fn crosses(step: &Step) -> bool {
     }
 }
 
-/// The keys of a mode that the world began with.
+/// Returns the first key of a mode.
 fn keys_of(run: &Run, mode: Mode) -> String {
-    let keys = run.rehearsal.sandbox.first_keys();
+    let keys = run.dry_run.sandbox.first_keys();
     if mode == Mode::Live { keys.live } else { keys.test }
 }
 
@@ -357,12 +357,12 @@ fn of_mode(record: &Record, key: &str, mode: Mode) -> Record {
     Record::of(seen)
 }
 
-/// The prefixes of the names of drawn charges, transactions, invoices and so on.
+/// The first letters of the names of drawn charges, transactions, invoices and so on.
 const FIRST: &str = "ctixu";
-/// Their replacements: another order, and letters that no drawn name begins with.
+/// Their replacements: in another order, and not used by any drawn name.
 const OTHER_FIRST: &str = "nkgfb";
 
-/// A name with another first letter; as it is if it begins with none of `from`.
+/// Replaces the first letter of a name; unchanged if it is not in `from`.
 fn swap_first(name: &str, from: &str, to: &str) -> String {
     let place = name.chars().next().and_then(|first| from.find(first));
     match place {
@@ -371,13 +371,13 @@ fn swap_first(name: &str, from: &str, to: &str) -> String {
     }
 }
 
-/// The text of a script in which charges, transactions and invoices have other names. They are as long as before:
-/// a name may stand in a text that is as long as a text may be.
+/// Renames the charges, transactions and invoices of a script. The length of names stays, because they may occur in
+/// texts of the maximum length.
 fn renamed(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     let mut out = String::new();
     let mut word = String::new();
-    // What stands before the word: after a backslash it is no name.
+    // The preceding character: after a backslash a word is no name.
     let mut before = ' ';
     for c in text.chars().chain(['\n']) {
         if is_part(c) {
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_as_long_and_stand_wherever_the_old_ones_stood() {
+    fn renaming_preserves_lengths_and_replaces_every_use() {
         check("open: { amount: 1.00 EUR, charge: c55 }", "open: { amount: 1.00 EUR, charge: n55 }");
         check("pay: { charge: c1, as: t2 }", "pay: { charge: n1, as: k2 }");
         check("description: \"${c1} {{c1}}\"", "description: \"${n1} {{n1}}\"");
@@ -417,9 +417,9 @@ mod tests {
         check("escape: \\u0041", "escape: \\u0041");
     }
 
-    /// Or two things of a renamed world had the same name.
+    /// Otherwise two objects of a renamed world could get the same name.
     #[test]
-    fn no_drawn_name_begins_as_the_other_names_do() {
+    fn no_drawn_name_starts_with_a_replacement_letter() {
         for seed in 0..100 {
             let text = workload::draw(seed).script.to_yaml();
             let is_part = |c: char| c.is_ascii_alphanumeric() || "-_\\".contains(c);
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_name_comes_back() {
+    fn renaming_can_be_reversed() {
         for name in ["c55", "t1", "i2", "x3", "u4", "late"] {
             assert_eq!(swap_first(&swap_first(name, FIRST, OTHER_FIRST), OTHER_FIRST, FIRST), name);
         }

@@ -1,29 +1,29 @@
-//! The story of one charge: opened, paid in some way, and what the payer, the owner and the chain do then.
+//! The plan of one charge: its opening, its payments, and later actions of the payer, the owner and the chain.
 
 use reference_core::{asset::Asset, mode::Mode, rng::RngStream};
 
-use super::{Fault, HOUR, LOCK, MINUTE, Plan, SECOND, words};
+use super::{Fault, HOUR, LOCK, MINUTE, Plan, SECOND, steps};
 use crate::{
     model::money,
     script::step::{
-        Brief, By, DoubleSpend, Drop, FeeLevel, Keep, Open, Pay, Rebroadcast, Reorg, Replace, Step,
+        By, DoubleSpend, Drop, FeeLevel, Keep, Open, Pay, Rebroadcast, Reorg, Replace, Shorthand, Step,
     },
 };
 
-/// A charge that was opened: what its story goes on with.
+/// An opened charge, for the actions that follow.
 pub(super) struct OpenedCharge {
     pub(super) name: String,
     pub(super) mode: Mode,
     pub(super) asset: Asset,
     pub(super) at: u64,
-    /// In the coin's smallest units; nothing where no rate is to be had.
+    /// The amount due in the coin's smallest units; `None` if no rate is available.
     pub(super) due: Option<u128>,
-    /// The tolerance and the threshold of its account, in hundredths of a percent.
+    /// The tolerance and threshold of its account, in hundredths of a percent.
     pub(super) bounds: (u32, u32),
 }
 
 impl OpenedCharge {
-    /// The name of one of its transactions.
+    /// Returns the name of one of its transactions.
     pub(super) fn tx(&self, part: u64) -> String {
         let n = self.name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
         let letter = match self.name.as_bytes().first() {
@@ -36,7 +36,7 @@ impl OpenedCharge {
 }
 
 impl Plan {
-    pub(super) fn tell_charge(&mut self, n: u64) {
+    pub(super) fn plan_charge(&mut self, n: u64) {
         let mut draw = self.stream(&format!("charge/{n}"));
         let (mode, asset) = (self.pick_mode(&mut draw), self.pick_coin(&mut draw));
         let at = self.pick_moment(&mut draw);
@@ -51,9 +51,9 @@ impl Plan {
         let key = self.pick_key(&name);
         let is_repeated = key.is_some();
         let open = Open {
-            charge: words::name(&name),
-            asset: words::coin(asset),
-            amount: Some(words::price(cents)),
+            charge: steps::name(&name),
+            asset: steps::coin(asset),
+            amount: Some(steps::price(cents)),
             link: None,
             customer_email: None,
             description: self.edge_text(&format!("description/{name}")),
@@ -61,35 +61,35 @@ impl Plan {
             custom_fields: None,
             idempotency_key: key,
             account,
-            mode: words::mode(mode),
+            mode: steps::mode(mode),
             refused: None,
         };
         self.add(at, Step::Open(open));
         if is_repeated {
-            self.tell_repeats(&name, at);
+            self.plan_repeats(&name, at);
         }
         let due = self.market.rate(asset, at).map(|rate| money::due(cents, rate, asset));
         let opened = OpenedCharge { name, mode, asset, at, due, bounds };
-        self.tell_payment(&opened, &mut draw);
-        self.tell_owner(&opened, &mut draw);
-        self.tell_lock_end(&opened);
-        self.tell_bumps(&opened);
+        self.plan_payment(&opened, &mut draw);
+        self.plan_owner(&opened, &mut draw);
+        self.plan_lock_end(&opened);
+        self.plan_fee_bumps(&opened);
     }
 
     /// Plans the payer's actions.
-    pub(super) fn tell_payment(&mut self, charge: &OpenedCharge, draw: &mut RngStream) {
+    pub(super) fn plan_payment(&mut self, charge: &OpenedCharge, draw: &mut RngStream) {
         let mut at = self.first_payment(charge, draw);
         let tx = |part: u64| charge.tx(part);
         match draw.below(12) {
             // Never paid.
             0 => {}
             1 | 2 => {
-                // In parts: the rest comes, or does not.
+                // In parts; the rest may never be paid.
                 let parts = draw.between(2, 4);
                 for part in 1..=parts {
-                    let mut pay = words::pay(&charge.name, &tx(part));
+                    let mut pay = steps::pay(&charge.name, &tx(part));
                     if part < parts || draw.chance(1, 3) {
-                        pay.share = Some(words::share(draw.between(10, 90)));
+                        pay.share = Some(steps::share(draw.between(10, 90)));
                     }
                     self.send(charge, at, pay, draw);
                     at += draw.between(SECOND, 20 * MINUTE);
@@ -99,7 +99,7 @@ impl Plan {
                 if let Some(due) = charge.due {
                     let units = edge(due, charge.bounds, draw);
                     if draw.chance(1, 4) && units > 4 {
-                        // The same sum in small coin.
+                        // The same amount in several parts.
                         let part = units / 4;
                         for (n, units) in [(1, part), (2, part), (3, part), (4, units - 3 * part)] {
                             self.send_units(charge, at, units, &tx(n), draw);
@@ -111,17 +111,17 @@ impl Plan {
                 }
             }
             5 => {
-                let mut pay = words::pay(&charge.name, &tx(1));
-                pay.over = charge.due.map(|due| words::amount(money::written(due / 20 + 1, charge.asset)));
+                let mut pay = steps::pay(&charge.name, &tx(1));
+                pay.over = charge.due.map(|due| steps::amount(money::written(due / 20 + 1, charge.asset)));
                 self.send(charge, at, pay, draw);
             }
             _ => {
-                self.send(charge, at, words::pay(&charge.name, &tx(1)), draw);
+                self.send(charge, at, steps::pay(&charge.name, &tx(1)), draw);
                 if draw.chance(1, 6) {
                     // A customer who pays twice.
                     at += draw.between(SECOND, 3 * HOUR);
-                    let mut pay = words::pay(&charge.name, &tx(2));
-                    pay.amount = charge.due.map(|due| words::amount(money::written(due, charge.asset)));
+                    let mut pay = steps::pay(&charge.name, &tx(2));
+                    pay.amount = charge.due.map(|due| steps::amount(money::written(due, charge.asset)));
                     self.send(charge, at, pay, draw);
                 }
             }
@@ -130,21 +130,21 @@ impl Plan {
             self.send_units(charge, at + draw.below(HOUR), 1, &tx(7), draw);
         }
         if self.strikes(Fault::WrongCoin, draw) {
-            let mut pay = words::pay(&charge.name, &tx(8));
+            let mut pay = steps::pay(&charge.name, &tx(8));
             let other = Asset::ALL[draw.below(Asset::ALL.len() as u64) as usize];
-            (pay.asset, pay.amount) = (Some(words::coin(other)), Some(words::amount("1".to_owned())));
-            self.add(at + draw.below(HOUR), words::paid(pay));
+            (pay.asset, pay.amount) = (Some(steps::coin(other)), Some(steps::amount("1".to_owned())));
+            self.add(at + draw.below(HOUR), steps::paid(pay));
         }
         if self.strikes(Fault::WrongNetwork, draw) {
             let other = if charge.mode == Mode::Live { Mode::Test } else { Mode::Live };
             let pay = Pay {
-                address_of: Some(words::name(&charge.name)),
-                amount: Some(words::amount("2".to_owned())),
+                address_of: Some(steps::name(&charge.name)),
+                amount: Some(steps::amount("2".to_owned())),
                 mode: Some(crate::script::value::InMode(other)),
-                tx: Some(words::name(&tx(9))),
+                tx: Some(steps::name(&tx(9))),
                 ..Pay::default()
             };
-            self.add(at + draw.below(HOUR), words::paid(pay));
+            self.add(at + draw.below(HOUR), steps::paid(pay));
         }
     }
 
@@ -162,12 +162,12 @@ impl Plan {
     }
 
     fn send_units(&mut self, charge: &OpenedCharge, at: u64, units: u128, tx: &str, draw: &mut RngStream) {
-        let mut pay = words::pay(&charge.name, tx);
-        pay.amount = Some(words::amount(money::written(units, charge.asset)));
+        let mut pay = steps::pay(&charge.name, tx);
+        pay.amount = Some(steps::amount(money::written(units, charge.asset)));
         self.send(charge, at, pay, draw);
     }
 
-    /// A payment, and what becomes of its transaction.
+    /// Plans a payment, and later changes of its transaction.
     fn send(&mut self, charge: &OpenedCharge, at: u64, mut pay: Pay, draw: &mut RngStream) {
         let tx = pay.tx.as_ref().expect("stories name their transactions").value.0.clone();
         if self.strikes(Fault::LowFee, draw) {
@@ -176,28 +176,31 @@ impl Plan {
             pay.fee = Some(FeeLevel::Stuck);
             self.stuck.push((at, tx.clone()));
         } else if draw.chance(1, 8) {
-            pay.fee = Some(words::FEES[draw.below(2) as usize]);
+            pay.fee = Some(steps::FEES[draw.below(2) as usize]);
         }
         pay.unseen = self.strikes(Fault::Unseen, draw);
         if self.strikes(Fault::Outputs, draw) {
             pay.outputs = Some(draw.between(2, 4) as u32);
         }
-        self.add(at, words::paid(pay));
+        self.add(at, steps::paid(pay));
         let block = charge.asset.facts().block_time.0;
         let soon = |draw: &mut RngStream| at + draw.between(1, 2 * block);
         if self.strikes(Fault::DoubleSpend, draw) {
-            let step = DoubleSpend { tx: words::name(&tx), refused: None };
-            self.add(soon(draw), Step::DoubleSpend(Brief(step)));
+            let step = DoubleSpend { tx: steps::name(&tx), refused: None };
+            self.add(soon(draw), Step::DoubleSpend(Shorthand(step)));
         }
         if self.strikes(Fault::Replace, draw) {
             self.replace(charge, &tx, soon(draw), draw);
         }
         if self.strikes(Fault::Drop, draw) {
             let gone = soon(draw);
-            self.add(gone, Step::Drop(Brief(Drop { tx: words::name(&tx), refused: None })));
+            self.add(gone, Step::Drop(Shorthand(Drop { tx: steps::name(&tx), refused: None })));
             if draw.chance(1, 2) {
                 let back = gone + draw.between(1, HOUR);
-                self.add(back, Step::Rebroadcast(Brief(Rebroadcast { tx: words::name(&tx), refused: None })));
+                self.add(
+                    back,
+                    Step::Rebroadcast(Shorthand(Rebroadcast { tx: steps::name(&tx), refused: None })),
+                );
             }
         }
         if self.strikes(Fault::Reorg, draw) {
@@ -214,13 +217,13 @@ impl Plan {
             0 => elsewhere = true,
             1 => {
                 let units = charge.due.unwrap_or(1_000) / u128::from(draw.between(1, 4));
-                amount = Some(words::amount(money::written(units.max(1), charge.asset)));
+                amount = Some(steps::amount(money::written(units.max(1), charge.asset)));
             }
             _ => {}
         }
         let step = Replace {
-            tx: words::name(tx),
-            named: Some(words::name(&format!("{tx}r"))),
+            tx: steps::name(tx),
+            named: Some(steps::name(&format!("{tx}r"))),
             amount,
             elsewhere,
             fee: Some(FeeLevel::High),
@@ -231,12 +234,12 @@ impl Plan {
 
     pub(super) fn reorg(&mut self, mode: Mode, asset: Asset, at: u64, depth: u32, draw: &mut RngStream) {
         let keep = if draw.chance(1, 4) { Keep::All } else { Keep::None };
-        let step = Reorg { asset: words::coin(asset), mode: words::mode(mode), depth, keep, refused: None };
+        let step = Reorg { asset: steps::coin(asset), mode: steps::mode(mode), depth, keep, refused: None };
         self.add(at, Step::Reorg(step));
     }
 
     /// Plans the account owner's actions on a charge.
-    pub(super) fn tell_owner(&mut self, charge: &OpenedCharge, draw: &mut RngStream) {
+    pub(super) fn plan_owner(&mut self, charge: &OpenedCharge, draw: &mut RngStream) {
         let end = charge.at + LOCK;
         if self.strikes(Fault::CancelRace, draw) {
             let at = match draw.below(4) {
@@ -245,10 +248,10 @@ impl Plan {
                 _ => charge.at + draw.between(1, 40 * MINUTE),
             };
             let by = if draw.chance(1, 2) { By::Api } else { By::Dashboard };
-            self.add(at, words::cancel(&charge.name, by));
+            self.add(at, steps::cancel(&charge.name, by));
         }
         if draw.chance(1, 4) {
-            // Some money goes back while the rest of it is still expected.
+            // A part is refunded while the rest is still expected.
             let from = if draw.chance(1, 3) { charge.at } else { end };
             for _ in 0..draw.between(1, 3) {
                 let units = match charge.due {
@@ -256,16 +259,16 @@ impl Plan {
                     None => 1,
                 };
                 let text = money::written(units.max(1), charge.asset);
-                self.add(from + draw.below(6 * HOUR), words::refund(&charge.name, text));
+                self.add(from + draw.below(6 * HOUR), steps::refund(&charge.name, text));
             }
         }
         if draw.chance(1, 4) {
-            self.add(end + draw.below(10 * HOUR), words::accept(&charge.name, None));
+            self.add(end + draw.below(10 * HOUR), steps::accept(&charge.name, None));
         }
     }
 }
 
-/// An amount where one unit makes a difference.
+/// Returns an amount at a bound, where one unit makes a difference.
 fn edge(due: u128, (tolerance, threshold): (u32, u32), draw: &mut RngStream) -> u128 {
     let least = money::least_enough(due, tolerance);
     let most = money::most_not_overpaid(due, threshold);

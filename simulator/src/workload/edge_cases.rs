@@ -1,30 +1,30 @@
-//! Edge cases: a second account, repeated requests, and values at the limits of what is allowed. Each has draws of
-//! its own, so that it changes no other draw.
+//! Edge cases: a second account, repeated requests, and values at the allowed limits. Each has separate draws, so that
+//! it does not affect the others.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{DAY, HOUR, MINUTE, Plan, SECOND, words};
+use super::{DAY, HOUR, MINUTE, Plan, SECOND, steps};
 use crate::script::{
     At,
-    step::{Brief, Holds, Key, OpenAccount, Repeat, Request, Step},
+    step::{ExpectedResponse, Key, OpenAccount, Repeat, Request, Shorthand, Step},
     value::Name,
 };
 
 /// The second account.
 pub(super) const NEIGHBOUR: &str = "bakery";
-/// Characters of the longest prose, text, key and value of metadata, and the most keys.
+/// The maximum characters of prose, texts, metadata keys and values, and the maximum number of metadata keys.
 const PROSE_MAX: usize = 2_000;
 const TEXT_MAX: usize = 255;
 const METADATA_KEY_MAX: usize = 40;
 const METADATA_VALUE_MAX: usize = 500;
 const METADATA_KEYS_MAX: usize = 20;
 const IDEMPOTENCY_KEY_MAX: usize = 255;
-/// The highest price whose amount due can be worked out in every coin.
+/// The highest price for which the amount due can be computed in every coin.
 const CENTS_MAX: u64 = 999_999_999_999;
 
-/// Texts that programs stumble over: other scripts, joined and turned letters, quotes, what looks like code.
+/// Texts that are easily mishandled: other scripts, combining characters, quotes, and code.
 const TEXTS: [&str; 8] = [
     "Zażółć gęślą jaźń",
     "支払い 🧾 お茶",
@@ -37,7 +37,7 @@ const TEXTS: [&str; 8] = [
 ];
 
 impl Plan {
-    /// In some worlds a second account does business beside the first: the same modes, coins and chains.
+    /// Adds a second account in some worlds, with the same modes, coins and chains.
     pub(super) fn add_neighbour(&mut self) {
         let mut draw = self.stream("neighbour");
         if draw.chance(1, 2) {
@@ -48,24 +48,24 @@ impl Plan {
         let (tolerance, threshold) = (percent(), percent());
         self.neighbour = Some((tolerance, threshold));
         let open = OpenAccount {
-            account: words::name(NEIGHBOUR),
-            underpayment_tolerance: Some(words::percent(tolerance)),
-            overpayment_threshold: Some(words::percent(threshold)),
+            account: steps::name(NEIGHBOUR),
+            underpayment_tolerance: Some(steps::percent(tolerance)),
+            overpayment_threshold: Some(steps::percent(threshold)),
         };
-        self.add(0, Step::OpenAccount(Brief(open)));
+        self.add(0, Step::OpenAccount(Shorthand(open)));
     }
 
     /// Returns the account of an object, and the bounds of that account.
     pub(super) fn pick_account(&self, thing: &str) -> (Option<At<Name>>, (u32, u32)) {
         match self.neighbour {
             Some(bounds) if self.stream(&format!("account/{thing}")).chance(1, 4) => {
-                (Some(words::name(NEIGHBOUR)), bounds)
+                (Some(steps::name(NEIGHBOUR)), bounds)
             }
             _ => (None, self.bounds),
         }
     }
 
-    /// The second account tries to read and to change what is the first one's: it finds nothing, or its own.
+    /// Adds attempts of the second account to read and change objects of the first one.
     pub(super) fn add_intrusions(&mut self, charges: u64) {
         if self.neighbour.is_none() {
             return;
@@ -76,11 +76,11 @@ impl Plan {
             let at = draw.between(HOUR, DAY);
             let key = format!("intruder{n}");
             let made = Key {
-                name: words::name(&key),
-                mode: words::mode(mode),
-                account: Some(words::name(NEIGHBOUR)),
+                name: steps::name(&key),
+                mode: steps::mode(mode),
+                account: Some(steps::name(NEIGHBOUR)),
             };
-            self.add(at, Step::Key(Brief(made)));
+            self.add(at, Step::Key(Shorthand(made)));
             for _ in 0..draw.between(1, 3) {
                 let charge = draw.between(1, charges);
                 let (method, tail) = match draw.below(3) {
@@ -93,20 +93,23 @@ impl Plan {
                     at + draw.below(3 * HOUR),
                     Step::Request(Request {
                         method: Some(method.to_owned()),
-                        path: words::at(format!("/v1/charges/${{c{charge}}}{tail}")),
-                        key: Some(words::name(&key)),
+                        path: steps::at(format!("/v1/charges/${{c{charge}}}{tail}")),
+                        key: Some(steps::name(&key)),
                         body: body.filter(|_| tail == "/refunds"),
                         headers: BTreeMap::new(),
                         times: None,
                         save: BTreeMap::new(),
-                        expect: Holds { status: Some(words::at(404)), ..Holds::default() },
+                        expect: ExpectedResponse {
+                            status: Some(steps::at(404)),
+                            ..ExpectedResponse::default()
+                        },
                     }),
                 );
             }
         }
     }
 
-    /// Some charges are opened under a key.
+    /// Returns an idempotency key for some charges.
     pub(super) fn pick_key(&self, charge: &str) -> Option<String> {
         let mut draw = self.stream(&format!("key/{charge}"));
         draw.chance(1, 10).then(|| match draw.below(4) {
@@ -115,9 +118,9 @@ impl Plan {
         })
     }
 
-    /// A request that opened a charge under a key comes again: soon, as long as its answer is kept, and when it is
-    /// kept no more; and another request under the same key.
-    pub(super) fn tell_repeats(&mut self, charge: &str, at: u64) {
+    /// Plans repetitions of a request with an idempotency key: early, while its response is stored, after it expired,
+    /// and with another request under the same key.
+    pub(super) fn plan_repeats(&mut self, charge: &str, at: u64) {
         let mut draw = self.stream(&format!("again/{charge}"));
         for _ in 0..draw.between(1, 3) {
             let later = match draw.below(6) {
@@ -127,12 +130,12 @@ impl Plan {
                 _ => draw.between(MINUTE, 3 * HOUR),
             };
             let other = draw.chance(1, 4).then(|| "Another order".to_owned());
-            let repeat = Repeat { charge: words::name(charge), description: other, refused: None };
-            self.add(at + later, Step::Repeat(Brief(repeat)));
+            let repeat = Repeat { charge: steps::name(charge), description: other, refused: None };
+            self.add(at + later, Step::Repeat(Shorthand(repeat)));
         }
     }
 
-    /// The lowest and the highest price.
+    /// Returns the lowest or the highest price, for some charges.
     pub(super) fn edge_price(&self, charge: &str) -> Option<u64> {
         let mut draw = self.stream(&format!("price/{charge}"));
         match draw.below(60) {
@@ -142,7 +145,7 @@ impl Plan {
         }
     }
 
-    /// Prose: mostly none, now and then one that is hard to carry, seldom the longest.
+    /// Returns prose: usually none, sometimes a difficult text, rarely the longest.
     pub(super) fn edge_text(&self, what: &str) -> Option<String> {
         let mut draw = self.stream(&format!("text/{what}"));
         let text = TEXTS[draw.below(TEXTS.len() as u64) as usize];
@@ -153,7 +156,7 @@ impl Plan {
         }
     }
 
-    /// A short text of the same kind.
+    /// Returns a short text in the same way.
     pub(super) fn edge_name(&self, what: &str) -> Option<String> {
         let mut draw = self.stream(&format!("name/{what}"));
         let text = TEXTS[draw.below(TEXTS.len() as u64) as usize];
@@ -164,7 +167,7 @@ impl Plan {
         }
     }
 
-    /// Metadata of every type, seldom as many and as long as may be.
+    /// Returns metadata of every type, rarely with the maximum number and length.
     pub(super) fn edge_metadata(&self, charge: &str) -> Option<BTreeMap<String, Value>> {
         let mut draw = self.stream(&format!("metadata/{charge}"));
         let text = TEXTS[draw.below(TEXTS.len() as u64) as usize];
@@ -185,7 +188,7 @@ impl Plan {
     }
 }
 
-/// A text of so many characters that begins like this one.
+/// Returns a text of this number of characters with this beginning.
 fn longest(text: &str, chars: usize) -> String {
     text.chars().chain(std::iter::repeat('é')).take(chars).collect()
 }

@@ -1,11 +1,14 @@
-//! Faults of the whole world: chains that stall or reorganise, watchers that fall behind, a service that restarts,
-//! clients that read while others write. Then everything is healed.
+//! Faults of the whole world: stalls and reorganisations of chains, faulty watchers, restarts of the service, and
+//! reads during writes. Then everything is healed.
 
 use reference_core::mode::Mode;
 
-use super::{DAY, Fault, HOUR, MINUTE, Plan, SECOND, words};
+use super::{DAY, Fault, HOUR, MINUTE, Plan, SECOND, steps};
 use crate::script::{
-    step::{Brief, Congest, Drop, Holds, Key, Notices, Request, Settings, Stall, Step, Walk, WalkBy},
+    step::{
+        Congest, Drop, ExpectedResponse, Key, Notices, Request, Settings, Shorthand, Stall, Step, Walk,
+        WalkBy,
+    },
     value::Name,
 };
 
@@ -24,7 +27,7 @@ impl Plan {
         let mut draw = self.stream("settings");
         for _ in 0..self.swarm.times(Fault::Settings, &mut draw, 4) {
             let percent =
-                |draw: &mut reference_core::rng::RngStream| Some(words::percent(draw.below(500) as u32));
+                |draw: &mut reference_core::rng::RngStream| Some(steps::percent(draw.below(500) as u32));
             let change = Settings {
                 underpayment_tolerance: percent(&mut draw),
                 overpayment_threshold: percent(&mut draw),
@@ -46,15 +49,15 @@ impl Plan {
             self.reorg(mode, asset, at, depth, &mut draw);
         }
         for _ in 0..self.swarm.times(Fault::Stall, &mut draw, 3) {
-            let lasting = words::lasting(draw.between(block, block + 3 * HOUR));
-            let stall = Stall { asset: words::coin(asset), mode: words::mode(mode), lasting };
+            let lasting = steps::lasting(draw.between(block, block + 3 * HOUR));
+            let stall = Stall { asset: steps::coin(asset), mode: steps::mode(mode), lasting };
             self.add(draw.between(MINUTE, DAY - HOUR), Step::Stall(stall));
         }
         for _ in 0..self.swarm.times(Fault::Congestion, &mut draw, 3) {
             let (empty, full) = (draw.below(46) as u32, draw.below(45) as u32);
             let at = draw.between(MINUTE, DAY - 6 * HOUR);
             let congest = |empty, full| {
-                let (asset, mode) = (words::coin(asset), words::mode(mode));
+                let (asset, mode) = (steps::coin(asset), steps::mode(mode));
                 Step::Congest(Congest { asset, mode, empty, full, refused: None })
             };
             self.add(at, congest(empty, full));
@@ -64,12 +67,12 @@ impl Plan {
             let notices =
                 [Notices::Late, Notices::Reversed, Notices::Lost, Notices::Twice][draw.below(4) as usize];
             let at = draw.between(MINUTE, DAY - 4 * HOUR);
-            self.add(at, words::watcher(mode, asset, notices));
-            self.add(at + draw.between(MINUTE, 3 * HOUR), words::watcher(mode, asset, Notices::Up));
+            self.add(at, steps::watcher(mode, asset, notices));
+            self.add(at + draw.between(MINUTE, 3 * HOUR), steps::watcher(mode, asset, Notices::Up));
         }
     }
 
-    /// Lists that are read while they grow. The walker has a key of its own, so it uses up nobody's limit.
+    /// Adds reads of growing lists, with a separate key that has its own rate limit.
     fn add_walks(&mut self) {
         let mut draw = self.stream("walks");
         for n in 0..self.swarm.times(Fault::Walk, &mut draw, 3) {
@@ -78,18 +81,18 @@ impl Plan {
             let key = self.add_key(at, &format!("walker{n}"), mode);
             let list = ["/v1/charges", "/v1/events", "/v1/invoices"][draw.below(3) as usize];
             let walk = Walk {
-                path: words::at(list.to_owned()),
+                path: steps::at(list.to_owned()),
                 per_page: draw.between(5, 40) as u32,
-                // What is inserted costs a rate, so only into invoices is always possible.
+                // Charges need a rate, so only invoices can always be created.
                 insert: if list == "/v1/invoices" { draw.below(3) as u32 } else { 0 },
                 by: if draw.chance(1, 2) { WalkBy::Links } else { WalkBy::Numbers },
-                key: Some(words::name(&key)),
+                key: Some(steps::name(&key)),
             };
             self.add(at, Step::Walk(walk));
         }
     }
 
-    /// A key that asks as often as it may, and once more: at the last microsecond of the window and after it.
+    /// Adds a key with as many requests as allowed and one more: at the last microsecond of the window and after it.
     fn add_bursts(&mut self) {
         let mut draw = self.stream("bursts");
         for n in 0..self.swarm.times(Fault::Burst, &mut draw, 2) {
@@ -100,13 +103,16 @@ impl Plan {
             let ask = |times, status: u16| {
                 Step::Request(Request {
                     method: None,
-                    path: words::at("/v1/account".to_owned()),
-                    key: Some(words::name(&key)),
+                    path: steps::at("/v1/account".to_owned()),
+                    key: Some(steps::name(&key)),
                     body: None,
                     headers: Default::default(),
                     times: Some(times),
                     save: Default::default(),
-                    expect: Holds { status: Some(words::at(status)), ..Holds::default() },
+                    expect: ExpectedResponse {
+                        status: Some(steps::at(status)),
+                        ..ExpectedResponse::default()
+                    },
                 })
             };
             self.add(at, ask(60, 200));
@@ -118,26 +124,26 @@ impl Plan {
     }
 
     fn add_key(&mut self, at: u64, name: &str, mode: Mode) -> String {
-        let key = Key { name: words::at(Name(name.to_owned())), mode: words::mode(mode), account: None };
-        self.add(at, Step::Key(Brief(key)));
+        let key = Key { name: steps::at(Name(name.to_owned())), mode: steps::mode(mode), account: None };
+        self.add(at, Step::Key(Shorthand(key)));
         name.to_owned()
     }
 
-    /// Everything that is broken is mended: what is left must settle by itself.
+    /// Heals everything around the service; the rest must settle without help.
     pub(super) fn heal(&mut self) {
         let at = self.healed_at;
         self.heal_merchants();
         for (mode, asset) in self.faulty_chains.clone() {
             if self.has_mode(mode) {
-                self.add(at, words::watcher(mode, asset, Notices::Up));
-                let (asset, mode) = (words::coin(asset), words::mode(mode));
+                self.add(at, steps::watcher(mode, asset, Notices::Up));
+                let (asset, mode) = (steps::coin(asset), steps::mode(mode));
                 self.add(at, Step::Congest(Congest { asset, mode, empty: 0, full: 0, refused: None }));
             }
         }
         for (sent_at, tx) in self.stuck.clone() {
-            // A customer may pay when everything is mended already.
+            // A customer may pay after everything was healed.
             let at = at.max(sent_at);
-            self.add(at, Step::Drop(Brief(Drop { tx: words::name(&tx), refused: None })));
+            self.add(at, Step::Drop(Shorthand(Drop { tx: steps::name(&tx), refused: None })));
         }
     }
 }

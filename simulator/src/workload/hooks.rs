@@ -2,9 +2,9 @@
 
 use reference_core::{event::EventType, mode::Mode};
 
-use super::{DAY, Fault, HOUR, MINUTE, Plan, edge_cases::NEIGHBOUR, words};
+use super::{DAY, Fault, HOUR, MINUTE, Plan, edge_cases::NEIGHBOUR, steps};
 use crate::script::{
-    step::{Brief, Endpoint, Step},
+    step::{Endpoint, Shorthand, Step},
     value::EventTypeName as Kind,
 };
 
@@ -19,7 +19,7 @@ impl Plan {
             let mut draw = self.stream(&format!("hooks/{mode}"));
             for n in 1..=draw.between(1, 2) {
                 let host = format!("shop-{mode}{n}");
-                // Some come when there is something to miss already.
+                // Some endpoints are added later, when there were events already.
                 let at = if n > 1 && draw.chance(1, 2) { draw.below(12 * HOUR) } else { 0 };
                 let some = draw.chance(1, 3).then(|| {
                     let wanted: Vec<Kind> =
@@ -27,21 +27,21 @@ impl Plan {
                     if wanted.is_empty() { vec![Kind(EventType::ChargePaid)] } else { wanted }
                 });
                 let endpoint = Endpoint {
-                    name: words::name(&host),
-                    mode: words::mode(mode),
+                    name: steps::name(&host),
+                    mode: steps::mode(mode),
                     events: some,
                     url: None,
                     account: None,
                     refused: None,
                 };
-                self.add(at, Step::Endpoint(Brief(endpoint)));
+                self.add(at, Step::Endpoint(Shorthand(endpoint)));
                 self.merchants.push((host.clone(), mode));
                 self.trouble_merchant(&host, at);
             }
         }
     }
 
-    /// The second account has an endpoint of its own in some modes; what troubles it is drawn like the others'.
+    /// Adds an endpoint of the second account in some modes; its faults are drawn like those of others.
     fn add_hooks_of_neighbour(&mut self) {
         for mode in self.modes.clone() {
             if self.stream(&format!("hooks/{NEIGHBOUR}/{mode}")).chance(1, 3) {
@@ -49,14 +49,14 @@ impl Plan {
             }
             let host = format!("oven-{mode}");
             let endpoint = Endpoint {
-                name: words::name(&host),
-                mode: words::mode(mode),
+                name: steps::name(&host),
+                mode: steps::mode(mode),
                 events: None,
                 url: None,
-                account: Some(words::name(NEIGHBOUR)),
+                account: Some(steps::name(NEIGHBOUR)),
                 refused: None,
             };
-            self.add(0, Step::Endpoint(Brief(endpoint)));
+            self.add(0, Step::Endpoint(Shorthand(endpoint)));
             self.merchants.push((host.clone(), mode));
             self.trouble_merchant(&host, 0);
         }
@@ -68,55 +68,55 @@ impl Plan {
         for _ in 0..self.swarm.times(Fault::Outage, &mut draw, 4) {
             let at = moment(&mut draw);
             let state = ["down", "slow", "redirect", "private", "500"][draw.below(5) as usize];
-            self.add(at, words::merchant(host, &[], state));
-            self.add(at + draw.between(MINUTE, 9 * HOUR), words::merchant(host, &[], "up"));
+            self.add(at, steps::merchant(host, &[], state));
+            self.add(at + draw.between(MINUTE, 9 * HOUR), steps::merchant(host, &[], "up"));
         }
         for _ in 0..self.swarm.times(Fault::BadAnswer, &mut draw, 6) {
             let first: Vec<&str> = (0..draw.between(1, 5))
                 .map(|_| STATUSES[draw.below(STATUSES.len() as u64) as usize])
                 .collect();
-            self.add(moment(&mut draw), words::merchant(host, &first, "up"));
+            self.add(moment(&mut draw), steps::merchant(host, &first, "up"));
         }
         for (fault, word) in
             [(Fault::AnswerLost, "lost"), (Fault::DoublePost, "twice"), (Fault::Lag, "lagging")]
         {
             for _ in 0..self.swarm.times(fault, &mut draw, 5) {
                 let first = vec![word; draw.between(1, 6) as usize];
-                self.add(moment(&mut draw), words::merchant(host, &first, "up"));
+                self.add(moment(&mut draw), steps::merchant(host, &first, "up"));
             }
         }
         for _ in 0..self.swarm.times(Fault::Rotation, &mut draw, 3) {
-            self.add(moment(&mut draw), Step::Rotate(words::name(host)));
+            self.add(moment(&mut draw), Step::Rotate(steps::name(host)));
         }
         for _ in 0..self.swarm.times(Fault::EndpointChange, &mut draw, 3) {
             let at = moment(&mut draw);
             match draw.below(6) {
-                0 => self.add(at + 8 * HOUR, Step::Remove(words::name(host))),
-                1 => self.add(at, Step::Test(words::name(host))),
+                0 => self.add(at + 8 * HOUR, Step::Remove(steps::name(host))),
+                1 => self.add(at, Step::Test(steps::name(host))),
                 _ => {
-                    self.add(at, Step::Disable(words::name(host)));
-                    self.add(at + draw.between(1, 4 * HOUR), Step::Enable(words::name(host)));
+                    self.add(at, Step::Disable(steps::name(host)));
+                    self.add(at + draw.between(1, 4 * HOUR), Step::Enable(steps::name(host)));
                 }
             }
         }
         if self.healed_at > DAY && draw.chance(2, 3) {
-            // Long enough for deliveries to use up their attempts, and for the endpoint to be switched off.
-            self.add(draw.between(MINUTE, 6 * HOUR), words::merchant(host, &[], "down"));
+            // Long enough for deliveries to use up their attempts, and for the endpoint to be disabled.
+            self.add(draw.between(MINUTE, 6 * HOUR), steps::merchant(host, &[], "down"));
         }
     }
 
-    /// Deliveries are posted again, whatever they wait for.
+    /// Adds resends of deliveries in any state.
     pub(super) fn add_resends(&mut self) {
         let mut draw = self.stream("resends");
         for _ in 0..self.swarm.times(Fault::Resend, &mut draw, 8) {
             let delivery = format!("d{}", draw.between(1, 60));
-            self.add(draw.between(HOUR, DAY - HOUR), Step::Resend(words::name(&delivery)));
+            self.add(draw.between(HOUR, DAY - HOUR), Step::Resend(steps::name(&delivery)));
         }
     }
 
     pub(super) fn heal_merchants(&mut self) {
         for (host, _) in self.merchants.clone() {
-            self.add(self.healed_at, words::merchant(&host, &[], "up"));
+            self.add(self.healed_at, steps::merchant(&host, &[], "up"));
         }
     }
 

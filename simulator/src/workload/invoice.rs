@@ -1,16 +1,16 @@
-//! The story of one invoice: issued, sent, viewed, paid in one coin or another, or withdrawn.
+//! The plan of one invoice: issued, sent, viewed, paid in one of several coins, or voided.
 
-use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::OpenedCharge, words};
+use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::OpenedCharge, steps};
 use crate::{
     model::money,
-    script::step::{Brief, By, Choose, Invoice, Send, Step, Void},
+    script::step::{By, Choose, Invoice, Send, Shorthand, Step, Void},
 };
 
-/// In test mode only members of the account get mail.
+/// A member of the account: in test mode only members get e-mails.
 const MEMBER: &str = "owner@acme.example";
 
 impl Plan {
-    pub(super) fn tell_invoice(&mut self, n: u64) {
+    pub(super) fn plan_invoice(&mut self, n: u64) {
         let mut draw = self.stream(&format!("invoice/{n}"));
         let mode = self.pick_mode(&mut draw);
         let at = self.pick_moment(&mut draw);
@@ -18,8 +18,8 @@ impl Plan {
         let name = format!("i{n}");
         let (account, bounds) = self.pick_account(&name);
         let invoice = Invoice {
-            invoice: words::name(&name),
-            amount: Some(words::price(cents)),
+            invoice: steps::name(&name),
+            amount: Some(steps::price(cents)),
             items: None,
             currency: None,
             customer_email: draw.chance(3, 4).then(|| MEMBER.to_owned()),
@@ -28,17 +28,17 @@ impl Plan {
             due_at: None,
             send: draw.chance(1, 2),
             account,
-            mode: words::mode(mode),
+            mode: steps::mode(mode),
             refused: None,
         };
         self.add(at, Step::Invoice(invoice));
         let by = |dashboard: bool| if dashboard { By::Dashboard } else { By::Api };
         for _ in 0..draw.below(3) {
-            let send = Send { invoice: words::name(&name), by: by(draw.chance(1, 2)), refused: None };
-            self.add(at + draw.below(2 * HOUR), Step::Send(Brief(send)));
+            let send = Send { invoice: steps::name(&name), by: by(draw.chance(1, 2)), refused: None };
+            self.add(at + draw.below(2 * HOUR), Step::Send(Shorthand(send)));
         }
         for _ in 0..draw.below(3) {
-            self.add(at + draw.below(2 * HOUR), Step::View(words::name(&name)));
+            self.add(at + draw.below(2 * HOUR), Step::View(steps::name(&name)));
         }
         let mut chosen = at;
         for choice in 1..=draw.between(0, 3) {
@@ -46,10 +46,10 @@ impl Plan {
             let asset = self.pick_coin(&mut draw);
             let charge = format!("x{n}-{choice}");
             let choose = Choose {
-                invoice: Some(words::name(&name)),
+                invoice: Some(steps::name(&name)),
                 link: None,
-                asset: words::coin(asset),
-                charge: words::name(&charge),
+                asset: steps::coin(asset),
+                charge: steps::name(&charge),
                 amount: None,
                 customer_email: None,
                 custom_fields: None,
@@ -59,13 +59,13 @@ impl Plan {
             let due = self.market.rate(asset, chosen).map(|rate| money::due(cents, rate, asset));
             let opened = OpenedCharge { name: charge, mode, asset, at: chosen, due, bounds };
             if draw.chance(3, 4) {
-                self.tell_payment(&opened, &mut draw);
+                self.plan_payment(&opened, &mut draw);
             }
-            self.tell_owner(&opened, &mut draw);
+            self.plan_owner(&opened, &mut draw);
         }
         if draw.chance(1, 4) || self.strikes(Fault::CancelRace, &mut draw) {
-            let void = Void { invoice: words::name(&name), by: by(draw.chance(1, 2)), refused: None };
-            self.add(at + draw.below(3 * HOUR), Step::Void(Brief(void)));
+            let void = Void { invoice: steps::name(&name), by: by(draw.chance(1, 2)), refused: None };
+            self.add(at + draw.below(3 * HOUR), Step::Void(Shorthand(void)));
         }
     }
 }

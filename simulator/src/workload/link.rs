@@ -1,18 +1,19 @@
-//! The story of one payment link: its terms, the customers who open its page, and their charges.
+//! The plan of one payment link: its terms, the customers who open its page, and their charges.
 
 use reference_core::rng::RngStream;
 
-use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::OpenedCharge, words};
+use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::OpenedCharge, steps};
 use crate::{
     chain::FeeLevel,
     model::money,
-    script::step::{Brief, Choose, Drop, Link, LinkAnswer, LinkQuestion, Open, Pay, Step},
+    script::step::{Choose, Drop, Link, LinkAnswer, LinkQuestion, Open, Pay, Shorthand, Step},
 };
 
-/// The questions of links.
+/// The labels of custom fields.
 const LABELS: [&str; 3] = ["Size", "Größe 👕", "\"Note\""];
 
-/// The cents that a customer says. Of a fixed price nothing has to be said, but may be; a wrong one is refused.
+/// Returns the amount that a customer enters, in cents. A fixed price may be omitted or repeated; a wrong one is
+/// refused.
 fn said_amount(fixed: Option<u64>, cents: u64, draw: &mut RngStream) -> Option<u64> {
     match fixed {
         None => Some(cents),
@@ -22,32 +23,32 @@ fn said_amount(fixed: Option<u64>, cents: u64, draw: &mut RngStream) -> Option<u
 }
 
 impl Plan {
-    pub(super) fn tell_link(&mut self, n: u64) {
+    pub(super) fn plan_link(&mut self, n: u64) {
         let mut draw = self.stream(&format!("link/{n}"));
         let mode = self.pick_mode(&mut draw);
         let at = self.pick_moment(&mut draw);
         let fixed = draw.chance(2, 3).then(|| draw.between(1, 60_000));
         let name = format!("l{n}");
         let (account, bounds) = self.pick_account(&name);
-        // More customers at once than payments are taken.
+        // More customers at the same time than the link accepts payments.
         let mut crowd = self.stream(&format!("crowd/{name}"));
         let is_crowded = self.strikes(Fault::FullLink, &mut crowd);
         let questions = self.questions(&name);
         let link = Link {
-            link: words::name(&name),
+            link: steps::name(&name),
             title: self.edge_name(&name),
-            amount: fixed.map(words::price),
-            currency: fixed.is_none().then_some(words::EUR),
-            accepted_assets: draw.chance(1, 3).then(|| vec![words::coin(self.pick_coin(&mut draw))]),
+            amount: fixed.map(steps::price),
+            currency: fixed.is_none().then_some(steps::EUR),
+            accepted_assets: draw.chance(1, 3).then(|| vec![steps::coin(self.pick_coin(&mut draw))]),
             max_payments: (draw.chance(1, 2) || is_crowded).then(|| draw.between(1, 2) as u32),
             custom_fields: questions.clone(),
             account: account.clone(),
-            mode: words::mode(mode),
+            mode: steps::mode(mode),
             refused: None,
         };
-        self.add(at, Step::Link(Brief(link)));
+        self.add(at, Step::Link(Shorthand(link)));
         for _ in 0..draw.below(3) {
-            self.add(at + draw.below(2 * HOUR), Step::View(words::name(&name)));
+            self.add(at + draw.below(2 * HOUR), Step::View(steps::name(&name)));
         }
         let mut opened_at = at;
         for customer in 1..=draw.between(1, 4) {
@@ -59,52 +60,52 @@ impl Plan {
             let step = if draw.chance(1, 2) {
                 Step::Choose(Choose {
                     invoice: None,
-                    link: Some(words::name(&name)),
-                    asset: words::coin(asset),
-                    charge: words::name(&charge),
-                    amount: said.map(words::cents),
+                    link: Some(steps::name(&name)),
+                    asset: steps::coin(asset),
+                    charge: steps::name(&charge),
+                    amount: said.map(steps::cents),
                     customer_email: None,
                     custom_fields: answers,
                     refused: None,
                 })
             } else {
                 Step::Open(Open {
-                    charge: words::name(&charge),
-                    asset: words::coin(asset),
-                    amount: said.map(words::price),
-                    link: Some(words::name(&name)),
+                    charge: steps::name(&charge),
+                    asset: steps::coin(asset),
+                    amount: said.map(steps::price),
+                    link: Some(steps::name(&name)),
                     customer_email: None,
                     description: None,
                     metadata: None,
                     custom_fields: answers,
                     idempotency_key: None,
                     account: account.clone(),
-                    mode: words::mode(mode),
+                    mode: steps::mode(mode),
                     refused: None,
                 })
             };
             self.add(opened_at, step);
             if is_crowded && crowd.chance(1, 3) {
-                self.tell_vanished(&charge, opened_at);
+                self.plan_dropped_transfer(&charge, opened_at);
             }
             let due = self.market.rate(asset, opened_at).map(|rate| money::due(cents, rate, asset));
             let opened = OpenedCharge { name: charge, mode, asset, at: opened_at, due, bounds };
             if draw.chance(3, 4) || self.strikes(Fault::CancelRace, &mut draw) {
-                self.tell_payment(&opened, &mut draw);
+                self.plan_payment(&opened, &mut draw);
             }
-            self.tell_owner(&opened, &mut draw);
+            self.plan_owner(&opened, &mut draw);
         }
     }
 
-    /// A customer's transfer is forgotten a second after it was seen: the charge is untouched again.
-    fn tell_vanished(&mut self, charge: &str, at: u64) {
+    /// Plans a transfer that is dropped a second after it was seen, so that the charge is untouched again.
+    fn plan_dropped_transfer(&mut self, charge: &str, at: u64) {
         let tx = format!("{charge}v");
-        let pay = Pay { fee: Some(FeeLevel::Stuck), ..words::pay(charge, &tx) };
-        self.add(at, words::paid(pay));
-        self.add(at + SECOND, Step::Drop(Brief(Drop { tx: words::name(&tx), refused: None })));
+        let pay = Pay { fee: Some(FeeLevel::Stuck), ..steps::pay(charge, &tx) };
+        self.add(at, steps::paid(pay));
+        self.add(at + SECOND, Step::Drop(Shorthand(Drop { tx: steps::name(&tx), refused: None })));
     }
 
-    /// Returns the questions of a link: mostly none.
+    /// Returns the custom fields of a link: usually none.
     fn questions(&self, link: &str) -> Option<Vec<LinkQuestion>> {
         let mut draw = self.stream(&format!("questions/{link}"));
         draw.chance(1, 3).then(|| {
@@ -115,8 +116,8 @@ impl Plan {
         })
     }
 
-    /// Returns the answers of a customer: mostly one per question, sometimes too few, too many or repeated; rarely
-    /// some where nothing is asked.
+    /// Returns the answers of a customer: usually one per field, sometimes too few, too many or repeated; rarely some
+    /// without a field.
     fn answers(&self, charge: &str, questions: Option<&[LinkQuestion]>) -> Option<Vec<LinkAnswer>> {
         let mut draw = self.stream(&format!("answers/{charge}"));
         let asked = questions.unwrap_or_default().iter().map(|question| question.label.as_str());

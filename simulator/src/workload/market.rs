@@ -1,30 +1,30 @@
-//! The prices of coins in a world, so that a plan knows the amounts due.
+//! The prices of coins in a world, so that a plan can compute the amounts due.
 
 use std::collections::BTreeMap;
 
 use reference_core::asset::Asset;
 
-use super::{DAY, Fault, HOUR, MINUTE, Plan, words};
+use super::{DAY, Fault, HOUR, MINUTE, Plan, steps};
 
-/// The rate of each coin from a moment on; nothing where none is to be had.
+/// The rate of each coin from a time on; `None` if it is unavailable.
 #[derive(Default)]
 pub(super) struct Market {
     rates: BTreeMap<Asset, BTreeMap<u64, Option<u64>>>,
 }
 
 impl Market {
-    /// The rate at a moment, in units of 10⁻⁸.
+    /// Returns the rate at a time, in units of 10⁻⁸.
     pub(super) fn rate(&self, asset: Asset, at: u64) -> Option<u64> {
         self.rates.get(&asset)?.range(..=at).next_back().and_then(|(_, rate)| *rate)
     }
 }
 
 impl Plan {
-    /// Rates for every coin of this world: at first, when they move, and when there is none.
+    /// Plans the rates of every coin: the first one, changes, and unavailability.
     pub(super) fn open_market(&mut self) {
         for asset in self.coins.clone() {
             let mut draw = self.stream(&format!("market/{}", asset.code()));
-            // Cents are a millionth of 10⁻⁸.
+            // Typical prices in cents, converted to units of 10⁻⁸.
             let typical = asset.facts().typical_usd_cents * 1_000_000;
             let mut current = typical / 10_000 * draw.between(8_000, 12_000);
             let mut rates = BTreeMap::from([(0, Some(current))]);
@@ -41,7 +41,7 @@ impl Plan {
                 rates.insert(back, before.or(Some(current)));
             }
             for (at, rate) in &rates {
-                self.add(*at, words::rate(asset, *rate));
+                self.add(*at, steps::rate(asset, *rate));
             }
             self.market.rates.insert(asset, rates);
         }

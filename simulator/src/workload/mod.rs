@@ -1,7 +1,7 @@
-//! Random worlds. A world is a [`Script`]: data that can be played, shortened and written into a file.
+//! Random worlds. A world is a [`Script`]: data that can be played, shrunk and written to a file.
 //!
-//! Every story has its own draws, keyed by its name, so leaving one out changes no other. First everything may go
-//! wrong, for a day; then all is healed, and after some more days everything must be settled.
+//! Each plan has separate draws, keyed by its name, so removing one does not affect others. In the first day
+//! everything may fail; then all is healed, and after some more days everything must be settled.
 
 mod charge;
 mod edge_cases;
@@ -11,8 +11,8 @@ mod invoice;
 mod link;
 mod lock_end;
 mod market;
+mod steps;
 mod swarm;
-mod words;
 
 use reference_core::{
     asset::Asset,
@@ -36,7 +36,7 @@ const DAY: u64 = 24 * HOUR;
 /// The time for which the rate of a charge is locked.
 const LOCK: u64 = 30 * MINUTE;
 
-/// A world to be played.
+/// A random world.
 #[derive(Clone, Debug)]
 pub struct DrawnWorld {
     /// The script.
@@ -45,9 +45,9 @@ pub struct DrawnWorld {
     pub swarm: Swarm,
 }
 
-/// Of so many worlds one has 20 to 80 charges; the others have a few. A small world is played in less than a third of the time, and
-/// most faults show in the first one: all planted bugs are found in half of the time. What needs many charges, such as a
-/// list of several pages, needs the large one.
+/// One world in this number has 20 to 80 charges; the others have a few. A small world takes less than a third of the
+/// time, and most faults show in one: all planted faults are found in half of the time. Large worlds are needed for
+/// effects such as lists of several pages.
 const LARGE_EVERY: u64 = 5;
 
 /// Returns `true` if the world of a seed is a large one.
@@ -55,7 +55,7 @@ pub fn is_large(seed: u64) -> bool {
     seed % LARGE_EVERY == LARGE_EVERY - 1
 }
 
-/// The world of a seed.
+/// Draws the world of a seed.
 pub fn draw(seed: u64) -> DrawnWorld {
     let mut plan = Plan::new(Seed(seed));
     plan.open_market();
@@ -68,13 +68,13 @@ pub fn draw(seed: u64) -> DrawnWorld {
         (count.between(4, 8), count.below(3), count.below(2))
     };
     for n in 1..=charges {
-        plan.tell_charge(n);
+        plan.plan_charge(n);
     }
     for n in 1..=invoices {
-        plan.tell_invoice(n);
+        plan.plan_invoice(n);
     }
     for n in 1..=links {
-        plan.tell_link(n);
+        plan.plan_link(n);
     }
     plan.add_intrusions(charges);
     plan.add_faults();
@@ -82,7 +82,7 @@ pub fn draw(seed: u64) -> DrawnWorld {
     plan.finish(seed)
 }
 
-/// A world in the making.
+/// A world that is being planned.
 struct Plan {
     seed: Seed,
     swarm: Swarm,
@@ -92,15 +92,15 @@ struct Plan {
     modes: Vec<Mode>,
     coins: Vec<Asset>,
     market: Market,
-    /// Of the first account: tolerance and threshold, in hundredths of a percent.
+    /// The tolerance and threshold of the first account, in hundredths of a percent.
     bounds: (u32, u32),
-    /// The same of the second account, if there is one.
+    /// The tolerance and threshold of the second account, if there is one.
     neighbour: Option<(u32, u32)>,
-    /// Merchants, and whether their endpoint is of test mode.
+    /// The merchants, with the modes of their endpoints.
     merchants: Vec<(String, Mode)>,
-    /// Transactions that no block would ever take, and when they were sent.
+    /// Transactions that would never be mined, with their times.
     stuck: Vec<(u64, String)>,
-    /// Chains whose watcher or blocks are faulty.
+    /// Chains with a faulty watcher or faulty blocks.
     faulty_chains: Vec<(Mode, Asset)>,
     /// The steps: time, order of planning, and step.
     steps: Vec<(u64, usize, Step)>,
@@ -150,7 +150,7 @@ impl Plan {
         }
     }
 
-    /// The draws of one story.
+    /// Returns the draws of one plan.
     fn stream(&self, story: &str) -> RngStream {
         self.seed.rng_key("workload", story, "story").stream(0)
     }
@@ -172,28 +172,28 @@ impl Plan {
         self.coins[draw.below(self.coins.len() as u64) as usize]
     }
 
-    /// Some moment of the first day.
+    /// Returns a random time of the first day.
     fn pick_moment(&self, draw: &mut RngStream) -> u64 {
         let at = draw.between(MINUTE, 22 * HOUR);
         if self.strikes(Fault::SameMoment, draw) { at - at % (10 * MINUTE) } else { at }
     }
 
-    /// Puts everything in order, and time between it.
+    /// Sorts the steps, and adds the waits between them.
     fn finish(mut self, seed: u64) -> DrawnWorld {
         self.steps.sort_by_key(|(at, order, _)| (*at, *order));
         let mut steps = Vec::new();
         let mut now = 0;
-        let wait = |span: u64| words::at(Step::Wait(words::at(Duration(Span::micros(span)))));
+        let wait = |span: u64| steps::at(Step::Wait(steps::at(Duration(Span::micros(span)))));
         for (at, _, step) in self.steps {
             if at > now {
                 steps.push(wait(at - now));
                 now = at;
             }
-            steps.push(words::at(step));
+            steps.push(steps::at(step));
         }
         let account = Settings {
-            underpayment_tolerance: Some(words::percent(self.bounds.0)),
-            overpayment_threshold: Some(words::percent(self.bounds.1)),
+            underpayment_tolerance: Some(steps::percent(self.bounds.0)),
+            overpayment_threshold: Some(steps::percent(self.bounds.1)),
             ..Settings::default()
         };
         let script = Script {
@@ -216,8 +216,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drawn_world_reads_back_from_its_file() {
-        // In world 6341 somebody's payment is stuck after everything was mended.
+    fn a_drawn_world_parses_back_from_its_file() {
+        // In world 6341 a payment is stuck after everything was healed.
         for seed in (0..40).chain([6341]) {
             let script = draw(seed).script;
             let text = script.to_yaml();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_strikes_somewhere_and_is_off_elsewhere() {
+    fn every_fault_has_every_level_in_some_world() {
         let worlds: Vec<Swarm> = (0..60).map(|seed| Swarm::drawn(Seed(seed))).collect();
         for fault in Fault::ALL {
             for level in [Level::Off, Level::Rate, Level::Burst] {

@@ -1,21 +1,21 @@
-//! The faults of a world: of each family none, a few, or many.
+//! The faults of a world: none, a few or many of each family.
 //!
-//! Some are off in every world, because a fault that always occurs hides the states that it prevents.
+//! In every world some are off, because a fault that always occurs hides the states that it prevents.
 
 use reference_core::rng::{RngStream, Seed};
 
 macro_rules! faults {
     ($($variant:ident $word:literal;)*) => {
-        /// A family of things that go wrong, or that make it hard.
+        /// A family of faults and difficult situations.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[allow(missing_docs, reason = "the words say it")]
         pub enum Fault { $($variant),* }
 
         impl Fault {
-            /// Every family. A new one goes to the end, so that old worlds keep their luck.
+            /// All families. New ones are appended, so that existing worlds do not change.
             pub const ALL: [Fault; [$($word),*].len()] = [$(Fault::$variant),*];
 
-            /// The word in reports.
+            /// Returns the name in reports.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Fault::$variant => $word),* }
             }
@@ -68,9 +68,9 @@ faults! {
 pub enum Level {
     /// No fault of the family.
     Off,
-    /// Now and then.
+    /// Occasional faults.
     Rate,
-    /// Every other time.
+    /// Every second time.
     Burst,
 }
 
@@ -91,7 +91,7 @@ impl Swarm {
                 _ => Level::Burst,
             };
         }
-        // Luck would leave some out for long: in a row of worlds each family has its turn.
+        // One family per world is forced, so that each occurs regularly in consecutive worlds.
         levels[(seed.0 % Fault::ALL.len() as u64) as usize] = Level::Burst;
         Swarm { levels }
     }
@@ -101,7 +101,7 @@ impl Swarm {
         self.levels[fault as usize]
     }
 
-    /// Returns `true` if it strikes now.
+    /// Returns `true` if the fault occurs now.
     pub(super) fn strikes(&self, fault: Fault, draw: &mut RngStream) -> bool {
         match self.level(fault) {
             Level::Off => false,
@@ -110,7 +110,7 @@ impl Swarm {
         }
     }
 
-    /// Returns the number of times that it strikes in the whole world.
+    /// Returns the number of times that the fault occurs in the whole world.
     pub(super) fn times(&self, fault: Fault, draw: &mut RngStream, most: u64) -> u64 {
         match self.level(fault) {
             Level::Off => 0,

@@ -41,7 +41,7 @@ impl World {
 }
 
 #[test]
-fn the_owner_reads_what_a_key_would_read_to_the_byte() {
+fn the_owner_gets_the_same_bytes_as_a_key() {
     let mut world = World::new();
     let key = world.0.first_keys().live;
     let code = world.charge();
@@ -73,9 +73,9 @@ fn the_owner_reads_what_a_key_would_read_to_the_byte() {
     }
 }
 
-/// Objects that the owner makes are those that a key of the book would make, and its events are told at once.
+/// An object created by the owner equals one created by a key of the book, and the response includes its events.
 #[test]
-fn the_owner_makes_what_a_key_would_make() {
+fn the_owner_creates_the_same_objects_as_a_key() {
     for (list, body, status, says) in [
         ("charges", json!({"asset": "BTC", "amount": "10"}), 201, "pending"),
         ("charges", json!({"asset": "BTC"}), 422, "amount"),
@@ -101,7 +101,7 @@ fn the_owner_makes_what_a_key_would_make() {
     assert_eq!(world.send("POST", "/sandbox/books/acme/both/charges", "", body).status, 404);
 }
 
-/// The owner changes things as a key would: the answer has the same status and the same fields.
+/// The response to the owner has the same status and fields as the response to a key.
 #[test]
 fn the_owner_records_a_refund_and_archives_a_link() {
     let mut world = World::new();
@@ -132,9 +132,9 @@ fn the_owner_records_a_refund_and_archives_a_link() {
     }
 }
 
-/// What is looked for is found in its own book, by any of the names that people know it by.
+/// The search finds an object in its own book, by any of its searched fields.
 #[test]
-fn the_owner_finds_what_holds_a_text() {
+fn the_owner_finds_objects_by_a_text() {
     let mut world = World::new();
     let charge = json!({
         "asset": "BTC", "amount": "10", "customer_email": "ann@shop.example", "description": "Blue mug",
@@ -164,16 +164,16 @@ fn the_owner_finds_what_holds_a_text() {
         let answer = world.read(&of("live"));
         let hits = answer["found"].as_array().expect("a list").iter();
         let hits =
-            hits.map(|it| format!("{} {}", it["kind"].as_str().unwrap(), it["field"].as_str().unwrap()));
+            hits.map(|hit| format!("{} {}", hit["kind"].as_str().unwrap(), hit["field"].as_str().unwrap()));
         assert_eq!(hits.collect::<Vec<_>>(), found, "{wanted}");
         assert_eq!(world.read(&of("test"))["found"], json!([]), "{wanted}");
     }
     assert_eq!(world.send("GET", "/sandbox/books/acme/live/search?q=+", "", "").status, 422);
 }
 
-/// A restarted service remembers what its owner made.
+/// A restart preserves the objects created by the owner.
 #[test]
-fn what_the_owner_made_outlives_a_restart() {
+fn objects_of_the_owner_survive_a_restart() {
     let mut world = World::new();
     let made =
         world.done("POST", "/sandbox/books/acme/live/charges", json!({"asset": "BTC", "amount": "10"}));
@@ -207,7 +207,7 @@ fn a_book_shows_nothing_of_another() {
 }
 
 #[test]
-fn a_book_counts_what_there_is() {
+fn a_book_counts_its_objects() {
     let mut world = World::new();
     let none = world.read("/sandbox/books/acme/live");
     assert_eq!((&none["charges"]["all"], &none["events"], &none["late"]), (&json!(0), &json!(0), &json!(0)));
@@ -225,7 +225,7 @@ fn a_book_counts_what_there_is() {
 }
 
 #[test]
-fn late_money_waits_until_it_is_accepted() {
+fn a_late_payment_is_listed_until_it_is_accepted() {
     let mut world = World::new();
     let code = world.charge();
     world.advance("31m");
@@ -250,7 +250,7 @@ fn late_money_waits_until_it_is_accepted() {
 }
 
 #[test]
-fn the_log_is_read_by_what_it_is_about_and_from_where_one_left_off() {
+fn the_delivery_log_is_filtered_and_paged() {
     let mut world = World::new();
     let endpoint = world.done("POST", "/sandbox/endpoints", json!({"url": "https://shop.sim"}));
     world.done("POST", "/sandbox/endpoints", json!({"url": "https://test.sim", "mode": "test"}));
@@ -259,8 +259,12 @@ fn the_log_is_read_by_what_it_is_about_and_from_where_one_left_off() {
     world.done("POST", &format!("/sandbox/endpoints/{id}/test"), Value::Null);
     world.advance("31m");
     let all = world.read("/sandbox/deliveries");
-    let ids: Vec<&str> =
-        all["deliveries"].as_array().expect("a list").iter().filter_map(|it| it["id"].as_str()).collect();
+    let ids: Vec<&str> = all["deliveries"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|delivery| delivery["id"].as_str())
+        .collect();
     assert_eq!(ids.len(), 7, "three created, three expired, one test");
     let event = all["deliveries"][0]["event"].as_str().expect("an event").to_owned();
     for (query, found) in [

@@ -1,18 +1,18 @@
-//! Tests of the simulator as a whole: scenarios, sweeps and their planted bugs, the service beside the model, and the
-//! sandbox as its clients meet it.
+//! Tests of the whole simulator: scenarios, sweeps with planted faults, the service against the model, and the sandbox
+//! API.
 #![expect(
     clippy::disallowed_methods,
     reason = "golden files are read and written, and the environment says when"
 )]
 
 mod books;
-mod exhausted;
+mod exhaustive;
 mod machine;
 mod pages;
 mod planted;
 mod sandbox;
+mod scenario_export;
 mod scenarios;
 mod state;
 mod sweep;
-mod told;
 mod world;

@@ -1,4 +1,4 @@
-//! The content of the hosted pages: the state of a charge, the choices, the reason why there are none.
+//! The content of the hosted pages: the state of a charge, the available coins, and the reason why there are none.
 
 use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
 use reference_wire::Request;
@@ -36,7 +36,7 @@ impl World {
         answer
     }
 
-    /// Opens an object and gives its code.
+    /// Opens an object and returns its code.
     #[track_caller]
     fn make(&mut self, path: &str, body: Value) -> String {
         self.ask("POST", path, &body)["data"]["code"].as_str().expect("a code").to_owned()
@@ -47,8 +47,8 @@ impl World {
     }
 }
 
-/// A charge in LTC, which needs 3 confirmations, after these calls to the sandbox. `CODE` is the charge's, `TXID` that of
-/// the last payment.
+/// Checks the stage of a charge in LTC, which needs 3 confirmations, after these sandbox calls. `CODE` is the code of
+/// the charge, `TXID` the id of the last payment.
 #[track_caller]
 fn check_stage(calls: &[(&str, &str)], stage: &str) {
     let mut world = World::new();
@@ -73,7 +73,7 @@ const CANCEL: (&str, &str) = ("/sandbox/charges/CODE/cancel", "{}");
 const ACCEPT: (&str, &str) = ("/sandbox/charges/CODE/accept", "{}");
 
 #[test]
-fn a_charge_is_waited_for_then_confirmed_then_paid() {
+fn a_paid_charge_passes_through_waiting_and_confirming() {
     check_stage(&[], "waiting");
     check_stage(&[PAY], "confirming");
     check_stage(&[PAY, DROP], "waiting");
@@ -82,15 +82,15 @@ fn a_charge_is_waited_for_then_confirmed_then_paid() {
 }
 
 #[test]
-fn a_part_is_not_the_whole() {
+fn a_partial_payment_leaves_a_charge_underpaid() {
     check_stage(&[PAY_HALF, MINE], "underpaid");
     check_stage(&[PAY_HALF, MINE, PAY], "confirming");
     check_stage(&[PAY_HALF, MINE, PAY, MINE], "paid");
     check_stage(&[PAY_HALF, MINE, WAIT], "expired");
 }
 
-/// 49.90 EUR in LTC, after payments of these shares of what remains: what is missing then, and whether
-/// that is little enough.
+/// Checks the missing amount of a charge of 49.90 EUR in LTC after payments of these shares of the remaining amount,
+/// and whether it is within the tolerance.
 #[track_caller]
 fn check_missing(shares: &[&str], missing: &str, covered: bool) {
     let mut world = World::new();
@@ -107,7 +107,7 @@ fn check_missing(shares: &[&str], missing: &str, covered: bool) {
 }
 
 #[test]
-fn what_is_on_its_way_is_missing_no_more() {
+fn pending_transfers_reduce_the_missing_amount() {
     check_missing(&[], "1", false);
     check_missing(&["0.25"], "0.75", false);
     check_missing(&["0.25", "0.25"], "0.5", false);
@@ -117,7 +117,7 @@ fn what_is_on_its_way_is_missing_no_more() {
 }
 
 #[test]
-fn what_comes_after_the_end_is_late() {
+fn a_payment_after_the_lock_is_late() {
     check_stage(&[WAIT], "expired");
     check_stage(&[CANCEL], "canceled");
     check_stage(&[CANCEL, WAIT], "canceled");
@@ -130,7 +130,7 @@ fn what_comes_after_the_end_is_late() {
 }
 
 #[test]
-fn a_coin_of_an_invoice_can_be_chosen_until_money_is_on_its_way() {
+fn a_coin_of_an_invoice_can_be_chosen_until_a_transfer_is_pending() {
     let mut world = World::new();
     let code = world.make("/v1/invoices", json!({ "amount": "80.00", "currency": "EUR" }));
     let path = format!("i/{code}");
@@ -144,7 +144,7 @@ fn a_coin_of_an_invoice_can_be_chosen_until_money_is_on_its_way() {
         let page = world.page(&path);
         assert_eq!((&page["may_choose"], &page["payment"]["stage"]), (&json!(true), &json!("waiting")));
         assert_eq!(page["payment"]["charge"]["asset"], asset);
-        // What was offered is what is due.
+        // The offered amount is the amount due.
         let offered = page["coins"].as_array().unwrap().iter().find(|coin| coin["asset"] == asset).unwrap();
         assert_eq!(offered["amount"], page["payment"]["charge"]["asset_amount"]);
     }
@@ -159,7 +159,7 @@ fn a_coin_of_an_invoice_can_be_chosen_until_money_is_on_its_way() {
     assert_eq!(page["may_choose"], false);
 }
 
-/// An invoice with a charge in LTC, after these calls: whether a coin may be chosen, or another one.
+/// Checks whether a coin can be chosen for an invoice with a charge in LTC, after these sandbox calls.
 #[track_caller]
 fn check_may_choose(calls: &[(&str, &str)], may_choose: bool) {
     let mut world = World::new();
@@ -185,7 +185,7 @@ fn a_coin_can_be_chosen_again_when_the_charge_is_closed() {
 }
 
 #[test]
-fn a_coin_is_offered_if_it_is_taken_and_has_a_rate() {
+fn a_coin_is_offered_if_it_is_accepted_and_has_a_rate() {
     let mut world = World::new();
     let link = json!({
         "title": "Book", "amount": "9.00", "currency": "EUR", "accepted_assets": ["BTC", "LTC", "XMR"],
@@ -202,7 +202,7 @@ fn a_coin_is_offered_if_it_is_taken_and_has_a_rate() {
     assert_eq!(coins(world.page(&path)), ["BTC"]);
 }
 
-/// A link with these fields, after this long: why it is closed.
+/// Checks the reason why a link with these fields is closed after this time.
 #[track_caller]
 fn check_closed(fields: Value, archived: bool, wait: &str, closed: &Value) {
     let mut world = World::new();
@@ -217,7 +217,7 @@ fn check_closed(fields: Value, archived: bool, wait: &str, closed: &Value) {
 }
 
 #[test]
-fn a_link_says_why_it_is_closed() {
+fn a_link_shows_the_reason_why_it_is_closed() {
     let ends = json!({ "expires_at": "2026-01-06T09:00:00Z" });
     check_closed(json!({}), false, "1s", &Value::Null);
     check_closed(ends.clone(), false, "1s", &Value::Null);

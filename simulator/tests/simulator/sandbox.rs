@@ -1,4 +1,4 @@
-//! `/sandbox` from outside: refusals, responses, and robustness against any body.
+//! The sandbox API: refusals, responses, and robustness against arbitrary bodies.
 
 use crate::world;
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ impl World {
         assert!(answer["errors"][field].is_array(), "{answer} names {field}");
     }
 
-    /// A live charge: its code and address.
+    /// Opens a live charge; returns its code and address.
     fn charge(&mut self, asset: &str) -> (String, String) {
         let key = self.0.first_keys().live;
         let body = json!({"asset": asset, "amount": "10"}).to_string();
@@ -52,7 +52,7 @@ impl World {
 }
 
 #[test]
-fn a_merchant_that_no_address_can_name_is_refused() {
+fn an_invalid_merchant_name_is_refused() {
     let mut world = World::new();
     world.refused("/sandbox/merchants", &json!({"name": "Shop", "state": "down"}), "name");
     world.refused("/sandbox/merchants", &json!({"name": "shop/x", "state": "down"}), "name");
@@ -60,7 +60,7 @@ fn a_merchant_that_no_address_can_name_is_refused() {
 }
 
 #[test]
-fn what_a_payment_would_ignore_is_refused() {
+fn fields_that_a_payment_would_ignore_are_refused() {
     let mut world = World::new();
     let (code, address) = world.charge("BTC");
     world.refused("/sandbox/pay", &json!({"charge": code, "mode": "test"}), "mode");
@@ -74,7 +74,7 @@ fn what_a_payment_would_ignore_is_refused() {
 }
 
 #[test]
-fn a_reorganisation_keeps_no_transaction_that_its_chain_does_not_know() {
+fn a_reorganisation_refuses_to_keep_an_unknown_transaction() {
     let mut world = World::new();
     let (code, _) = world.charge("ETH");
     let txid = world.done("POST", "/sandbox/pay", &json!({ "charge": code }))["txid"].clone();
@@ -88,7 +88,7 @@ fn a_reorganisation_keeps_no_transaction_that_its_chain_does_not_know() {
 }
 
 #[test]
-fn the_largest_and_the_earliest_are_taken_and_nothing_beyond() {
+fn values_at_the_limits_are_accepted_and_beyond_them_refused() {
     let mut world = World::new();
     let (code, address) = world.charge("BTC");
     let now = world.0.now();
@@ -104,7 +104,7 @@ fn the_largest_and_the_earliest_are_taken_and_nothing_beyond() {
             json!({"charge": code, "outputs": 101}),
             "outputs",
         ),
-        // One smallest unit for each output, and less.
+        // One smallest unit for each output, and less than that.
         ("/sandbox/pay", to_address("0.00000100", 100), to_address("0.00000099", 100), "outputs"),
         ("/sandbox/mine", mine(100_000), mine(100_001), "blocks"),
     ];
@@ -129,7 +129,7 @@ fn a_colour_has_six_digits() {
 }
 
 #[test]
-fn an_account_is_of_a_person_or_of_an_organization() {
+fn an_account_is_personal_or_an_organization() {
     let mut world = World::new();
     for (id, kind) in [("ann", Some("personal")), ("bakery", Some("organization")), ("club", None)] {
         world.done("POST", "/sandbox/accounts", &json!({ "id": id, "type": kind }));
@@ -137,12 +137,12 @@ fn an_account_is_of_a_person_or_of_an_organization() {
     world.refused("/sandbox/accounts", &json!({ "id": "other", "type": "company" }), "type");
     let overview = world.done("GET", "/sandbox", &Value::Null);
     let kinds: Vec<_> =
-        overview["accounts"].as_array().expect("a list").iter().map(|it| &it["type"]).collect();
+        overview["accounts"].as_array().expect("a list").iter().map(|account| &account["type"]).collect();
     assert_eq!(kinds, ["organization", "personal", "organization", "organization"], "{overview}");
 }
 
 #[test]
-fn a_delivery_that_waits_says_when_it_is_tried_again() {
+fn a_waiting_delivery_shows_the_time_of_its_next_attempt() {
     let mut world = World::new();
     let endpoint = world.endpoint("live");
     world.done("POST", "/sandbox/merchants", &json!({ "name": "shop", "state": "down" }));
@@ -162,7 +162,7 @@ fn a_delivery_that_waits_says_when_it_is_tried_again() {
 }
 
 #[test]
-fn a_search_takes_a_word_of_255_bytes_and_finds_50() {
+fn a_search_accepts_255_bytes_and_returns_50_hits() {
     let mut world = World::new();
     (0..51).for_each(|_| drop(world.charge("BTC")));
     let path = "/sandbox/books/acme/live/search";
@@ -174,7 +174,7 @@ fn a_search_takes_a_word_of_255_bytes_and_finds_50() {
 }
 
 #[test]
-fn a_key_keeps_a_call_to_its_own_book() {
+fn a_key_restricts_a_call_to_its_own_book() {
     let mut world = World::new();
     let (code, _) = world.charge("BTC");
     let paid = world.done("POST", "/sandbox/pay", &json!({ "charge": code }));
@@ -198,7 +198,7 @@ fn a_key_keeps_a_call_to_its_own_book() {
 }
 
 #[test]
-fn mails_are_those_of_the_account_and_mode_asked_for() {
+fn mails_are_filtered_by_account_and_mode() {
     let mut world = World::new();
     world.done("POST", "/sandbox/accounts", &json!({ "id": "bakery" }));
     let key = world.0.first_keys().live;
@@ -219,7 +219,7 @@ fn mails_are_those_of_the_account_and_mode_asked_for() {
 }
 
 #[test]
-fn money_arrives_however_its_address_is_spelled() {
+fn a_payment_arrives_for_every_spelling_of_its_address() {
     for (asset, spell) in [
         ("ETH", str::to_lowercase as fn(&str) -> String),
         ("BTC", str::to_uppercase),
@@ -258,7 +258,7 @@ fn a_busy_book_hides_no_newer_delivery_of_another() {
     }
 }
 
-/// Every call that takes a body, with the fields it knows. `{c}` and `{e}` are a charge and an endpoint.
+/// All calls with a body, and their fields. `{c}` and `{e}` are a charge and an endpoint.
 const CALLS: [(&str, &str, &[&str]); 25] = [
     (
         "POST",
@@ -306,8 +306,7 @@ const CALLS: [(&str, &str, &[&str]); 25] = [
     ("POST", "/sandbox/merchants", &["name", "state", "answers"]),
 ];
 
-/// A value as a body holds it: some that fit somewhere, some that fit nowhere. `C`, `T` and `A` are a
-/// charge, a transaction and an address.
+/// Valid and invalid values for bodies. `C`, `T` and `A` are a charge, a transaction and an address.
 const VALUES: [&str; 42] = [
     "null",
     "true",
@@ -357,7 +356,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_body_upsets_the_world(
+    fn no_body_breaks_the_world(
         calls in prop::collection::vec((0..CALLS.len(), prop::collection::vec(0..VALUES.len(), 9), any::<u16>()), 1..40),
     ) {
         let mut world = World::new();
@@ -396,7 +395,7 @@ proptest! {
 }
 
 #[test]
-fn a_key_of_an_earlier_world_is_nobodys() {
+fn a_key_of_an_earlier_world_is_unknown() {
     let mut world = World::new();
     let bearer = format!("Bearer {}", world.0.first_keys().test);
     let admitted = world.0.admit(world.0.now(), Some(bearer.as_bytes())).expect("a good key");

@@ -1,6 +1,6 @@
 //! Plays every file under `scenarios/` in this process and compares it with its transcript.
 //!
-//! `BLESS=1 cargo test -p simulator --test simulator scenarios` writes the schema and the transcripts anew.
+//! `BLESS=1 cargo test -p simulator --test simulator scenarios` rewrites the schema and the transcripts.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use simulator::{
     script::{Script, schema},
 };
 
-/// Few, for every scenario is played with each.
+/// Few, because every scenario is played with each.
 const OTHER_SEEDS: [u64; 3] = [2, 30, u64::MAX];
 
 fn directory() -> PathBuf {
@@ -25,7 +25,7 @@ fn blessing() -> bool {
     std::env::var_os("BLESS").is_some()
 }
 
-/// Every scenario with its text, sorted by path.
+/// Returns every scenario with its text, sorted by path.
 pub(crate) fn scenarios() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut open = vec![directory()];
@@ -44,13 +44,13 @@ pub(crate) fn scenarios() -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The path from the root of the workspace, as messages show it.
+/// Returns the path from the root of the workspace, for messages.
 fn shown(path: &Path) -> String {
     let inside = path.strip_prefix(directory()).expect("a scenario lies under scenarios/");
     format!("scenarios/{}", inside.to_string_lossy().replace('\\', "/"))
 }
 
-/// Compares a file with what it should hold, or writes it.
+/// Compares a file with its expected content, or writes it.
 fn compare(path: &Path, actual: &str) -> Result<(), String> {
     if blessing() {
         fs::write(path, actual).expect("scenarios/ can be written");
@@ -59,7 +59,7 @@ fn compare(path: &Path, actual: &str) -> Result<(), String> {
     let expected = fs::read_to_string(path).unwrap_or_default();
     match golden::compare(&expected, actual) {
         None => Ok(()),
-        Some(diff) => Err(format!("{} differs; BLESS=1 writes it anew\n{diff}", shown(path))),
+        Some(diff) => Err(format!("{} differs; BLESS=1 rewrites it\n{diff}", shown(path))),
     }
 }
 
@@ -72,9 +72,9 @@ fn run(path: &Path, text: &str) -> Result<Played, String> {
 static PLAYED: LazyLock<Vec<Result<Played, String>>> =
     LazyLock::new(|| scenarios().iter().map(|(path, text)| run(path, text)).collect());
 
-/// The language loses nothing on the way into a file and back.
+/// Writing a scenario to a file and parsing it back changes nothing.
 #[test]
-fn a_scenario_that_is_written_anew_leaves_the_same_transcript() {
+fn a_rewritten_scenario_has_the_same_transcript() {
     for (path, text) in scenarios() {
         let script = Script::parse(&shown(&path), &text).unwrap_or_else(|error| panic!("{error}"));
         let written = script.to_yaml();
@@ -87,7 +87,7 @@ fn a_scenario_that_is_written_anew_leaves_the_same_transcript() {
 }
 
 #[test]
-fn every_scenario_goes_as_it_says_and_leaves_its_transcript() {
+fn every_scenario_passes_and_matches_its_transcript() {
     let found = scenarios();
     assert!(!found.is_empty(), "there are scenarios");
     let failures: Vec<String> = found
@@ -109,9 +109,9 @@ fn a_scenario_played_twice_has_one_digest() {
     }
 }
 
-/// Expectations speak of the service, not of the luck of one world. A file that needs its luck says `seed:`.
+/// Expectations must hold for every seed. A file that depends on its seed has `seed:`.
 #[test]
-fn what_a_scenario_expects_holds_under_other_seeds() {
+fn expectations_hold_under_other_seeds() {
     for (path, text) in
         scenarios().iter().filter(|(_, text)| !text.lines().any(|line| line.starts_with("seed:")))
     {
@@ -155,7 +155,7 @@ fn every_scenario_fits_the_schema() {
     }
 }
 
-/// The examples of the README's tables: what stands in back quotes and begins with the name of a step.
+/// Returns the examples in the README's tables: text in back quotes that begins with the name of a step.
 fn examples<'a>(readme: &'a str, names: &[&str]) -> Vec<&'a str> {
     let rows = readme.lines().filter(|line| line.starts_with("| "));
     let codes = rows.flat_map(|row| row.split('`').skip(1).step_by(2));

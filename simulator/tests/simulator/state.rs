@@ -13,7 +13,7 @@ use simulator::{
 use crate::scenarios::scenarios;
 
 const BASE: &str = "https://pay.example";
-/// Drawn worlds besides the scenarios.
+/// The number of random worlds besides the scenarios.
 const DRAWN: u64 = 16;
 
 fn setup() -> Setup {
@@ -30,7 +30,7 @@ fn setup() -> Setup {
     }
 }
 
-/// A world that is written and read again before some of the calls: before each `every`th, if there is one.
+/// A stage that serializes and restores its world before every `every`th call, if given.
 struct ReopenedStage {
     sandbox: Sandbox,
     every: Option<usize>,
@@ -78,7 +78,7 @@ impl Stage for ReopenedStage {
     }
 }
 
-/// What a script comes to, or where and why it stops, and the world then.
+/// Returns the result of a script, or its error, and the digest of the world.
 fn told(script: &Script, stage: &mut ReopenedStage) -> (String, [u8; 32]) {
     let told = match play(script, None, stage) {
         Ok(played) => played.transcript,
@@ -88,7 +88,7 @@ fn told(script: &Script, stage: &mut ReopenedStage) -> (String, [u8; 32]) {
 }
 
 #[test]
-fn a_world_goes_on_from_its_state_as_it_would_have() {
+fn a_restored_world_continues_identically() {
     let scripts = scenarios().into_iter().map(|(path, text)| {
         let name = path.display().to_string();
         Script::parse(&name, &text).unwrap_or_else(|why| panic!("{why}"))
@@ -97,14 +97,14 @@ fn a_world_goes_on_from_its_state_as_it_would_have() {
     for (n, script) in scripts.chain(drawn).enumerate() {
         let mut plain = ReopenedStage::new(None);
         let expected = told(&script, &mut plain);
-        // Each time before other calls.
+        // At different calls for each world.
         let mut stage = ReopenedStage::new(Some(4 + n % 9));
         assert!(told(&script, &mut stage) == expected, "{}, seed {}", script.path, script.seed);
     }
 }
 
 #[test]
-fn what_many_hold_is_written_once() {
+fn shared_values_are_written_once() {
     let mut stage = ReopenedStage::new(None);
     let size = |sandbox: &Sandbox| {
         let mut state = Vec::new();
@@ -125,7 +125,7 @@ fn what_many_hold_is_written_once() {
     let text = "x".repeat(2_000);
     let charge = format!(r#"{{"asset":"BTC","amount":"5","currency":"EUR","description":"{text}"}}"#);
     post(&mut stage, "/v1/charges", &charge);
-    // Every delivery of the event has the charge, and so has the book.
+    // Every delivery of the event contains the charge, and so does the book.
     let grown = size(&stage.sandbox) - before;
     assert!((2_000..8_000).contains(&grown), "{grown} bytes more");
     stage.reopen();
@@ -133,7 +133,7 @@ fn what_many_hold_is_written_once() {
 }
 
 #[test]
-fn what_is_no_state_is_none() {
+fn invalid_state_is_rejected() {
     let mut state = Vec::new();
     Sandbox::new(&setup()).write_state(&mut state).expect("a buffer takes everything");
     assert!(Sandbox::read_state(&state, &setup()).is_some());

@@ -13,7 +13,7 @@ use simulator::{
     workload::{self, Fault},
 };
 
-/// So many worlds have their fingerprint in the golden file.
+/// The number of worlds with a fingerprint in the golden file.
 const GOLDEN: u64 = 100;
 
 fn breaches(runner: &Runner<'_>, seeds: std::ops::Range<u64>) -> Vec<String> {
@@ -28,13 +28,13 @@ fn breaches(runner: &Runner<'_>, seeds: std::ops::Range<u64>) -> Vec<String> {
 }
 
 #[test]
-fn drawn_worlds_keep_every_law() {
+fn random_worlds_satisfy_every_invariant() {
     let broken = breaches(&Runner::default(), 100..140);
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
 #[test]
-fn few_worlds_put_every_law_to_the_test() {
+fn few_worlds_check_every_invariant() {
     let mut checks = [0; Law::ALL.len()];
     for seed in (0..120).filter(|seed| seed % 16 == 5 || seed % 16 == 8) {
         let verdict = Runner::default().try_seed(seed);
@@ -45,9 +45,9 @@ fn few_worlds_put_every_law_to_the_test() {
     assert!(untried.is_empty(), "never put to the test: {}", untried.join(", "));
 }
 
-/// A fault that no event ever knows would be a hole in every table of coverage, whatever number of worlds is played.
+/// A fault that is never active at an event would be missing in every coverage table.
 #[test]
-fn every_column_of_the_matrix_is_reached_by_worlds_in_which_its_fault_has_its_turn() {
+fn every_fault_reaches_its_column_of_the_matrix() {
     let families = Fault::ALL.len() as u64;
     let is_reached = |fault: Fault| {
         let turns = (fault as u64..).step_by(families as usize).take(12);
@@ -61,7 +61,7 @@ fn every_column_of_the_matrix_is_reached_by_worlds_in_which_its_fault_has_its_tu
 }
 
 #[test]
-fn the_worlds_of_seeds_are_the_same_for_all_time() {
+fn the_worlds_of_seeds_never_change() {
     let runner = Runner::default();
     let digests: String = (0..GOLDEN).map(|seed| format!("{seed} {}\n", runner.digest(seed))).collect();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulator/sweep_digests.txt");
@@ -75,13 +75,13 @@ fn the_worlds_of_seeds_are_the_same_for_all_time() {
 }
 
 #[test]
-fn the_canary_sings() {
+fn the_canary_is_reported() {
     let runner = Runner { canary: true, ..Runner::default() };
     let verdict = runner.try_seed(1);
     assert!(verdict.findings.breaches.iter().any(|breach| breach.shape == "the canary"));
 }
 
-/// A service that believes that every post arrives.
+/// A service that takes every post as a success.
 struct Hopeful;
 
 impl Tamper for Hopeful {
@@ -108,23 +108,26 @@ fn check_shrinking(make: fn() -> Box<dyn Tamper>, steps_max: usize) {
         .expect("some world shows it");
     let shrunk = shrink(&runner, &script, &breach);
     assert!(shrunk.script.steps.len() <= steps_max, "{}", shrunk.script.to_yaml());
-    // What is left is a scenario: it reads back, the same law is broken, and the right service plays it.
+    // The result is a scenario: it parses back, violates the same invariant, and passes on the correct service.
     let text = shrunk.script.to_yaml();
     let again = Script::parse("shrunk.yaml", &text).unwrap_or_else(|error| panic!("{error}"));
     let found = runner.try_script(&again).findings.breaches;
-    assert!(found.iter().any(|it| (it.law, &it.shape) == (breach.law, &breach.shape)), "{breach}\n{text}");
+    assert!(
+        found.iter().any(|other| (other.law, &other.shape) == (breach.law, &breach.shape)),
+        "{breach}\n{text}"
+    );
     assert!(Runner::default().try_script(&again).findings.breaches.is_empty(), "{text}");
     play(&again, None, &mut LocalStage::new()).unwrap_or_else(|error| panic!("{error}\n{text}"));
 }
 
 #[test]
-fn a_failure_becomes_a_short_scenario() {
+fn a_failure_is_shrunk_to_a_short_scenario() {
     let fault = DemoFault::find("vanished-unheard").expect("it is one of them");
     check_shrinking(fault.make, 8);
     check_shrinking(|| Box::new(Hopeful), 4);
 }
 
-/// Every file under a directory with this extension.
+/// Returns every file under a directory with this extension.
 fn files(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
     for entry in fs::read_dir(directory).expect("it can be listed") {
         let path = entry.expect("its entries can be read").path();
@@ -136,9 +139,9 @@ fn files(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// The scenarios were written by hand, and their transcripts read: so they judge the model.
+/// The scenarios and their transcripts were reviewed by hand, so they test the model.
 #[test]
-fn every_scenario_keeps_every_law() {
+fn every_scenario_satisfies_every_invariant() {
     let mut found = Vec::new();
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios"), &mut found);
     found.sort();

@@ -1,4 +1,4 @@
-//! The world that tests of `/sandbox` talk to, as a client does.
+//! The world that the tests of `/sandbox` send requests to.
 
 use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
 use reference_wire::{Request, Response};
@@ -6,7 +6,7 @@ use simulator::sandbox::{Progress, Reach, Sandbox, Setup};
 
 const BASE: &str = "http://localhost";
 
-/// A new world without a rate limit, which may be restarted.
+/// Creates a world without a rate limit that can be restarted.
 pub(crate) fn open() -> Sandbox {
     Sandbox::new(&Setup {
         seed: Seed(1),
@@ -21,7 +21,7 @@ pub(crate) fn open() -> Sandbox {
     })
 }
 
-/// A request with a key; the empty one is refused where a key is needed.
+/// Sends a request with a key; an empty one is refused where a key is required.
 pub(crate) fn send(sandbox: &mut Sandbox, method: &str, target: &str, key: &str, body: &str) -> Response {
     let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let bearer = format!("Bearer {key}");
@@ -30,7 +30,7 @@ pub(crate) fn send(sandbox: &mut Sandbox, method: &str, target: &str, key: &str,
     sandbox.respond(sandbox.now(), &request)
 }
 
-/// The same by a key that the host admits: of `/sandbox` it reaches its own book.
+/// Sends a request with an authenticated key, which restricts `/sandbox` to its own book.
 pub(crate) fn send_as(sandbox: &mut Sandbox, method: &str, path: &str, key: &str, body: &str) -> Response {
     let bearer = format!("Bearer {key}");
     let now = sandbox.now();

@@ -1,9 +1,9 @@
-//! Remote clients that appear local, and a clock that is moved to the end of its range.
+//! Attacks by remote clients that appear local, and on the end of the clock's range.
 
 use serde_json::{Value, json};
 
 use super::case::{AttackCase, Bound, Measured, Unit};
-use super::context::{CaseContext, Host, Miss};
+use super::context::{CaseContext, CaseFailure, Host};
 use testkit::Connection;
 
 pub(super) const CASES: &[AttackCase] = &[
@@ -30,7 +30,7 @@ pub(super) const CASES: &[AttackCase] = &[
     },
     AttackCase {
         name: "clock-end",
-        what: "the clock comes to its end while a key is at its limit",
+        what: "the clock reaches its end while a key is at its limit",
         bounds: &[Bound { what: "requests of that key that are 429 afterwards", most: 0, unit: Unit::Count }],
         is_long: false,
         run: clock_end,
@@ -44,7 +44,7 @@ const PATHS: [(&str, &str, &str); 4] = [
     ("GET", "/sandbox/deliveries", ""),
     ("GET", "/dashboard/acme/live", ""),
 ];
-/// The headers that usual proxies add.
+/// The headers that common proxies add.
 const TRACES: [&str; 8] = [
     "Forwarded: for=192.0.2.9",
     "Via: 1.1 proxy",
@@ -56,13 +56,13 @@ const TRACES: [&str; 8] = [
     "True-Client-IP: 192.0.2.9",
 ];
 
-/// Returns `true` if a path answers, over a connection of its own.
+/// Returns `true` if a path is accessible, over a new connection.
 fn opens(
     host: &Host,
     version: &str,
     line: &str,
     (method, path, body): (&str, &str, &str),
-) -> Result<bool, Miss> {
+) -> Result<bool, CaseFailure> {
     let mut connection = Connection::open(&host.address)?;
     let (address, length) = (&host.address, body.len());
     let line = if line.is_empty() { String::new() } else { format!("{line}\r\n") };
@@ -77,7 +77,8 @@ fn tunnel(context: &CaseContext) -> Measured {
     let (mut open, mut shut) = (0, 0);
     let local = context.serve(&[])?;
     for path in PATHS {
-        // The tunnel of the first server speaks like a proxy, or like an old one; the second one's like the client.
+        // For the first server, the tunnel adds headers of a proxy or uses an old protocol; for the second one, it
+        // looks like the client.
         for trace in TRACES {
             open += u64::from(opens(&local, "1.1", trace, path)?);
         }
@@ -87,7 +88,7 @@ fn tunnel(context: &CaseContext) -> Measured {
     let token = format!("Authorization: Bearer {}", public.token);
     for path in PATHS {
         open += u64::from(opens(&public, "1.1", "", path)?);
-        // The dashboard asks people, by a form.
+        // The dashboard accepts the token by a form.
         let needs_form = path.1.starts_with("/dashboard");
         shut += u64::from(!needs_form && !opens(&public, "1.1", &token, path)?);
     }
@@ -95,7 +96,7 @@ fn tunnel(context: &CaseContext) -> Measured {
 }
 
 /// Calls the tool that moves the clock. Returns `true` if the clock moved.
-fn tool_moves(host: &mut Host, arguments: &Value) -> Result<bool, Miss> {
+fn tool_moves(host: &mut Host, arguments: &Value) -> Result<bool, CaseFailure> {
     let key = host.test.clone();
     let message = json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -105,7 +106,7 @@ fn tool_moves(host: &mut Host, arguments: &Value) -> Result<bool, Miss> {
     answer["result"]["isError"]
         .as_bool()
         .map(|is_error| !is_error)
-        .ok_or_else(|| Miss::Broken(format!("the tool answers {answer}")))
+        .ok_or_else(|| CaseFailure::Broken(format!("the tool answers {answer}")))
 }
 
 fn clock_far(context: &CaseContext) -> Measured {
@@ -124,15 +125,15 @@ fn clock_far(context: &CaseContext) -> Measured {
 }
 
 fn clock_end(context: &CaseContext) -> Measured {
-    // A second before the last moment that there is, and a second later.
+    // From a second before the end of the range to the end.
     let start = ["--start", "9999-12-31T23:59:59Z", "--clock", "fast", "--speed", "1000000"];
     let host = context.serve_limited(&start)?;
     let _ = too_many(&host, 121)?;
     Ok(vec![too_many(&host, 121)?])
 }
 
-/// Returns the number of requests of the live key that are refused with 429, of so many.
-fn too_many(host: &Host, count: usize) -> Result<u64, Miss> {
+/// Sends requests with the live key; returns the number of responses with 429.
+fn too_many(host: &Host, count: usize) -> Result<u64, CaseFailure> {
     let mut line = Connection::open(&host.address)?;
     let mut refused = 0;
     for _ in 0..count {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// A server that gives a good answer to so many requests, and to each after them interim responses without end.
+/// Starts a server that answers some requests correctly, and each later one with endless interim responses.
 pub(crate) fn interim_flood(good: usize) -> io::Result<SocketAddr> {
     const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
     let left = AtomicUsize::new(good);
@@ -14,7 +14,7 @@ pub(crate) fn interim_flood(good: usize) -> io::Result<SocketAddr> {
         if left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
             return connection.send(GOOD).map(ControlFlow::Continue);
         }
-        // Ends when the client has had enough.
+        // Ends when the client closes the connection.
         loop {
             connection.send(&interim)?;
         }

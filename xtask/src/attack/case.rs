@@ -1,10 +1,10 @@
-//! A case of an attack, its measured figures, and their presentation.
+//! [`AttackCase`]: a case with its measured figures and their presentation.
 
 use serde_json::{Value, json};
 
-use super::context::{CaseContext, Miss};
+use super::context::{CaseContext, CaseFailure};
 
-/// The factor on time bounds for a program without optimisation. The table states it.
+/// The factor on time limits for an unoptimised program. The table states it.
 const DEBUG_FACTOR: u64 = 10;
 
 /// One row of the table.
@@ -13,14 +13,14 @@ pub(crate) struct AttackCase {
     pub(crate) name: &'static str,
     /// The attack in one line.
     pub(crate) what: &'static str,
-    /// The bounds of the figures, in the order in which `run` returns them.
+    /// The limits of the figures, in the order in which `run` returns them.
     pub(crate) bounds: &'static [Bound],
-    /// The short form leaves it out.
+    /// `true` if the short run skips the case.
     pub(crate) is_long: bool,
     pub(crate) run: fn(&CaseContext) -> Measured,
 }
 
-/// A figure of a case, and how large it may be.
+/// A figure of a case, with its maximum.
 pub(crate) struct Bound {
     pub(crate) what: &'static str,
     pub(crate) most: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Bound {
 
 #[derive(Clone, Copy)]
 pub(crate) enum Unit {
-    /// So short that a program without optimisation may take [`DEBUG_FACTOR`] times as long.
+    /// A time so short that an unoptimised program may take [`DEBUG_FACTOR`] times as long.
     Moment,
     Millis,
     Mebibytes,
@@ -56,27 +56,27 @@ impl Bound {
 }
 
 /// The figures of a case, one for each bound.
-pub(crate) type Measured = Result<Vec<u64>, Miss>;
+pub(crate) type Measured = Result<Vec<u64>, CaseFailure>;
 
 /// A case that was run.
 pub(crate) struct Outcome {
     pub(crate) case: &'static AttackCase,
     pub(crate) measured: Measured,
     pub(crate) millis: u64,
-    /// Of the optimised program.
+    /// `true` for the optimised program.
     pub(crate) is_release: bool,
-    /// It failed before, in the same run.
+    /// `true` if it failed before in the same run.
     pub(crate) is_repeated: bool,
 }
 
 /// The verdict on a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaseVerdict {
-    /// Every figure is within its bound.
+    /// All figures are within their limits.
     Passed,
-    /// So it is the second time; the first time one was not.
+    /// All figures are within their limits the second time; the first time one was not.
     Flaky,
-    /// This machine lacks what it takes.
+    /// This machine does not meet the requirements of the case.
     Skipped,
     Failed,
 }
@@ -96,8 +96,8 @@ impl Outcome {
     pub(crate) fn verdict(&self) -> CaseVerdict {
         let figures = match &self.measured {
             Ok(figures) => figures,
-            Err(Miss::Skipped(_)) => return CaseVerdict::Skipped,
-            Err(Miss::Broken(_)) => return CaseVerdict::Failed,
+            Err(CaseFailure::Skipped(_)) => return CaseVerdict::Skipped,
+            Err(CaseFailure::Broken(_)) => return CaseVerdict::Failed,
         };
         let mut pairs = figures.iter().zip(self.case.bounds);
         let is_complete = figures.len() == self.case.bounds.len();
@@ -108,13 +108,13 @@ impl Outcome {
         }
     }
 
-    /// The lines of the table: case, figure, bound.
+    /// Returns the lines of the table: case, figure, limit.
     pub(crate) fn lines(&self) -> String {
         let name = self.case.name;
         let figures = match &self.measured {
             Ok(figures) => figures,
-            Err(Miss::Skipped(why)) => return format!("skip  {name:<12} not measured: {why}\n"),
-            Err(Miss::Broken(why)) => return format!("FAIL  {name:<12} not measured: {why}\n"),
+            Err(CaseFailure::Skipped(why)) => return format!("skip  {name:<12} not measured: {why}\n"),
+            Err(CaseFailure::Broken(why)) => return format!("FAIL  {name:<12} not measured: {why}\n"),
         };
         let good = if self.verdict() == CaseVerdict::Flaky { "flaky" } else { "ok" };
         let rows = figures.iter().zip(self.case.bounds).map(|(figure, bound)| {
@@ -132,7 +132,7 @@ impl Outcome {
         rows.collect()
     }
 
-    /// The same for programs.
+    /// Returns the result as JSON.
     pub(crate) fn json(&self) -> Value {
         let figures = self.measured.as_deref().unwrap_or_default().iter().zip(self.case.bounds);
         let figures: Vec<Value> = figures
@@ -148,7 +148,7 @@ impl Outcome {
             .collect();
         let why = match &self.measured {
             Ok(_) => None,
-            Err(Miss::Skipped(why) | Miss::Broken(why)) => Some(why),
+            Err(CaseFailure::Skipped(why) | CaseFailure::Broken(why)) => Some(why),
         };
         json!({
             "case": self.case.name,
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn every_figure_must_be_within_its_bound() {
-        let skipped = || Err(Miss::Skipped("no names".to_owned()));
+        let skipped = || Err(CaseFailure::Skipped("no names".to_owned()));
         check(Ok(vec![10, 0, 50]), false, CaseVerdict::Passed, "ok    queue        the second");
         check(Ok(vec![10, 0, 51]), false, CaseVerdict::Failed, "FAIL  queue        the third");
         check(Ok(vec![10, 0, 50]), false, CaseVerdict::Passed, "at most     50 ms  (10 x 5: not optimised)");
@@ -196,6 +196,6 @@ mod tests {
         check(Ok(vec![11, 0, 50]), true, CaseVerdict::Failed, "FAIL  queue        the first");
         check(Ok(vec![10]), false, CaseVerdict::Failed, "ok    queue        the first");
         check(skipped(), false, CaseVerdict::Skipped, "skip  queue        not measured: no names");
-        check(Err(Miss::Broken("lost".to_owned())), false, CaseVerdict::Failed, "not measured: lost");
+        check(Err(CaseFailure::Broken("lost".to_owned())), false, CaseVerdict::Failed, "not measured: lost");
     }
 }

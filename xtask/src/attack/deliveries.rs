@@ -1,4 +1,4 @@
-//! One account against another: full queues, slow hosts, slow names.
+//! Attacks of one account on the deliveries of another: full queues, slow hosts, slow names.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::actors::interim_flood;
 use super::case::{AttackCase, Bound, Measured, Unit};
-use super::context::{CaseContext, Host, Miss};
+use super::context::{CaseContext, CaseFailure, Host};
 use super::names::SLOW;
 use testkit::{Connection, Receiver};
 
-/// A figure that is not there by then is this large.
+/// The timeout, which is also the figure of a delivery that does not arrive.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Endpoints of a book. Said here once more, so that a changed bound is noticed.
+/// The maximum number of endpoints of a book. Repeated here, so that a changed limit is noticed.
 const ENDPOINTS_MAX: usize = 50;
 
 const FIRST_ATTEMPT: Bound =
@@ -25,7 +25,7 @@ pub(super) const CASES: &[AttackCase] = &[
         what: "one account has as many endpoints as it may on a host that never answers, and opens 30 charges",
         bounds: &[
             FIRST_ATTEMPT,
-            Bound { what: "endpoints that a book takes", most: ENDPOINTS_MAX as u64, unit: Unit::Count },
+            Bound { what: "endpoints that a book accepts", most: ENDPOINTS_MAX as u64, unit: Unit::Count },
             Bound { what: "deliveries that lost an attempt by waiting", most: 0, unit: Unit::Count },
         ],
         is_long: false,
@@ -55,7 +55,7 @@ pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "accounts-300",
         what: "300 accounts, more than there are delivery slots, post to 32 hosts that never answer",
-        // An attempt gives way after three seconds.
+        // Attempts may be aborted after three seconds.
         bounds: &[Bound { most: 4_000, ..FIRST_ATTEMPT }],
         is_long: true,
         run: |context| accounts(context, 300, 2),
@@ -91,20 +91,20 @@ pub(super) const CASES: &[AttackCase] = &[
     },
 ];
 
-/// An account's endpoint at `url`; gives the path that sends a test delivery to it.
-fn endpoint(host: &mut Host, account: &str, mode: &str, url: &str) -> Result<String, Miss> {
+/// Creates an endpoint of an account; returns the path that sends a test delivery to it.
+fn endpoint(host: &mut Host, account: &str, mode: &str, url: &str) -> Result<String, CaseFailure> {
     let body = json!({ "account": account, "mode": mode, "url": url });
     let answer = host.post("/sandbox/endpoints", &body)?;
     let id = answer["endpoint"]["id"].as_str().ok_or("an endpoint has no id")?;
     Ok(format!("/sandbox/endpoints/{id}/test"))
 }
 
-fn account(host: &mut Host, id: &str) -> Result<(), Miss> {
+fn account(host: &mut Host, id: &str) -> Result<(), CaseFailure> {
     host.post("/sandbox/accounts", &json!({ "id": id })).map(drop)
 }
 
 /// Returns the time until a new account's first delivery arrives.
-fn first_attempt(host: &mut Host, shop: &Receiver, url: &str, path: &str) -> Result<u64, Miss> {
+fn first_attempt(host: &mut Host, shop: &Receiver, url: &str, path: &str) -> Result<u64, CaseFailure> {
     account(host, "neighbour")?;
     let test = endpoint(host, "neighbour", "live", &format!("{url}{path}"))?;
     let began = Instant::now();
@@ -133,15 +133,16 @@ fn queue(context: &CaseContext) -> Measured {
     let log = host.ask("GET", "/sandbox/deliveries?account=acme", None, &Value::Null)?;
     let deliveries = log["deliveries"].as_array().ok_or("the log is no list")?;
     if deliveries.len() < taken {
-        return Err(Miss::Broken(format!("the log shows {} deliveries", deliveries.len())));
+        return Err(CaseFailure::Broken(format!("the log shows {} deliveries", deliveries.len())));
     }
-    // None of them has had time to end: the host keeps each until its time is up.
-    let lost = deliveries.iter().filter(|it| it["attempts"].as_array().is_none_or(|tried| !tried.is_empty()));
+    // No attempt has ended yet: the host holds each until its timeout.
+    let lost =
+        deliveries.iter().filter(|row| row["attempts"].as_array().is_none_or(|tried| !tried.is_empty()));
     Ok(vec![waited, taken as u64, lost.count() as u64])
 }
 
-/// So many endpoints of as few accounts as can have them; gives the paths that send test deliveries.
-fn endpoints(host: &mut Host, urls: impl Iterator<Item = String>) -> Result<Vec<String>, Miss> {
+/// Creates endpoints with as few accounts as possible; returns the paths that send test deliveries.
+fn endpoints(host: &mut Host, urls: impl Iterator<Item = String>) -> Result<Vec<String>, CaseFailure> {
     let mut paths = Vec::new();
     for (n, url) in urls.enumerate() {
         let (nth, place) = (n / (2 * ENDPOINTS_MAX), n % (2 * ENDPOINTS_MAX));
@@ -155,7 +156,7 @@ fn endpoints(host: &mut Host, urls: impl Iterator<Item = String>) -> Result<Vec<
     Ok(paths)
 }
 
-fn send_all(host: &mut Host, paths: &[String]) -> Result<Vec<String>, Miss> {
+fn send_all(host: &mut Host, paths: &[String]) -> Result<Vec<String>, CaseFailure> {
     let mut sent = Vec::new();
     for path in paths {
         let answer = host.post(path, &Value::Null)?;
@@ -177,7 +178,7 @@ fn hosts(context: &CaseContext, count: usize) -> Measured {
     Ok(vec![first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?])
 }
 
-/// So many accounts have so many endpoints each in both modes, on hosts that never answer.
+/// Each account has `per_mode` endpoints in both modes, on hosts that never respond.
 fn accounts(context: &CaseContext, count: usize, per_mode: usize) -> Measured {
     const HOSTS: usize = 32;
     let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);
@@ -221,8 +222,8 @@ fn interim(context: &CaseContext) -> Measured {
     Ok(vec![waits[waits.len() / 2], others])
 }
 
-/// The error with which the first attempt of a delivery ended, in small letters.
-pub(super) fn ended(host: &mut Host, delivery: &str) -> Result<String, Miss> {
+/// Returns the error of a delivery's first attempt, in lower case.
+pub(super) fn ended(host: &mut Host, delivery: &str) -> Result<String, CaseFailure> {
     let path = format!("/sandbox/deliveries/{delivery}");
     let until = Instant::now() + PATIENCE;
     loop {
@@ -231,7 +232,7 @@ pub(super) fn ended(host: &mut Host, delivery: &str) -> Result<String, Miss> {
             return Ok(error.to_lowercase());
         }
         if Instant::now() > until {
-            return Err(Miss::Broken("the attempt does not end".to_owned()));
+            return Err(CaseFailure::Broken("the attempt does not end".to_owned()));
         }
     }
 }
@@ -255,7 +256,7 @@ fn lookups(context: &CaseContext) -> Measured {
     account(&mut host, "neighbour")?;
     names.be_slow(true);
     let sent = send_all(&mut host, &paths)?;
-    // They save more of them, each over a connection of its own, and do not wait.
+    // They save more endpoints, each over a new connection, without waiting for the response.
     let mut saving = Vec::new();
     for n in 0..16 {
         let mut line = Connection::open(&host.address)?;
@@ -276,7 +277,7 @@ fn lookups(context: &CaseContext) -> Measured {
     for mut line in saving {
         said.push(line.message()?.json()["errors"]["url"][0].as_str().unwrap_or_default().to_owned());
     }
-    // The first have had their time by now.
+    // The first attempts have timed out by now.
     let first = host.ask("GET", &format!("/sandbox/deliveries/{}", sent[0]), None, &Value::Null)?;
     let error = first["delivery"]["attempts"][0]["error"].as_str().unwrap_or_default().to_owned();
     names.be_slow(false);

@@ -1,4 +1,4 @@
-//! Answers that nobody takes, and ten years in one call.
+//! Attacks on memory: responses that clients do not receive, and a call that advances the clock by ten years.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::case::{AttackCase, Bound, Measured, Unit};
-use super::context::{CaseContext, Host, Miss};
+use super::context::{CaseContext, CaseFailure, Host};
 use testkit::Connection;
 
 const MEBIBYTE: u64 = 1024 * 1024;
-/// A client that gets a refusal asks again after so long.
+/// The time after which a refused client retries.
 const AGAIN: Duration = Duration::from_millis(1_000);
 
 pub(super) const CASES: &[AttackCase] = &[
@@ -30,11 +30,11 @@ pub(super) const CASES: &[AttackCase] = &[
             Bound { what: "memory above idle", most: 96, unit: Unit::Mebibytes },
         ],
         is_long: true,
-        run: tricklers,
+        run: slow_readers,
     },
     AttackCase {
         name: "advance",
-        what: "the clock goes on by ten years, with 5,000 charges and 5 endpoints that are down",
+        what: "the clock is advanced by ten years, with 5,000 charges and 5 endpoints that are down",
         bounds: &[
             Bound { what: "the longest that another account's request waits", most: 50, unit: Unit::Moment },
             Bound { what: "memory above idle", most: 400, unit: Unit::Mebibytes },
@@ -47,8 +47,8 @@ pub(super) const CASES: &[AttackCase] = &[
 
 const LARGE: &str = "/v1/invoices?per_page=100";
 
-/// A served reference with a list whose page is as large as it can be, and its size.
-fn with_a_large_page(context: &CaseContext) -> Result<(Host, usize), Miss> {
+/// Starts a reference with a list whose page has the maximum size; also returns that size.
+fn with_a_large_page(context: &CaseContext) -> Result<(Host, usize), CaseFailure> {
     let mut host = context.serve(&["--clock", "frozen"])?;
     let text = "x".repeat(2_000);
     let item = json!({ "description": text, "quantity": "1", "unit_amount": "1.00" });
@@ -61,8 +61,8 @@ fn with_a_large_page(context: &CaseContext) -> Result<(Host, usize), Miss> {
     Ok((host, size))
 }
 
-/// So many clients that have asked for the large page.
-fn askers(host: &Host, count: usize) -> Result<Vec<Connection>, Miss> {
+/// Opens clients that have requested the large page.
+fn waiting_clients(host: &Host, count: usize) -> Result<Vec<Connection>, CaseFailure> {
     let mut lines = Vec::new();
     for _ in 0..count {
         let mut line = Connection::open(&host.address)?;
@@ -75,39 +75,39 @@ fn askers(host: &Host, count: usize) -> Result<Vec<Connection>, Miss> {
 fn readers(context: &CaseContext) -> Measured {
     let (host, size) = with_a_large_page(context)?;
     if size < 4_000_000 {
-        return Err(Miss::Broken(format!("the page has {size} bytes only")));
+        return Err(CaseFailure::Broken(format!("the page has {size} bytes only")));
     }
     let idle = host.memory()?;
     host.forget_peak()?;
-    let _lazy = askers(&host, 40)?;
-    // They have all been answered, or refused, when some who came later have.
+    let _lazy = waiting_clients(&host, 40)?;
+    // All of them have been answered or refused once later requests have been answered.
     for _ in 0..4 {
         small(&host)?;
     }
     Ok(vec![above(host.peak()?, idle)])
 }
 
-/// Asks for a small answer over a connection of its own.
-fn small(host: &Host) -> Result<(), Miss> {
+/// Requests a small response over a new connection.
+fn small(host: &Host) -> Result<(), CaseFailure> {
     let answer = Connection::open(&host.address)?.ask("GET", "/v1/account", Some(&host.live), "")?;
     match answer.status {
         200 => Ok(()),
-        status => Err(Miss::Broken(format!("a small answer is {status}"))),
+        status => Err(CaseFailure::Broken(format!("a small answer is {status}"))),
     }
 }
 
-fn tricklers(context: &CaseContext) -> Measured {
+fn slow_readers(context: &CaseContext) -> Measured {
     let (host, _) = with_a_large_page(context)?;
     let idle = host.memory()?;
     host.forget_peak()?;
-    let mut lines = askers(&host, 10)?;
+    let mut lines = waiting_clients(&host, 10)?;
     let over = AtomicBool::new(false);
     let waited = thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Relaxed) {
-                // Whoever is closed asks anew: so they never give up.
+                // A closed client reconnects and repeats its request.
                 for line in &mut lines {
-                    if !line.sip() {
+                    if !line.read_some() {
                         let Ok(mut again) = Connection::open(&host.address) else { continue };
                         let _ = again.begin("GET", LARGE, Some(&host.live), "");
                         *line = again;
@@ -116,7 +116,7 @@ fn tricklers(context: &CaseContext) -> Measured {
                 thread::sleep(Duration::from_millis(200));
             }
         });
-        // They have begun when this one has been answered.
+        // All of them have started once this request has been answered.
         let waited = small(&host).and_then(|()| page(&host));
         over.store(true, Relaxed);
         waited
@@ -124,8 +124,8 @@ fn tricklers(context: &CaseContext) -> Measured {
     Ok(vec![waited, above(host.peak()?, idle)])
 }
 
-/// Returns the time after which a good client has the large page.
-fn page(host: &Host) -> Result<u64, Miss> {
+/// Returns the time until a normal client has received the large page.
+fn page(host: &Host) -> Result<u64, CaseFailure> {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(30) {
         let answer = Connection::open(&host.address)?.ask("GET", LARGE, Some(&host.live), "");
@@ -155,7 +155,7 @@ fn advance(context: &CaseContext) -> Measured {
     let mut far = Connection::open(&host.address)?;
     let (over, longest) = (AtomicBool::new(false), AtomicU64::new(0));
     let size = thread::scope(|scope| {
-        let watching = scope.spawn(|| -> Result<(), Miss> {
+        let watching = scope.spawn(|| -> Result<(), CaseFailure> {
             let mut line = Connection::open(&host.address)?;
             let paths = ["/healthz", "/v1/account", "/v1/charges?per_page=1"];
             for path in paths.iter().cycle() {
@@ -174,11 +174,11 @@ fn advance(context: &CaseContext) -> Measured {
         let answer = answer?;
         let size = answer.body.len();
         answer.success()?;
-        Ok::<_, Miss>(size)
+        Ok::<_, CaseFailure>(size)
     })?;
     let overview = host.ask("GET", "/sandbox", None, &Value::Null)?;
     if overview["happenings"].as_u64().unwrap_or(0) < 10_000 {
-        return Err(Miss::Broken("hardly anything happened on the way".to_owned()));
+        return Err(CaseFailure::Broken("hardly anything happened on the way".to_owned()));
     }
     Ok(vec![longest.load(Relaxed), above(host.peak()?, idle), (size as u64).div_ceil(MEBIBYTE)])
 }

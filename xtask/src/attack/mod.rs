@@ -1,8 +1,8 @@
 //! `cargo xtask attack`: attacks a served reference and the program, and measures the effect.
 //!
-//! A case is a row of the tables in `access`, `deliveries`, `memory`, `program` and `slots`: what is done, what is measured,
-//! and how large that may be. `context` starts servers and programs, `actors` is a hostile
-//! server, `names` a DNS server. Everything is on loopback; nothing is installed, and nothing goes further.
+//! A case is a row of the tables in `access`, `deliveries`, `memory`, `program` and `slots`: the attack, the measured
+//! figures and their limits. `context` starts servers and programs, `actors` contains a hostile server, `names` a DNS
+//! server. Everything runs on loopback; nothing is installed.
 
 mod access;
 mod actors;
@@ -23,11 +23,11 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::json;
 
 use self::case::{AttackCase, CaseVerdict, Outcome};
-use self::context::{CaseContext, Miss};
+use self::context::{CaseContext, CaseFailure};
 use crate::OutputFormat;
 use crate::packages::cargo;
 
-/// A run ends within five minutes; the rest is for the case that was begun last.
+/// The time after which no case is started. A run ends within five minutes; the rest is for the last case.
 const TIME_MAX: Duration = Duration::from_secs(240);
 
 /// The options of the task.
@@ -88,12 +88,12 @@ pub(crate) fn case_names() -> PossibleValuesParser {
     PossibleValuesParser::new(cases().map(|case| PossibleValue::new(case.name).help(case.what)))
 }
 
-/// Every case, in the order in which they run.
+/// Returns all cases in the order in which they run.
 fn cases() -> impl Iterator<Item = &'static AttackCase> {
     [deliveries::CASES, access::CASES, memory::CASES, slots::CASES, program::CASES].into_iter().flatten()
 }
 
-/// Runs the cases. Returns `true` if every figure is within its bound.
+/// Runs the cases. Returns `true` if every figure is within its limit.
 pub(crate) fn run(root: &Path, options: &AttackOptions) -> Result<bool, String> {
     if options.lists {
         cases().for_each(|case| println!("{:<11} {}", case.name, case.what));
@@ -112,7 +112,7 @@ pub(crate) fn run(root: &Path, options: &AttackOptions) -> Result<bool, String> 
         }
     }
     let names = if names::is_inside() {
-        Some(names::Names::serve().map_err(|error| format!("cannot serve names: {error}"))?)
+        Some(names::DnsServer::serve().map_err(|error| format!("cannot serve names: {error}"))?)
     } else {
         None
     };
@@ -123,16 +123,16 @@ pub(crate) fn run(root: &Path, options: &AttackOptions) -> Result<bool, String> 
     Ok(run_cases(&context, options))
 }
 
-/// The short form, as a step of `ci`. The table is printed; a finding stands for all of it.
+/// Runs the short form as a step of `ci`. Prints the table and returns one finding for all failures.
 ///
 /// # Errors
 ///
-/// It could not be tried.
+/// The cases could not be run.
 pub(crate) fn findings(root: &Path, allow_skip: &[String]) -> Result<Vec<String>, String> {
     let options =
         AttackOptions { is_short: true, allow_skip: allow_skip.to_vec(), ..AttackOptions::default() };
     let holds = run(root, &options)?;
-    let finding = "a figure is above its bound, or a case was skipped; the table says which";
+    let finding = "a figure exceeds its limit, or a case was skipped; see the table";
     Ok(if holds { Vec::new() } else { vec![finding.to_owned()] })
 }
 
@@ -145,7 +145,7 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
             let measured = if began.elapsed() < TIME_MAX {
                 (case.run)(context)
             } else {
-                Err(Miss::Broken(format!("the {} s of a run were over", TIME_MAX.as_secs())))
+                Err(CaseFailure::Broken(format!("the {} s of a run were over", TIME_MAX.as_secs())))
             };
             let millis = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
             let outcome = Outcome { case, measured, millis, is_release: options.is_release, is_repeated };
@@ -156,7 +156,7 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
         };
         let mut outcome = measure(false);
         if outcome.verdict() == CaseVerdict::Failed {
-            // Others on the machine can spoil a figure once; a fault spoils it twice.
+            // Other load on the machine can spoil a figure once; a fault spoils it twice.
             outcome = measure(true);
         }
         outcomes.push(outcome);
@@ -191,22 +191,22 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
     holds
 }
 
-/// The program, as the tests have built it.
+/// Returns the program that the tests have built.
 ///
 /// # Errors
 ///
-/// It can't be built.
+/// The program cannot be built.
 pub(crate) fn built_program(root: &Path) -> Result<PathBuf, String> {
     build(root, false)?;
     Ok(root.join("target/debug").join(format!("chargeproof{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// Builds the program. The one that the tests of the command line run is there already when they were run.
+/// Builds the program, unoptimised as for the tests, so that it exists after they were run.
 fn build(root: &Path, is_release: bool) -> Result<(), String> {
     let mut build = cargo(root);
     match is_release {
         true => build.args(["build", "--quiet", "--locked", "--release", "--package", "chargeproof"]),
-        // A selection of its own would compile the dependencies again, with other features.
+        // Another package selection would compile the dependencies again, with other features.
         false => build.args(["test", "--quiet", "--locked", "--workspace", "--no-run"]),
     };
     match build.status() {

@@ -1,7 +1,7 @@
-//! Names of our own: a network and a DNS server that only this run sees.
+//! [`DnsServer`]: a DNS server in a network namespace of this run.
 //!
-//! The program asks the operating system's resolver, and that one asks whom `/etc/resolv.conf` names. So the whole run
-//! moves into namespaces of its own, where that file and the network are ours.
+//! The program uses the operating system's resolver, which reads `/etc/resolv.conf`. So the whole run moves into
+//! namespaces in which that file and the network are its own.
 
 use std::env;
 use std::net::UdpSocket;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-/// Set inside of the namespaces.
+/// The variable that is set inside the namespaces.
 const INSIDE: &str = "CHARGEPROOF_ATTACK_INSIDE";
-/// Names that begin like this are slow when the test says so.
+/// The start of names that are slow on request.
 pub(crate) const SLOW: &str = "slow";
-/// The address of every known name: one of the open internet, where no server is reached from here.
+/// The address of all names: a public one, where no server can be reached from inside.
 const ADDRESS: [u8; 4] = [8, 8, 8, 8];
-/// Enough descriptors for as many connections as a server takes, where the machine allows it.
+/// The preparation of the shell: as many descriptors as a server accepts connections, if the machine allows it.
 const PREPARE: &str = "\
 ulimit -n 8192 2>/dev/null
 mkdir -p \"$1/full\" && mount -t tmpfs -o size=64k full \"$1/full\" || exit 97
@@ -27,7 +27,7 @@ exec \"$@\"";
 /// The exit code of a shell that could not prepare the namespaces.
 const UNPREPARED: i32 = 97;
 
-/// Runs this program again in namespaces of its own, if the machine allows it. Gives the exit code of that run.
+/// Runs this program again inside namespaces, if the machine allows it. Returns the exit code of that run.
 pub(crate) fn move_inside(directory: &Path, arguments: &[String]) -> Option<i32> {
     if env::var_os(INSIDE).is_some() || !cfg!(target_os = "linux") {
         return None;
@@ -50,13 +50,13 @@ pub(crate) fn move_inside(directory: &Path, arguments: &[String]) -> Option<i32>
     status.code().filter(|code| *code != UNPREPARED)
 }
 
-/// Returns `true` if this is the run inside.
+/// Returns `true` inside the namespaces.
 pub(crate) fn is_inside() -> bool {
     env::var_os(INSIDE).is_some()
 }
 
-/// A DNS server that the program asks.
-pub(crate) struct Names {
+/// The DNS server for the program.
+pub(crate) struct DnsServer {
     state: Arc<State>,
 }
 
@@ -66,9 +66,9 @@ struct State {
     asked: AtomicU64,
 }
 
-impl Names {
-    /// Serves names at port 53 of the loopback address, until this program ends.
-    pub(crate) fn serve() -> std::io::Result<Names> {
+impl DnsServer {
+    /// Starts the DNS server at port 53 of the loopback address, for the life of this program.
+    pub(crate) fn serve() -> std::io::Result<DnsServer> {
         let socket = UdpSocket::bind("127.0.0.1:53")?;
         let state = Arc::new(State::default());
         let shared = Arc::clone(&state);
@@ -76,26 +76,26 @@ impl Names {
             let mut room = [0; 512];
             while let Ok((length, client)) = socket.recv_from(&mut room) {
                 if let Some(answer) = answer(&room[..length], &shared) {
-                    // A resolver that does not hear it asks again.
+                    // The resolver repeats a query that got no response.
                     let _ = socket.send_to(&answer, client);
                 }
             }
         });
-        Ok(Names { state })
+        Ok(DnsServer { state })
     }
 
-    /// From now on slow names are answered never, or at once.
+    /// Sets if queries for slow names get no response.
     pub(crate) fn be_slow(&self, is_slow: bool) {
         self.state.is_slow.store(is_slow, Relaxed);
     }
 
-    /// Questions for slow names that were left without an answer.
+    /// Returns the number of queries for slow names that got no response.
     pub(crate) fn left_waiting(&self) -> u64 {
         self.state.asked.load(Relaxed)
     }
 }
 
-/// Answers a question of one name: A with the one address, anything else with nothing. Slow names get no answer.
+/// Answers a query with one question: A with the address, other types with no record. Slow names get no response.
 fn answer(question: &[u8], state: &State) -> Option<Vec<u8>> {
     let mut place = 12;
     let first = question.get(place + 1..place + 1 + usize::from(*question.get(place)?))?;
@@ -109,11 +109,11 @@ fn answer(question: &[u8], state: &State) -> Option<Vec<u8>> {
     let end = place + 5;
     let is_a = question.get(place + 1..place + 3)? == [0, 1];
     let mut answer = question.get(..end)?.to_vec();
-    // It is an answer, recursion was available; one question, one answer or none, nothing else.
+    // A response with recursion available: one question, one record or none.
     answer[2..4].copy_from_slice(&[0x81, 0x80]);
     answer[4..12].copy_from_slice(&[0, 1, 0, u8::from(is_a), 0, 0, 0, 0]);
     if is_a {
-        // The name of the question, A, IN, no time to live, four bytes.
+        // A pointer to the name of the question, A, IN, TTL 0, four bytes.
         answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
         answer.extend(ADDRESS);
     }

@@ -1,4 +1,4 @@
-//! The program itself, against hostile targets, signals, full disks and huge files.
+//! Attacks on the program: hostile targets, signals, full disks and huge files.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use testkit::target;
 
 use super::actors::interim_flood;
 use super::case::{AttackCase, Bound, Measured, Unit};
-use super::context::{CaseContext, Miss, Ran, Started, fresh};
+use super::context::{CaseContext, CaseFailure, ProgramResult, StartedProgram, fresh};
 use super::names;
 
 const MEBIBYTE: u64 = 1024 * 1024;
-/// A command that has not ended by then is killed.
+/// The time after which a command is killed.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// After so long a command is in the middle of its work.
+/// The time after which a command is in the middle of its work.
 const UNDER_WAY: Duration = Duration::from_millis(900);
 
 const LIVE: &str = "svc_live_Q8wZr3LmT6yVb1NxK5cJ";
@@ -28,7 +28,7 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "echo",
         what: "a target echoes the key that it was sent: plain, in hex, percent and base64",
         bounds: &[
-            Bound { what: "forms of a key in what commands print and write", most: 0, unit: Unit::Count },
+            Bound { what: "forms of a key in the output and files of commands", most: 0, unit: Unit::Count },
             Bound { what: "commands that show nothing of the echo at all", most: 0, unit: Unit::Count },
         ],
         is_long: false,
@@ -53,7 +53,7 @@ pub(super) const CASES: &[AttackCase] = &[
                 most: 0,
                 unit: Unit::Count,
             },
-            Bound { what: "commands that do not say what was done", most: 0, unit: Unit::Count },
+            Bound { what: "commands that do not report what was done", most: 0, unit: Unit::Count },
             Bound { what: "until the slowest has ended", most: 5_000, unit: Unit::Millis },
         ],
         is_long: false,
@@ -74,7 +74,7 @@ pub(super) const CASES: &[AttackCase] = &[
         what: "a closed stdout, a full disk, directories that do not exist",
         bounds: &[
             Bound { what: "panics", most: 0, unit: Unit::Count },
-            Bound { what: "failures that are not told", most: 0, unit: Unit::Count },
+            Bound { what: "failures that are not reported", most: 0, unit: Unit::Count },
             Bound { what: "files left behind, whole or in part", most: 0, unit: Unit::Count },
         ],
         is_long: false,
@@ -94,16 +94,16 @@ pub(super) const CASES: &[AttackCase] = &[
     },
 ];
 
-/// Runs a command with keys to its end.
-fn run(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<Ran, Miss> {
+/// Runs a command with keys to completion.
+fn run(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<ProgramResult, CaseFailure> {
     Ok(start(context, directory, arguments)?.end(PATIENCE))
 }
 
-fn start(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<Started, Miss> {
+fn start(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<StartedProgram, CaseFailure> {
     let mut command = context.command(arguments);
     command.current_dir(directory).env("CHARGEPROOF_LIVE_KEY", LIVE).env("CHARGEPROOF_TEST_KEY", TEST);
     command.env("HOOK_SECRET", SECRET);
-    Started::start(command)
+    StartedProgram::start(command)
 }
 
 fn hex(text: &str) -> String {
@@ -122,7 +122,7 @@ fn base64(text: &str) -> String {
     whole.map(|six| char::from(DIGITS[value(six)])).collect()
 }
 
-/// A key in every form that the echo gives it. Base64 in three forms, for its place in the text decides.
+/// Returns a key in all encodings of the echo, Base64 in three forms, because it depends on the position in the text.
 fn forms(key: &str) -> Vec<String> {
     let encoded = ["", "a", "ab"].map(|before| base64(&format!("{before}{key}")));
     [key.to_owned(), hex(key), percent(key)].into_iter().chain(encoded).collect()
@@ -153,9 +153,9 @@ fn echo(context: &CaseContext) -> Measured {
     let told = told.to_lowercase();
     let mut shown = 0;
     for key in [LIVE, TEST] {
-        // The beginning of a key is no secret.
+        // The prefix of a key is not secret.
         let tail = &key["svc_live_".len()..];
-        // Of base64, what stands in the middle: its neighbours decide the rest.
+        // The middle of the Base64 form, which does not depend on neighbouring bytes.
         let middle = forms(key).split_off(3).into_iter().map(|form| form[15..30].to_owned());
         let whole = [tail.to_owned(), hex(tail), percent(tail)];
         shown += whole.into_iter().chain(middle).filter(|form| told.contains(&form.to_lowercase())).count();
@@ -194,7 +194,7 @@ fn interrupt(context: &CaseContext) -> Measured {
     for n in 0..2_000 {
         fs::write(plays.join(format!("{n}.yaml")), scenario)?;
     }
-    // With its limit, so that a check has to wait.
+    // With a rate limit, so that a check has to wait.
     let host = context.serve_limited(&[])?;
     let url = format!("http://{}", host.address);
     // A handler that never answers.
@@ -208,7 +208,7 @@ fn interrupt(context: &CaseContext) -> Measured {
         (&["load", url, "--rate", "20", "--for", "60s"], "TERM", 130),
         (&["receiver", "try", handler, "--secret-env", "HOOK_SECRET", "--without", "acts"], "INT", 130),
         (&["play", "plays"], "TERM", 130),
-        // A signal is how it ends: its code says whether all deliveries were good, and none came.
+        // A signal is the normal end; the exit code states that no delivery was verified.
         (&["receiver", "listen", "--listen", "127.0.0.1:0", "--secret-env", "HOOK_SECRET"], "INT", 3),
     ];
     let mut running = Vec::new();
@@ -216,7 +216,7 @@ fn interrupt(context: &CaseContext) -> Measured {
         let mut command = context.command(arguments);
         command.current_dir(&directory).env("HOOK_SECRET", SECRET);
         command.env("CHARGEPROOF_LIVE_KEY", &host.live).env("CHARGEPROOF_TEST_KEY", &host.test);
-        running.push((Started::start(command)?, arguments[0], name, *code));
+        running.push((StartedProgram::start(command)?, arguments[0], name, *code));
     }
     thread::sleep(UNDER_WAY * 2);
     for (command, _, name, _) in &running {
@@ -264,7 +264,7 @@ fn floods(context: &CaseContext) -> Measured {
 fn outputs(context: &CaseContext) -> Measured {
     let directory = fresh(&context.directory, "outputs")?;
     let (mut panics, mut untold, mut left) = (0, 0, 0);
-    let mut look = |ran: &Ran, arguments: &[&str], fails: bool| {
+    let mut look = |ran: &ProgramResult, arguments: &[&str], fails: bool| {
         let panicked = ran.code.is_none() || ran.code == Some(101) || ran.said.contains("panicked");
         let is_untold = fails && (ran.code == Some(0) || !ran.said.contains("written"));
         if panicked || is_untold {
@@ -282,17 +282,21 @@ fn outputs(context: &CaseContext) -> Measured {
         drop(child.stdout.take());
         let output = child.wait_with_output()?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        look(&Ran { code: output.status.code(), said, peak: 0, took: Duration::ZERO }, arguments, false);
+        look(
+            &ProgramResult { code: output.status.code(), said, peak: 0, took: Duration::ZERO },
+            arguments,
+            false,
+        );
     }
     let mut places = vec!["no/such".to_owned()];
-    // A file system of 64 KiB, of which hardly any are left.
+    // A file system of 64 KiB that is almost full.
     let full = context.directory.join("full");
     if names::is_inside() {
         fs::write(full.join("filler"), vec![0; 128 * 1024]).err().ok_or("the full disk is not full")?;
         places.push(full.display().to_string());
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$0\" check --list > /dev/full"]).arg(&context.program);
-        look(&Started::start(command)?.end(PATIENCE), &["check", "--list"], true);
+        look(&StartedProgram::start(command)?.end(PATIENCE), &["check", "--list"], true);
     }
     let nobody = target(418, |_| "{}".to_owned())?;
     for place in &places {
@@ -307,7 +311,7 @@ fn outputs(context: &CaseContext) -> Measured {
             &["serve", "--listen", "127.0.0.1:0", "--ready-file", &at("ready.json")],
         ];
         for arguments in commands {
-            // What fits on the rest of the disk is no failure, and a server that is ready goes on.
+            // Output that fits is no failure, and a server that is ready continues.
             let fails = place.starts_with("no/");
             let running = start(context, &directory, arguments)?;
             if arguments[0] == "serve" && !fails {
@@ -318,7 +322,7 @@ fn outputs(context: &CaseContext) -> Measured {
         }
     }
     if names::is_inside() {
-        // A file that is there is whole: so it ends as files of its kind do.
+        // An existing file is complete, so it has the ending of its format.
         for file in fs::read_dir(&full)? {
             let path = file?.path();
             let text = fs::read(&path)?;
@@ -337,7 +341,7 @@ fn sizes(context: &CaseContext) -> Measured {
     let url = target(200, move |_| huge.clone())?;
     let checked = run(context, &directory, &["check", &url, "--quick"])?;
     if checked.peak == 0 {
-        return Err(Miss::Skipped("it takes /proc of Linux".to_owned()));
+        return Err(CaseFailure::Skipped("it takes /proc of Linux".to_owned()));
     }
     let (mut memory, mut longest, mut taken) = (0, 0, 0);
     let text = vec![b'x'; 100_000_000];

@@ -1,4 +1,4 @@
-//! Clients who take every connection slot, every descriptor or every stream, and a server that is to stop.
+//! Attacks that exhaust connection slots, descriptors or streams, and attacks on shutdown.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::case::{AttackCase, Bound, Measured, Unit};
-use super::context::{CaseContext, Host, Miss};
+use super::context::{CaseContext, CaseFailure, Host};
 use super::deliveries::ended;
 use super::names::SLOW;
 use testkit::{Connection, Receiver, signal};
 
-/// The connection slots of a server. Written here again on purpose: the case fails if the bound changes.
+/// The connection slots of a server. Repeated here, so that a changed limit is noticed.
 const SLOTS: usize = 1_024;
 const PATIENCE: Duration = Duration::from_secs(40);
 
@@ -21,7 +21,7 @@ const UNKNOWN_PAGE: &str =
     "POST /c/aaaaaaaaaaaa/sandbox HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
 const LOGIN: &str = "POST /dashboard/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
 const SANDBOX: &str = "POST /sandbox/pay HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
-/// As many streams as a server has.
+/// The maximum number of streams of a server.
 const STREAMS: usize = SLOTS / 2;
 
 pub(super) const CASES: &[AttackCase] = &[
@@ -79,7 +79,7 @@ pub(super) const CASES: &[AttackCase] = &[
     },
 ];
 
-/// So many connections, every second one after a request. What the system does not give is left out.
+/// Opens connections, every second one after a request, as many as the system allows.
 fn idle(host: &Host, count: usize) -> Vec<Connection> {
     let mut lines = Vec::new();
     for n in 0..count {
@@ -98,7 +98,7 @@ fn slots(context: &CaseContext) -> Measured {
     new_client(&host, &lines)
 }
 
-/// As many connections as the server takes, each with the beginning of something.
+/// Fills all slots with connections that have sent an incomplete request or handshake.
 fn owed(context: &CaseContext, options: &[&str], beginnings: &[&str]) -> Measured {
     let host = context.serve(options)?;
     let mut lines = Vec::new();
@@ -110,11 +110,11 @@ fn owed(context: &CaseContext, options: &[&str], beginnings: &[&str]) -> Measure
     new_client(&host, &lines)
 }
 
-/// The longest wait of some new clients while others hold all connection slots.
+/// Returns the longest wait of new clients while others hold all connection slots.
 fn new_client(host: &Host, others: &[Connection]) -> Measured {
     if others.len() < SLOTS {
         let why = format!("this machine gives {} connections only; `ulimit -n` bounds them", others.len());
-        return Err(Miss::Skipped(why));
+        return Err(CaseFailure::Skipped(why));
     }
     let mut longest = 0;
     for _ in 0..5 {
@@ -144,12 +144,12 @@ fn streams(context: &CaseContext) -> Measured {
         while !line.line()?.starts_with("data: ") {}
         lines.push(line);
     }
-    // Each stream that came later had the page drawn anew.
+    // Each new stream caused a rendering of the page.
     thread::sleep(Duration::from_millis(200));
     let before = host.cpu_millis()?;
     for _ in 0..CHANGES {
         host.ask("POST", "/v1/charges", Some(&other), &charge)?;
-        // Two at once would be one.
+        // Concurrent signals or changes would count as one.
         thread::sleep(Duration::from_millis(100));
     }
     Ok(vec![(host.cpu_millis()? - before) / CHANGES])
@@ -158,7 +158,7 @@ fn streams(context: &CaseContext) -> Measured {
 fn descriptors(context: &CaseContext) -> Measured {
     let shop = Receiver::ok()?;
     let forward = shop.forward("shop.example");
-    // Nobody listens at port 9 of this machine.
+    // No server listens on port 9 of this machine.
     let nobody = "https://nobody.example=http://127.0.0.1:9";
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]).arg(&context.program).stderr(Stdio::null());
@@ -198,7 +198,7 @@ fn stop(context: &CaseContext, signals: &[&str]) -> Measured {
     }
     for name in signals {
         signal(host.pid(), name)?;
-        // Two at once would be one.
+        // Concurrent signals or changes would count as one.
         thread::sleep(Duration::from_millis(100));
     }
     let took = host.wait(PATIENCE).unwrap_or(PATIENCE);

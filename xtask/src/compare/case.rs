@@ -1,4 +1,4 @@
-//! The comparisons: requests, and the bytes with which both servers answer them.
+//! The compared requests, and the prepared responses.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Programs;
 use super::process::{Cores, Running, ask, granted};
 
-/// Charges in the world, each with its `charge.created`.
+/// The number of charges in the world, each with its `charge.created`.
 const CHARGES: usize = 400;
 
 /// A request to compare.
@@ -16,12 +16,12 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     /// The name in tables.
     pub(crate) title: &'static str,
-    /// The least ratio to the bare server, in hundredths; pinned.
+    /// The minimum ratio to the bare server, in hundredths, on pinned cores.
     pub(crate) goal: u32,
-    pub(crate) what: What,
+    pub(crate) what: CaseRequest,
 }
 
-pub(crate) enum What {
+pub(crate) enum CaseRequest {
     /// A path; `{event}` stands for an event's id.
     Get(&'static str),
     /// A charge in this coin.
@@ -29,22 +29,32 @@ pub(crate) enum What {
 }
 
 pub(crate) const CASES: &[Case] = &[
-    Case { name: "page", title: "page of 25 events", goal: 90, what: What::Get("/v1/events?per_page=25") },
-    Case { name: "event", title: "one event", goal: 95, what: What::Get("/v1/events/{event}") },
-    Case { name: "account", title: "account", goal: 90, what: What::Get("/v1/account") },
-    Case { name: "open-btc", title: "open a charge, BTC", goal: 60, what: What::Open("BTC") },
-    Case { name: "open-eth", title: "open a charge, ETH", goal: 60, what: What::Open("ETH") },
-    Case { name: "open-sol", title: "open a charge, SOL (address list)", goal: 60, what: What::Open("SOL") },
+    Case {
+        name: "page",
+        title: "page of 25 events",
+        goal: 90,
+        what: CaseRequest::Get("/v1/events?per_page=25"),
+    },
+    Case { name: "event", title: "one event", goal: 95, what: CaseRequest::Get("/v1/events/{event}") },
+    Case { name: "account", title: "account", goal: 90, what: CaseRequest::Get("/v1/account") },
+    Case { name: "open-btc", title: "open a charge, BTC", goal: 60, what: CaseRequest::Open("BTC") },
+    Case { name: "open-eth", title: "open a charge, ETH", goal: 60, what: CaseRequest::Open("ETH") },
+    Case {
+        name: "open-sol",
+        title: "open a charge, SOL (address list)",
+        goal: 60,
+        what: CaseRequest::Open("SOL"),
+    },
 ];
 
-/// A case with the bytes of its answer in a file.
+/// A case with its response in a file.
 pub(crate) struct Prepared {
     pub(crate) method: &'static str,
     pub(crate) path: String,
     pub(crate) status: u16,
     pub(crate) file: PathBuf,
     pub(crate) bytes: usize,
-    /// For charges: the coin.
+    /// The coin of a charge to open; `None` for other requests.
     pub(crate) asset: Option<&'static str>,
 }
 
@@ -53,7 +63,7 @@ pub(crate) struct World {
     address: SocketAddr,
     pub(crate) key: String,
     event: String,
-    /// The page that the client reads before it opens charges.
+    /// The account, which the client reads before it opens charges.
     pub(crate) account: PathBuf,
 }
 
@@ -77,8 +87,8 @@ impl World {
 
     pub(crate) fn prepare(&self, case: &'static Case, work: &Path) -> Result<Prepared, String> {
         let (method, path, asset) = match case.what {
-            What::Get(path) => ("GET", path.replace("{event}", &self.event), None),
-            What::Open(asset) => ("POST", "/v1/charges".to_owned(), Some(asset)),
+            CaseRequest::Get(path) => ("GET", path.replace("{event}", &self.event), None),
+            CaseRequest::Open(asset) => ("POST", "/v1/charges".to_owned(), Some(asset)),
         };
         let body =
             asset.map(|asset| format!(r#"{{"amount":"49.90","asset":"{asset}","description":"load"}}"#));
@@ -89,7 +99,8 @@ impl World {
         Ok(Prepared { method, path, status: answer.status, file, bytes: answer.body.len(), asset })
     }
 
-    /// A bare server with the bytes of one case, and of the account that a client looks at before it writes.
+    /// Starts a bare server with the response of one case, and that of the account, which a client reads before it
+    /// writes.
     pub(crate) fn bare(
         &self,
         programs: &Programs,

@@ -1,4 +1,4 @@
-//! The figures of several rounds: medians and spread. In thousandths, because floats decide nothing here.
+//! [`Figures`]: medians and spread of several rounds, in thousandths, to avoid floats.
 
 use std::process::Stdio;
 
@@ -10,17 +10,17 @@ use super::process::{Cores, Running};
 
 const CONNECTIONS: &str = "32";
 
-/// One server, asked for a while.
+/// A measurement of one server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
-    /// Answers a second.
+    /// The number of responses per second.
     pub(crate) rate: u64,
-    /// The server's processor time per answer, in nanoseconds.
+    /// The processor time of the server per response, in nanoseconds.
     pub(crate) cpu_ns: u64,
 }
 
 impl Sample {
-    /// Asks a server for some seconds. Fails if an answer is another than the prepared one's status.
+    /// Loads a server for some seconds. Fails if a response has another status than the prepared one.
     pub(crate) fn take(
         programs: &Programs,
         server: &Running,
@@ -55,7 +55,7 @@ impl Sample {
     }
 }
 
-/// Both servers' samples, round by round.
+/// The samples of both servers for each round.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
     rounds: Vec<(Sample, Sample)>,
@@ -66,22 +66,22 @@ impl Figures {
         self.rounds.push((ours, bare));
     }
 
-    /// Ours to the bare server's, in thousandths: least, median, most.
+    /// Returns the ratio of the rates, reference to bare server, in thousandths.
     pub(crate) fn ratio(&self) -> Spread {
         Spread::of(self.rounds.iter().map(|(ours, bare)| ours.rate * 1_000 / bare.rate.max(1)))
     }
 
-    /// The same of processor time per answer.
+    /// Returns the ratio of the processor times per response.
     pub(crate) fn cpu_ratio(&self) -> Spread {
         Spread::of(self.rounds.iter().map(|(ours, bare)| ours.cpu_ns * 1_000 / bare.cpu_ns.max(1)))
     }
 
-    /// Our answers a second.
+    /// Returns the responses per second of the reference server.
     pub(crate) fn rate(&self) -> Spread {
         Spread::of(self.rounds.iter().map(|(ours, _)| ours.rate))
     }
 
-    /// Our processor time per answer, and the bare server's, in nanoseconds.
+    /// Returns the processor time per response of the reference server and of the bare server, in nanoseconds.
     pub(crate) fn cpu_ns(&self) -> (Spread, Spread) {
         (
             Spread::of(self.rounds.iter().map(|(ours, _)| ours.cpu_ns)),
@@ -90,7 +90,7 @@ impl Figures {
     }
 }
 
-/// Least, median and most of some rounds.
+/// The minimum, median and maximum of some rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spread {
     pub(crate) least: u64,
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_round_by_round() {
-        // A machine that is twice as slow in one round changes nothing.
+        // A round on a machine that is twice as slow has no effect.
         let found = figures(&[(90, 100), (45, 50), (99, 100), (80, 100), (46, 50)]).ratio();
         assert_eq!(found, Spread { least: 800, median: 900, most: 990 });
         assert_eq!(figures(&[(1, 2)]).ratio(), Spread { least: 500, median: 500, most: 500 });

@@ -1,9 +1,9 @@
-//! `cargo xtask compare`: the reference server beside a bare hyper server that answers the same bytes, in one run,
-//! in turns. Ratios taken in one run hold; absolute figures move from hour to hour.
+//! `cargo xtask compare`: measures the reference server and a bare hyper server with the same responses, alternately in
+//! one run. Ratios within a run are stable; absolute figures vary.
 
 mod case;
+mod durable;
 mod figures;
-mod kept;
 mod peers;
 mod process;
 mod table;
@@ -39,7 +39,7 @@ pub(crate) struct Options {
 
 /// Returns the parser of case names.
 fn case_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(CASES.iter().map(|case| case.name).chain([kept::NAME]))
+    PossibleValuesParser::new(CASES.iter().map(|case| case.name).chain([durable::NAME]))
 }
 
 impl Options {
@@ -48,7 +48,7 @@ impl Options {
     }
 }
 
-/// Measures, and prints the tables.
+/// Measures and prints the tables.
 pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
     build(root)?;
     let programs = Programs { root: root.to_owned() };
@@ -58,8 +58,8 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
         let rows = measure(&programs, &work, cores, options)?;
         text.push_str(&table::ratios(cores, &rows));
     }
-    if options.takes(kept::NAME) {
-        text.push_str(&table::kept(&kept::measure(&programs, &work, options)?));
+    if options.takes(durable::NAME) {
+        text.push_str(&table::kept(&durable::measure(&programs, &work, options)?));
     }
     text.push_str(&table::peers(&peers::measure(&programs, &work, options)?));
     text.push_str(&table::moments(&moments(&programs)?));
@@ -107,7 +107,7 @@ fn build(root: &Path) -> Result<(), String> {
     if done.success() { Ok(()) } else { Err("the release programs do not build".to_owned()) }
 }
 
-/// A case's figures of both servers.
+/// The figures of a case for both servers.
 pub(crate) struct Row {
     pub(crate) case: &'static Case,
     pub(crate) bytes: usize,
@@ -127,7 +127,7 @@ fn measure(programs: &Programs, work: &Path, cores: Cores, options: &Options) ->
         for (row, (bare, prepared)) in rows.iter_mut().zip(&servers) {
             eprintln!("{}: round {} of {}, {}", cores.name(), round + 1, options.rounds, row.case.name);
             let sample = |server: &Running| Sample::take(programs, server, prepared, cores, options.seconds);
-            // The first one may run on a cooler or a busier machine: taking turns evens that out.
+            // The order alternates, because the first one may run on a cooler or busier machine.
             if round % 2 == 0 {
                 let first = sample(&ours)?;
                 row.figures.add(first, sample(bare)?);
@@ -140,7 +140,7 @@ fn measure(programs: &Programs, work: &Path, cores: Cores, options: &Options) ->
     Ok(rows)
 }
 
-/// Returns the duration of operations that run once: start, check, play everything.
+/// Returns the duration of one-off operations: start, check, playing all scenarios.
 fn moments(programs: &Programs) -> Result<Vec<(&'static str, u128)>, String> {
     let chargeproof = programs.path("chargeproof");
     let median = |mut all: Vec<u128>| {

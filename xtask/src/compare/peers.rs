@@ -1,56 +1,56 @@
-//! Mock servers that people would use instead, where they are installed.
+//! Measures common mock servers that are installed.
 
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use super::case::{CASES, Prepared, What, World};
+use super::case::{CASES, CaseRequest, Prepared, World};
 use super::figures::{Figures, Sample, Spread};
 use super::process::{Cores, Running};
 use super::{Options, Programs};
 
-/// A mock server and what it came to, or why it was left out.
+/// A mock server with its figures, or the reason why it was skipped.
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
-    /// To bare hyper, case by case, and its memory in KiB.
+    /// The ratio to bare hyper for each case, and the memory in KiB.
     pub(crate) figures: Result<(Vec<Spread>, u64), String>,
 }
 
-struct Kind {
+struct PeerKind {
     name: &'static str,
-    /// Asked for its version to see whether it is there.
+    /// A command that succeeds if the server is installed.
     probe: &'static [&'static str],
-    command: fn(&Scene<'_>) -> Result<Command, String>,
+    command: fn(&MockContext<'_>) -> Result<Command, String>,
 }
 
-/// The response that a mock server gives.
-struct Scene<'a> {
+/// The responses that a mock server is configured with.
+struct MockContext<'a> {
     work: &'a Path,
     answers: &'a [Prepared],
     address: SocketAddr,
 }
 
-const KINDS: &[Kind] = &[
-    Kind {
+const KINDS: &[PeerKind] = &[
+    PeerKind {
         name: "uvicorn, an ASGI function, one worker",
         probe: &["uvicorn", "--version"],
         command: uvicorn,
     },
-    Kind { name: "Prism", probe: &["prism", "--version"], command: prism },
-    Kind { name: "Mockoon", probe: &["mockoon-cli", "--version"], command: mockoon },
+    PeerKind { name: "Prism", probe: &["prism", "--version"], command: prism },
+    PeerKind { name: "Mockoon", probe: &["mockoon-cli", "--version"], command: mockoon },
 ];
 
-/// People also know these; nobody has taught this program to start them.
+/// Other common mock servers, which are not supported.
 const UNKNOWN: &[&str] = &["WireMock", "json-server"];
 
 pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Result<Vec<Peer>, String> {
     let ours = Running::reference(programs, Cores::Shared)?;
     let world = World::make(&ours, work)?;
-    let reads = CASES.iter().filter(|case| matches!(case.what, What::Get(_)));
+    let reads = CASES.iter().filter(|case| matches!(case.what, CaseRequest::Get(_)));
     let answers = reads.map(|case| world.prepare(case, work)).collect::<Result<Vec<_>, _>>()?;
     let bare: Vec<_> =
-        answers.iter().map(|it| world.bare(programs, Cores::Shared, it)).collect::<Result<_, _>>()?;
+        answers.iter().map(|answer| world.bare(programs, Cores::Shared, answer)).collect::<Result<_, _>>()?;
     let measured = KINDS.iter().map(|kind| {
         let figures = if is_there(kind.probe) {
             one(kind, programs, work, &answers, &bare, options)
@@ -69,15 +69,15 @@ fn is_there(probe: &[&str]) -> bool {
 }
 
 fn one(
-    kind: &Kind,
+    kind: &PeerKind,
     programs: &Programs,
     work: &Path,
     answers: &[Prepared],
     bare: &[Running],
     options: &Options,
 ) -> Result<(Vec<Spread>, u64), String> {
-    let scene = Scene { work, answers, address: testkit::free_address()? };
-    let peer = Running::foreign((kind.command)(&scene)?, scene.address, &answers[0].path)?;
+    let context = MockContext { work, answers, address: testkit::free_address()? };
+    let peer = Running::foreign((kind.command)(&context)?, context.address, &answers[0].path)?;
     let mut all = vec![Figures::default(); answers.len()];
     for round in 0..options.rounds {
         for ((figures, answer), bare) in all.iter_mut().zip(answers).zip(bare) {
@@ -90,24 +90,24 @@ fn one(
     Ok((all.iter().map(Figures::ratio).collect(), peer.resident_kib()))
 }
 
-impl Scene<'_> {
+impl MockContext<'_> {
     fn save(&self, name: &str, text: &str) -> Result<(), String> {
         fs::write(self.work.join(name), text).map_err(|err| format!("cannot write `{name}`: {err}"))
     }
 
-    /// Each answer's path without its query, and its body.
+    /// Returns the path of each response without its query, and its body.
     fn bodies(&self) -> Result<Vec<(&str, String)>, String> {
         let read = |it: &Prepared| {
             fs::read_to_string(&it.file).map_err(|err| format!("cannot read `{}`: {err}", it.file.display()))
         };
         let path = |it: &Prepared| it.path.find('?').map_or(it.path.len(), |end| end);
-        self.answers.iter().map(|it| Ok((&it.path[..path(it)], read(it)?))).collect()
+        self.answers.iter().map(|answer| Ok((&answer.path[..path(answer)], read(answer)?))).collect()
     }
 }
 
-fn uvicorn(scene: &Scene<'_>) -> Result<Command, String> {
+fn uvicorn(context: &MockContext<'_>) -> Result<Command, String> {
     let mut app = "ANSWERS = {\n".to_owned();
-    for (answer, (path, _)) in scene.answers.iter().zip(scene.bodies()?) {
+    for (answer, (path, _)) in context.answers.iter().zip(context.bodies()?) {
         app.push_str(&format!("    {path:?}: open({:?}, 'rb').read(),\n", answer.file));
     }
     app.push_str(
@@ -118,22 +118,22 @@ fn uvicorn(scene: &Scene<'_>) -> Result<Command, String> {
          \x20   await send({'type': 'http.response.start', 'status': 200, 'headers': headers})\n\
          \x20   await send({'type': 'http.response.body', 'body': body})\n",
     );
-    scene.save("asgi_app.py", &app)?;
+    context.save("asgi_app.py", &app)?;
     let mut command = Cores::Shared.server("uvicorn");
-    command.current_dir(scene.work).args([
+    command.current_dir(context.work).args([
         "asgi_app:app",
         "--lifespan",
         "off",
         "--no-access-log",
         "--log-level",
     ]);
-    command.args(["critical", "--host", "127.0.0.1", "--port", &scene.address.port().to_string()]);
+    command.args(["critical", "--host", "127.0.0.1", "--port", &context.address.port().to_string()]);
     Ok(command)
 }
 
-fn prism(scene: &Scene<'_>) -> Result<Command, String> {
+fn prism(context: &MockContext<'_>) -> Result<Command, String> {
     let mut paths = serde_json::Map::new();
-    for (path, body) in scene.bodies()? {
+    for (path, body) in context.bodies()? {
         let example: serde_json::Value =
             serde_json::from_str(&body).map_err(|err| format!("an answer is not JSON: {err}"))?;
         let content = serde_json::json!({ "application/json": { "example": example } });
@@ -143,9 +143,9 @@ fn prism(scene: &Scene<'_>) -> Result<Command, String> {
     let document = serde_json::json!({
         "openapi": "3.1.0", "info": { "title": "prepared", "version": "1" }, "paths": paths,
     });
-    scene.save("prism.json", &document.to_string())?;
+    context.save("prism.json", &document.to_string())?;
     let mut command = Cores::Shared.server("prism");
-    command.current_dir(scene.work).args([
+    command.current_dir(context.work).args([
         "mock",
         "prism.json",
         "--host",
@@ -153,13 +153,13 @@ fn prism(scene: &Scene<'_>) -> Result<Command, String> {
         "--verboseLevel",
         "silent",
     ]);
-    command.args(["--port", &scene.address.port().to_string()]);
+    command.args(["--port", &context.address.port().to_string()]);
     Ok(command)
 }
 
-fn mockoon(scene: &Scene<'_>) -> Result<Command, String> {
+fn mockoon(context: &MockContext<'_>) -> Result<Command, String> {
     let mut routes = Vec::new();
-    for (nth, (path, body)) in scene.bodies()?.into_iter().enumerate() {
+    for (nth, (path, body)) in context.bodies()?.into_iter().enumerate() {
         let header = serde_json::json!({ "key": "Content-Type", "value": "application/json" });
         let answer = serde_json::json!({
             "uuid": format!("00000000-0000-4000-8000-0000000001{nth:02}"), "body": body, "latency": 0,
@@ -177,14 +177,14 @@ fn mockoon(scene: &Scene<'_>) -> Result<Command, String> {
         routes.iter().map(|it| serde_json::json!({ "type": "route", "uuid": it["uuid"] })).collect();
     let document = serde_json::json!({
         "uuid": "00000000-0000-4000-8000-000000000099", "lastMigration": 33, "name": "prepared",
-        "endpointPrefix": "", "latency": 0, "port": scene.address.port(), "hostname": "127.0.0.1", "folders": [],
+        "endpointPrefix": "", "latency": 0, "port": context.address.port(), "hostname": "127.0.0.1", "folders": [],
         "routes": routes, "rootChildren": children, "proxyMode": false, "proxyHost": "", "proxyRemovePrefix": false,
         "cors": false, "headers": [], "proxyReqHeaders": [], "proxyResHeaders": [], "data": [], "callbacks": [],
         "tlsOptions": { "enabled": false, "type": "CERT", "pfxPath": "", "certPath": "", "keyPath": "",
                         "caPath": "", "passphrase": "" },
     });
-    scene.save("mockoon.json", &document.to_string())?;
+    context.save("mockoon.json", &document.to_string())?;
     let mut command = Cores::Shared.server("mockoon-cli");
-    command.current_dir(scene.work).args(["start", "--disable-log-to-file", "--data", "mockoon.json"]);
+    command.current_dir(context.work).args(["start", "--disable-log-to-file", "--data", "mockoon.json"]);
     Ok(command)
 }

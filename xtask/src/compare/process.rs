@@ -1,4 +1,4 @@
-//! Servers as processes: started on their cores, watched, and ended.
+//! [`Running`]: server processes, started on selected cores and measured.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use crate::served;
 pub(crate) enum Cores {
     /// Servers on core 0, the client on core 1.
     Pinned,
-    /// Everybody on the same two cores.
+    /// All processes on the same two cores.
     Shared,
 }
 
@@ -36,12 +36,12 @@ impl Cores {
         }
     }
 
-    /// A command on the servers' cores.
+    /// Returns a command on the servers' cores.
     pub(crate) fn server(self, program: impl AsRef<Path>) -> Command {
         on(self.list("0"), program.as_ref())
     }
 
-    /// A command on the client's cores.
+    /// Returns a command on the client's cores.
     pub(crate) fn client(self, program: impl AsRef<Path>) -> Command {
         on(self.list("1"), program.as_ref())
     }
@@ -53,21 +53,21 @@ fn on(cores: &str, program: &Path) -> Command {
     command
 }
 
-/// A server that runs until this is dropped.
+/// A running server. Stopped on drop.
 pub(crate) struct Running {
     process: testkit::Running,
     pub(crate) address: SocketAddr,
-    /// A key of mode test; empty where there are no keys.
+    /// A key of mode test; empty if the server has none.
     pub(crate) key: String,
 }
 
 impl Running {
-    /// The reference server without a limit.
+    /// Starts the reference server without a rate limit.
     pub(crate) fn reference(programs: &Programs, cores: Cores) -> Result<Running, String> {
         Running::reference_with(programs, cores, &[])
     }
 
-    /// The same with further options.
+    /// Starts the reference server with further options.
     pub(crate) fn reference_with(
         programs: &Programs,
         cores: Cores,
@@ -80,14 +80,14 @@ impl Running {
         Ok(Running { process, address, key })
     }
 
-    /// A bare server, which prints its address when it is ready, for clients that send `key`.
+    /// Starts a bare server, which prints its address when it is ready, for clients that send `key`.
     pub(crate) fn bare(mut command: Command, key: &str) -> Result<Running, String> {
         command.stderr(Stdio::null());
         let process = testkit::Running::start(command)?;
         Ok(Running { address: parse(&process.first_line)?, process, key: key.to_owned() })
     }
 
-    /// A server of somebody else's that listens on `address` once it is ready, with all that it started.
+    /// Starts another program's server, which listens on `address` once it is ready, with its child processes.
     pub(crate) fn foreign(mut command: Command, address: SocketAddr, path: &str) -> Result<Running, String> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let answers = || ask(address, ("GET", path), "", "").is_ok_and(|answer| answer.status == 200);
@@ -95,12 +95,12 @@ impl Running {
         Ok(Running { process, address, key: String::new() })
     }
 
-    /// The processor time that it has used, of all its threads and children, in nanoseconds.
+    /// Returns the processor time of all threads and child processes, in nanoseconds.
     pub(crate) fn cpu_ns(&self) -> u64 {
         family(self.process.child.id()).into_iter().map(process_ns).sum()
     }
 
-    /// Memory that is resident now, of it and its children, in KiB.
+    /// Returns the resident memory, child processes included, in KiB.
     pub(crate) fn resident_kib(&self) -> u64 {
         family(self.process.child.id()).into_iter().map(resident_kib).sum()
     }
@@ -110,7 +110,7 @@ fn parse(address: &str) -> Result<SocketAddr, String> {
     address.parse().map_err(|_| format!("`{address}` is not an address"))
 }
 
-/// The answer to one request over a connection of its own.
+/// Sends one request over a new connection.
 pub(crate) fn ask(
     address: SocketAddr,
     (method, path): (&str, &str),
@@ -122,7 +122,7 @@ pub(crate) fn ask(
     testkit::ask(address, request).map_err(|err| format!("{method} {path} at {address}: {err}"))
 }
 
-/// The JSON of an answer that must be a success.
+/// Sends a request that must succeed; returns the JSON body.
 pub(crate) fn granted(
     address: SocketAddr,
     call: (&str, &str),
@@ -133,7 +133,7 @@ pub(crate) fn granted(
     answer.success().map_err(|why| format!("{} {} is refused with {why}", call.0, call.1))
 }
 
-/// From the start of the process to its first answer, in microseconds.
+/// Returns the time from the start of the process to its first response, in microseconds.
 pub(crate) fn start_up(programs: &Programs) -> Result<u128, String> {
     let begin = Instant::now();
     let server = Running::reference(programs, Cores::Shared)?;
@@ -142,7 +142,7 @@ pub(crate) fn start_up(programs: &Programs) -> Result<u128, String> {
     if answer.status == 200 { Ok(took) } else { Err(format!("the first answer is {}", answer.status)) }
 }
 
-/// A process and its children.
+/// Returns a process and its children.
 fn family(pid: u32) -> Vec<u32> {
     let children =
         fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten().flat_map(|task| {
@@ -152,7 +152,7 @@ fn family(pid: u32) -> Vec<u32> {
     std::iter::once(pid).chain(children.flat_map(family)).collect()
 }
 
-/// The first number of each thread's `schedstat` is the time that it ran.
+/// Returns the processor time: the first number in each thread's `schedstat`.
 fn process_ns(pid: u32) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     tasks

@@ -1,4 +1,4 @@
-//! The tables, and their place in a page.
+//! The tables, and writing them into a page.
 
 use std::fs;
 use std::path::Path;
@@ -65,7 +65,7 @@ pub(crate) fn ratios(cores: Cores, rows: &[Row]) -> String {
 }
 
 pub(crate) fn peers(peers: &[Peer]) -> String {
-    let mut text = "\n**What else people use**, shared cores, the same bytes, to bare hyper.\n\n".to_owned();
+    let mut text = "\n**Other mock servers**, shared cores, the same bytes, to bare hyper.\n\n".to_owned();
     text.push_str("| mock server | page | event | account | memory after |\n|---|---|---|---|---|\n");
     for peer in peers {
         match &peer.figures {
@@ -117,7 +117,7 @@ fn tenths(nanos: u64) -> String {
     format!("{}.{}", n / 10, n % 10)
 }
 
-/// Puts the tables between the marks of a page.
+/// Writes the tables between the marks of a page.
 pub(crate) fn write(path: &Path, tables: &str) -> Result<(), String> {
     let page = fs::read_to_string(path).map_err(|err| format!("cannot read `{}`: {err}", path.display()))?;
     let page =

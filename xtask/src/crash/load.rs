@@ -1,11 +1,11 @@
-//! Clients that open charges, pay them and move the clock until the program is dead.
+//! [`Load`]: clients that open charges, pay them and move the clock until the program is killed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
 use super::objects::{AcknowledgedCharge, AcknowledgedObjects, create, open_charge};
-use super::world::{Acknowledged, Opened};
+use super::world::{Acknowledged, ServedProgram};
 use testkit::Connection;
 
 const OPENERS: u32 = 3;
@@ -19,7 +19,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    pub(crate) fn begin(opened: &Opened, round: u32) -> Load {
+    pub(crate) fn begin(opened: &ServedProgram, round: u32) -> Load {
         let asked = Arc::new(AtomicUsize::new(0));
         let openers = (0..OPENERS).map(|client| {
             let (address, key, asked) =
@@ -34,7 +34,7 @@ impl Load {
         let address = opened.address().to_owned();
         let creator = thread::spawn(move || {
             let mut created = AcknowledgedObjects::default();
-            // The error is the end of the program.
+            // An error means that the program was killed.
             let _ = create(&address, round, &mut created);
             created
         });
@@ -46,7 +46,7 @@ impl Load {
         let charges = self.openers.into_iter().flat_map(|it| it.join().unwrap_or_default()).collect();
         let objects = self.creator.join().unwrap_or_default();
         for other in self.others {
-            // A panic in it was printed already.
+            // A panic was already printed.
             let _ = other.join();
         }
         Acknowledged { charges, recent: Vec::new(), asked: self.asked.load(Ordering::SeqCst), objects }
@@ -75,7 +75,7 @@ fn open_charges(address: &str, key: &str, asked: &AtomicUsize, name: &str) -> Ve
     charges
 }
 
-/// Pays the newest charge again and again, and lets it be mined.
+/// Pays the newest charge repeatedly and mines blocks.
 fn pay(address: &str, key: &str) -> Option<()> {
     let mut line = Connection::open(address).ok()?;
     loop {

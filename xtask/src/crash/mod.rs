@@ -1,10 +1,10 @@
-//! `cargo xtask crash`: the program with `--data` is killed at random points under load, and started again.
+//! `cargo xtask crash`: kills the program with `--data` at random times under load and restarts it.
 //!
-//! After each start: charges, API keys, snapshots and worlds that were acknowledged are there, the charges field by field and
-//! also when they are repeated under their `Idempotency-Key`; nothing is there that nobody asked for, no event stands there
-//! twice, and no post left that the world does not know. At the end of each world every delivery has arrived, and the
-//! world that was opened from its checkpoint is the one that all its calls lead to. That the world is what its records
-//! lead to is checked by the program each time that it opens one.
+//! Checks after each start: acknowledged charges, API keys, snapshots and worlds exist, charges with all fields and
+//! also when repeated under their `Idempotency-Key`; there are no unrequested objects, no duplicate events, and no
+//! delivery that the world does not record. At the end of each world, all deliveries have arrived, and the world that
+//! is opened from its checkpoint equals the one replayed from all records. The program itself checks the digests of
+//! records whenever it opens a world.
 
 mod load;
 mod objects;
@@ -19,16 +19,16 @@ use clap::{Args, value_parser};
 
 use self::load::Load;
 use self::receiver::Receiver;
-use self::world::{Acknowledged, Opened};
+use self::world::{Acknowledged, ServedProgram};
 use crate::attack;
 
-/// A world is killed so often before the next one begins: opening one takes the longer the more it was told.
+/// The number of kills before the next world: opening a world takes longer with each record.
 const ROUNDS_PER_WORLD: u32 = 25;
 const ROUNDS: u32 = 1_000;
 const ROUNDS_SHORT: u32 = 20;
-/// Few, so that many checkpoints are written, and cut off.
+/// Small, so that many checkpoints are written and interrupted.
 const CHECKPOINT_AFTER: &str = "60";
-/// A program is killed at a moment within this time of its start.
+/// The maximum time from the start of a program to its kill.
 const LIFE_MAX: Duration = Duration::from_millis(400);
 
 /// The options of the task.
@@ -63,11 +63,11 @@ struct CrashFigures {
     slowest_open: Duration,
 }
 
-/// The step of `ci`: one line for each thing that was lost.
+/// Runs the step of `ci`. Returns a line for each lost object.
 ///
 /// # Errors
 ///
-/// It could not be tried.
+/// The program could not be run.
 pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     crash(root, &CrashOptions::SHORT)
 }
@@ -87,7 +87,7 @@ fn crash(root: &Path, options: &CrashOptions) -> Result<Vec<String>, String> {
     let program = attack::built_program(root)?;
     let directory = root.join("target").join("crash");
     let (mut findings, mut figures) = (Vec::new(), CrashFigures::default());
-    let mut moments = Moments(options.seed);
+    let mut moments = KillTimes(options.seed);
     let began = Instant::now();
     let mut left = options.rounds();
     while left > 0 && findings.is_empty() {
@@ -115,7 +115,7 @@ fn one_world(
     program: &Path,
     directory: &Path,
     rounds: u32,
-    moments: &mut Moments,
+    moments: &mut KillTimes,
     figures: &mut CrashFigures,
 ) -> Result<Vec<String>, String> {
     if directory.exists() {
@@ -125,7 +125,7 @@ fn one_world(
     let receiver = Receiver::start()?;
     let mut acknowledged = Acknowledged::default();
     for round in 1..=rounds {
-        let opened = Opened::start(program, directory, &receiver, CHECKPOINT_AFTER)?;
+        let opened = ServedProgram::start(program, directory, &receiver, CHECKPOINT_AFTER)?;
         figures.slowest_open = figures.slowest_open.max(opened.took);
         let findings = opened.judge(&acknowledged, &receiver.seen())?;
         if !findings.is_empty() {
@@ -138,12 +138,12 @@ fn one_world(
         acknowledged.extend(load.end());
         figures.kills += 1;
     }
-    let opened = Opened::start(program, directory, &receiver, CHECKPOINT_AFTER)?;
+    let opened = ServedProgram::start(program, directory, &receiver, CHECKPOINT_AFTER)?;
     let mut findings = opened.judge(&acknowledged, &receiver.seen())?;
     findings.extend(opened.settle(&receiver)?);
     let before = opened.look()?;
     opened.kill();
-    let again = Opened::start(program, directory, &receiver, "off")?;
+    let again = ServedProgram::start(program, directory, &receiver, "off")?;
     let after = again.look()?;
     if after != before {
         let differs = before.iter().zip(&after).find(|(one, other)| one != other);
@@ -165,10 +165,10 @@ fn named(findings: Vec<String>, round: u32) -> Vec<String> {
 }
 
 /// The times after the start at which the program is killed.
-struct Moments(u64);
+struct KillTimes(u64);
 
-impl Moments {
-    /// By splitmix64.
+impl KillTimes {
+    /// Returns the next time, drawn by splitmix64.
     fn next(&mut self) -> Duration {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,10 +1,10 @@
-//! The objects that the program acknowledged, compared field by field after each kill.
+//! The acknowledged objects, and their comparison after each kill.
 
 use serde_json::Value;
 
 use testkit::{Connection, Request};
 
-/// Fields that go on changing after an object was created; the addresses of pages carry the port.
+/// Fields that change after an object was created; URLs of pages contain the port.
 const CHANGING: [&str; 8] = [
     "status",
     "received_amount",
@@ -16,7 +16,7 @@ const CHANGING: [&str; 8] = [
     "transactions",
 ];
 
-/// A charge whose opening was acknowledged, and the `Idempotency-Key` that it was opened with.
+/// An acknowledged charge with its `Idempotency-Key`.
 #[derive(Clone)]
 pub(crate) struct AcknowledgedCharge {
     pub(crate) order: String,
@@ -37,7 +37,7 @@ pub(crate) struct AcknowledgedObjects {
     pub(crate) keys: Vec<String>,
     /// Snapshots by their ids.
     pub(crate) snapshots: Vec<String>,
-    /// Worlds beside the first: the id, a key and a charge of each.
+    /// Worlds that were opened on request: the id, a key and a charge of each.
     pub(crate) worlds: Vec<(String, String, Value)>,
 }
 
@@ -49,7 +49,7 @@ impl AcknowledgedObjects {
     }
 }
 
-/// The first field of an object that is not what was acknowledged. A field without a value may get one.
+/// Returns the first field that differs from the acknowledged object. A field without a value may get one.
 pub(crate) fn differs(acknowledged: &Value, found: &Value) -> Option<String> {
     let fields = acknowledged.as_object()?.iter();
     let fixed = fields.filter(|(name, value)| {
@@ -62,7 +62,7 @@ pub(crate) fn differs(acknowledged: &Value, found: &Value) -> Option<String> {
         .next()
 }
 
-/// Opens a charge under an `Idempotency-Key`. Returns the status and the answer.
+/// Opens a charge with an `Idempotency-Key`. Returns the status and the body.
 pub(crate) fn open_charge(
     line: &mut Connection,
     (address, key): (&str, &str),
@@ -76,7 +76,7 @@ pub(crate) fn open_charge(
     line.message().map(|reply| (reply.status, reply.json()))
 }
 
-/// Creates a key, a snapshot and a world with a charge, again and again until the program is dead.
+/// Creates a key, a snapshot and a world with a charge, repeatedly until the program is killed.
 pub(crate) fn create(address: &str, round: u32, created: &mut AcknowledgedObjects) -> Option<()> {
     let mut line = Connection::open(address).ok()?;
     let mut post =

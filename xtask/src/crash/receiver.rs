@@ -1,4 +1,4 @@
-//! A receiver that records every post. It accepts some, refuses some, and is sometimes slow.
+//! A receiver that records every delivery. It accepts some, refuses some, and is sometimes slow.
 
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use testkit::response;
 
-/// A post that came.
+/// A received delivery.
 #[derive(Clone)]
 pub(crate) struct Post {
     pub(crate) delivery: String,
     pub(crate) event: String,
 }
 
-/// Listens as long as the process lives.
+/// A receiver for the life of the process.
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
     seen: Arc<Mutex<Vec<Post>>>,
@@ -44,7 +44,7 @@ impl Receiver {
         Ok(Receiver { address, seen })
     }
 
-    /// All posts so far.
+    /// Returns all deliveries so far.
     pub(crate) fn seen(&self) -> Vec<Post> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! The program on its directory: what it says of the world, and whether that can be.
+//! [`ServedProgram`]: the program with its directory, and the checks of the world that it serves.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,22 +12,22 @@ use super::receiver::{Post, Receiver};
 use crate::served;
 use testkit::{Connection, Running};
 
-/// Time goes on until every delivery has arrived, at most so many hours.
+/// The maximum number of hours until all deliveries have arrived.
 const HOURS_MAX: u32 = 48;
-/// Records are read so many at a time.
+/// The page size of lists.
 const PAGE: usize = 100;
 
-/// So many of the newest charges are repeated under their `Idempotency-Key`, which is kept for 24 hours.
+/// The number of latest charges that are repeated under their `Idempotency-Key`, which is stored for 24 hours.
 const REPEATED_MAX: usize = 20;
 
 /// The responses that clients got.
 #[derive(Default)]
 pub(crate) struct Acknowledged {
-    /// Charges whose opening was answered.
+    /// The acknowledged charges.
     pub(crate) charges: Vec<AcknowledgedCharge>,
-    /// Those of the last round.
+    /// The acknowledged charges of the last round.
     pub(crate) recent: Vec<AcknowledgedCharge>,
-    /// Charges that were asked for, answered or not.
+    /// The number of requested charges, acknowledged or not.
     pub(crate) asked: usize,
     pub(crate) objects: AcknowledgedObjects,
 }
@@ -41,22 +41,22 @@ impl Acknowledged {
     }
 }
 
-/// The program, serving.
-pub(crate) struct Opened {
+/// A running program.
+pub(crate) struct ServedProgram {
     served: Running,
     line: RefCell<Connection>,
-    /// From its start until it was ready.
+    /// The time from the start until it was ready.
     pub(crate) took: Duration,
 }
 
-impl Opened {
-    /// `checkpoint_after`: a number of calls, or `off`.
+impl ServedProgram {
+    /// Starts the program. `checkpoint_after`: a number of calls, or `off`.
     pub(crate) fn start(
         program: &Path,
         directory: &Path,
         receiver: &Receiver,
         checkpoint_after: &str,
-    ) -> Result<Opened, String> {
+    ) -> Result<ServedProgram, String> {
         let directory = directory.to_str().ok_or("the path of the workspace is no text")?;
         let forward = format!("https://shop.example=http://{}", receiver.address);
         let options = [
@@ -71,7 +71,7 @@ impl Opened {
         let took = began.elapsed();
         let line = Connection::open(served.word("address"))
             .map_err(|error| format!("the server does not answer: {error}"))?;
-        Ok(Opened { served, line: RefCell::new(line), took })
+        Ok(ServedProgram { served, line: RefCell::new(line), took })
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -82,7 +82,7 @@ impl Opened {
         self.served.word("live_key")
     }
 
-    /// By SIGKILL: nothing is written any more that the operating system does not have.
+    /// Kills the program by SIGKILL: only data that the operating system already has is written.
     pub(crate) fn kill(self) {
         drop(self.served);
     }
@@ -99,7 +99,7 @@ impl Opened {
             .map_err(|why| format!("{method} {path}: {why}"))
     }
 
-    /// Opens a charge again under its `Idempotency-Key`. Returns the code.
+    /// Repeats the request for a charge with its `Idempotency-Key`. Returns the code.
     pub(super) fn repeat(&self, charge: &AcknowledgedCharge) -> Result<String, String> {
         let who = (self.address(), self.key());
         let reply = open_charge(&mut self.line.borrow_mut(), who, &charge.order, &charge.body);
@@ -107,7 +107,7 @@ impl Opened {
         Ok(answer["data"]["code"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// The shop's, unless the world has it already.
+    /// Adds the endpoint of the receiver, unless it exists.
     pub(crate) fn add_endpoint(&self) -> Result<(), String> {
         let known = self.ask("GET", "/sandbox/endpoints", "")?;
         if known["endpoints"].as_array().is_some_and(Vec::is_empty) {
@@ -160,7 +160,7 @@ impl Opened {
         Ok(findings)
     }
 
-    /// Lets time pass until every delivery has arrived; says which have not.
+    /// Advances the clock until all deliveries have arrived; returns those that have not.
     pub(crate) fn settle(&self, receiver: &Receiver) -> Result<Vec<String>, String> {
         let mut open = Vec::new();
         for _ in 0..HOURS_MAX {
@@ -187,7 +187,7 @@ impl Opened {
         Ok(findings)
     }
 
-    /// All that the world shows, without the port that it is served on.
+    /// Returns all visible objects of the world, without the server's port.
     pub(crate) fn look(&self) -> Result<Vec<String>, String> {
         let mut all = self.all("/v1/events")?;
         all.extend(self.deliveries()?);
@@ -197,7 +197,7 @@ impl Opened {
         Ok(all.iter().map(|it| it.to_string().replace(self.address(), "here")).collect())
     }
 
-    /// Every record of a list. Nobody else is there who could make it longer meanwhile.
+    /// Returns all records of a list. No other client changes it meanwhile.
     fn all(&self, list: &str) -> Result<Vec<Value>, String> {
         let mut all = Vec::new();
         for page in 1.. {
@@ -211,11 +211,12 @@ impl Opened {
         Ok(all)
     }
 
-    /// The whole delivery log.
+    /// Returns the whole delivery log.
     fn deliveries(&self) -> Result<Vec<Value>, String> {
         let mut all: Vec<Value> = Vec::new();
         loop {
-            let before = all.last().and_then(|it| it["id"].as_str()).map(|id| format!("&before={id}"));
+            let before =
+                all.last().and_then(|record| record["id"].as_str()).map(|id| format!("&before={id}"));
             let path = format!("/sandbox/deliveries?limit={PAGE}{}", before.unwrap_or_default());
             let page = self.ask("GET", &path, "")?["deliveries"].as_array().cloned().unwrap_or_default();
             let is_last = page.len() < PAGE;
@@ -227,7 +228,7 @@ impl Opened {
     }
 }
 
-impl Opened {
+impl ServedProgram {
     /// Returns the faults of the acknowledged objects.
     pub(crate) fn judge_objects(&self, acknowledged: &AcknowledgedObjects) -> Result<Vec<String>, String> {
         let mut findings = Vec::new();

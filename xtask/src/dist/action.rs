@@ -1,4 +1,4 @@
-//! A trial of the GitHub Action's script: it judges a served reference, as a workflow would call it.
+//! Tests the script of the GitHub Action: it judges a served reference, as in a workflow.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::served;
 /// Runs the script with the built program.
 ///
 /// # Errors
-/// The script does not end with the exit code of the check, or leaves its outputs out.
+/// The script does not exit with the code of the check, or omits its outputs.
 pub(super) fn try_script(build: &Build) -> Result<(), String> {
     println!("==> the action's script");
     if cfg!(windows) {
@@ -46,10 +46,10 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
         return without_keys(build, &room);
     }
     let error = String::from_utf8_lossy(&ended.stderr);
-    Err(format!("the script ended with {}, or left something out:\n{said}{error}", ended.status))
+    Err(format!("the script ended with {}, or omitted an output:\n{said}{error}", ended.status))
 }
 
-/// Checks that a run that cannot begin reports it in an annotation and in the summary.
+/// Checks that a run without keys reports the reason in an annotation and in the summary.
 fn without_keys(build: &Build, room: &Path) -> Result<(), String> {
     let summary = room.join("summary-without-keys");
     let ended = Command::new(build.root.join("conformance/action/check.sh"))
@@ -66,12 +66,12 @@ fn without_keys(build: &Build, room: &Path) -> Result<(), String> {
     match ended.status.code() == Some(2) && said.contains("::error") && written.contains("exit code 2") {
         true => Ok(()),
         false => {
-            Err(format!("without keys the script ended with {}, and said:\n{said}{written}", ended.status))
+            Err(format!("without keys the script ended with {}, and printed:\n{said}{written}", ended.status))
         }
     }
 }
 
-/// The path to programs, with the built one before all others.
+/// Returns the search path, with the built program first.
 fn with_program(build: &Build) -> Result<OsString, String> {
     let programs = build.program.parent().ok_or("a program without a directory")?.to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The archive: program, completions, man pages, licences; and the checksums of everything.
+//! The archive: program, completions, man pages, licences, and the checksums of all files.
 
 use std::fs;
 use std::path::Path;
@@ -18,10 +18,10 @@ const SHELLS: [(&str, &str); 4] = [
     ("powershell", "chargeproof.ps1"),
 ];
 
-/// Texts at the top of the workspace that go along.
+/// Files of the workspace's root that are included.
 const TEXTS: [&str; 2] = ["README.md", "CHANGELOG.md"];
 
-/// Makes it, unpacks it elsewhere and tries the program.
+/// Creates the archive, unpacks it elsewhere and tests the program.
 pub(super) fn make(build: &Build) -> Result<(), String> {
     println!("==> archive");
     let name = format!("chargeproof-{}-{}", build.version, build.platform);
@@ -61,7 +61,7 @@ fn tar(command: &mut Command) -> Result<(), String> {
     if succeeds(command)? { Ok(()) } else { Err(format!("{command:?} failed")) }
 }
 
-/// One line for each file, as `sha256sum --check` reads it.
+/// Writes one line for each file, in the format of `sha256sum --check`.
 pub(super) fn write_checksums(directory: &Path) -> Result<(), String> {
     let unread = |err| format!("cannot read `{}`: {err}", directory.display());
     let mut files: Vec<_> = fs::read_dir(directory)

@@ -1,4 +1,4 @@
-//! The licences of everything that is linked into the program: each text once, under the packages that carry it.
+//! The licences of all packages that are linked into the program: each text once, below the packages that have it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::packages::{ask, cargo};
 
-/// The beginnings of the names of licence files, in lower case.
+/// The starts of the names of licence files, in lower case.
 const NAMES: [&str; 5] = ["license", "licence", "copying", "notice", "copyright"];
 
 #[derive(Deserialize)]
@@ -26,10 +26,10 @@ struct Package {
     manifest_path: PathBuf,
 }
 
-/// The texts, for one platform.
+/// Returns the licence texts for one platform.
 ///
 /// # Errors
-/// Cargo does not answer, or a package states no terms at all.
+/// Cargo fails, or a package has no licence.
 pub(super) fn of_dependencies(root: &Path, platform: &str) -> Result<String, String> {
     let linked = linked(root, platform)?;
     let answer = ask(cargo(root).args(["metadata", "--locked", "--format-version", "1"]))?;
@@ -60,12 +60,12 @@ pub(super) fn of_dependencies(root: &Path, platform: &str) -> Result<String, Str
     Ok(heads)
 }
 
-/// Name and version of each package whose code is in the program.
+/// Returns name and version of each package that is linked into the program.
 fn linked(root: &Path, platform: &str) -> Result<BTreeSet<String>, String> {
     let answer = ask(cargo(root)
         .args(["tree", "--locked", "--package", "chargeproof", "--edges", "normal,no-proc-macro"])
         .args(["--target", platform, "--prefix", "none", "--format", "{p}"]))?;
-    // `name v1.2.3 (where)`: metadata also lists optional packages that nothing builds.
+    // `name v1.2.3 (where)`; `cargo metadata` also lists optional packages that are not built.
     let read = |line: &str| {
         let mut words = line.split(' ');
         Some(format!("{} {}", words.next()?, words.next()?.strip_prefix('v')?))

@@ -1,7 +1,7 @@
-//! `cargo xtask dist`: what is published for this platform, and a trial of each part.
+//! `cargo xtask dist`: builds the packages for this platform and tests each.
 //!
-//! An archive, a Python wheel and an npm package hold the same program. Each is installed into an empty directory and
-//! judges the built-in server there, so that what is published is what was tried.
+//! An archive, a Python wheel and an npm package contain the same program. Each is installed into an empty directory
+//! and judges the built-in server there, so that the tested packages are the published ones.
 
 mod action;
 mod archive;
@@ -42,7 +42,7 @@ pub(crate) struct DistOptions {
     repository: Option<String>,
 }
 
-/// Checks that a URL begins with https and removes the slash at its end.
+/// Checks that a URL starts with https; removes a trailing slash.
 fn https_url(text: &str) -> Result<String, String> {
     if !text.starts_with("https://") {
         return Err("it takes an address that begins with https://".to_owned());
@@ -50,19 +50,19 @@ fn https_url(text: &str) -> Result<String, String> {
     Ok(text.trim_end_matches('/').to_owned())
 }
 
-/// The build: packages, and their places.
+/// The packages of a build and their paths.
 struct Build<'a> {
     root: &'a Path,
     profile: &'a str,
     /// The requested platform.
     target: Option<&'a str>,
-    /// The public address of the repository, without a slash at the end.
+    /// The public URL of the repository, without a trailing slash.
     repository: Option<String>,
-    /// The licences of everything that is linked into the program.
+    /// The licences of all linked packages.
     licences: String,
-    /// Such as `0.1.0`.
+    /// The version, such as `0.1.0`.
     version: String,
-    /// Such as `x86_64-unknown-linux-gnu`.
+    /// The target, such as `x86_64-unknown-linux-gnu`.
     platform: String,
     /// The built program.
     program: PathBuf,
@@ -70,7 +70,7 @@ struct Build<'a> {
     out: PathBuf,
 }
 
-/// Builds and tries everything that can be built here. Returns `true` if all of it works.
+/// Builds and tests everything that can be built here. Returns `true` if all of it works.
 ///
 /// # Errors
 /// Wrong options; a program that cannot be built or is too large; a tool that fails.
@@ -98,13 +98,13 @@ pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<bool, String> {
     Ok(true)
 }
 
-/// The repository whose workflow runs this task, on a runner of GitHub.
+/// Returns the repository of the workflow that runs this task, on a runner of GitHub.
 fn repository_of_workflow() -> Option<String> {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     Some(format!("{}/{}", variable("GITHUB_SERVER_URL")?, variable("GITHUB_REPOSITORY")?))
 }
 
-/// The `N` of the newest version `GLIBC_2.N` that a program asks the dynamic linker for; `None` if it asks for none.
+/// Returns the `N` of the newest version `GLIBC_2.N` that a program requires; `None` if it requires none.
 fn glibc_needed(program: &[u8]) -> Option<u32> {
     const PREFIX: &[u8] = b"GLIBC_2.";
     let found = program.windows(PREFIX.len()).enumerate().filter(|(_, window)| *window == PREFIX);
@@ -144,13 +144,13 @@ impl Build<'_> {
         Ok(Build { root, profile, target, repository, licences, version, platform, program, out })
     }
 
-    /// Where the repository shows the files of this version.
+    /// Returns the URL of this version's files in the repository.
     fn files(&self) -> Option<String> {
         let repository = self.repository.as_ref()?;
         Some(format!("{repository}/blob/v{}", self.version))
     }
 
-    /// Writes what every package carries: licences and README.
+    /// Writes the files that all packages include: licences and README.
     fn write_texts(&self, directory: &Path) -> Result<(), String> {
         for text in ["LICENSE-APACHE", "LICENSE-MIT"] {
             copy(&self.root.join(text), &directory.join(text))?;
@@ -159,7 +159,7 @@ impl Build<'_> {
         write(&directory.join("README.md"), sources::readme(self.root, self.files().as_deref())?)
     }
 
-    /// An empty directory below `target/packages-work`.
+    /// Creates an empty directory below `target/packages-work`.
     fn room(&self, name: &str) -> Result<PathBuf, String> {
         let room = self.root.join("target/packages-work").join(name);
         fresh(&room)?;

@@ -1,4 +1,4 @@
-//! The npm package: a launcher, and beside it a package with the program of this platform.
+//! The npm packages: a launcher, and a package with the program of this platform.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,14 +10,14 @@ use crate::sources;
 use crate::tools::{copy, fresh, is_there, node_program, npm as npm_program, read, succeeds, write};
 use crate::worlds;
 
-/// Node's names of the platforms that programs are published for: `process.platform`, `process.arch`.
+/// Node's names of the supported platforms: `process.platform`, `process.arch`.
 const PLATFORMS: [(&str, &str); 5] =
     [("linux", "x64"), ("linux", "arm64"), ("darwin", "x64"), ("darwin", "arm64"), ("win32", "x64")];
-/// The fields of the manifest that the package with the program has too.
+/// The fields of the manifest that are copied into the package with the program.
 const PROGRAM_FIELDS: [&str; 7] =
     ["version", "description", "license", "keywords", "repository", "homepage", "bugs"];
 
-/// Makes both packages, installs them into an empty directory and tries the command.
+/// Creates both packages, installs them into an empty directory and tests the command.
 pub(super) fn make(build: &Build) -> Result<(), String> {
     println!("==> npm packages");
     if !is_there("node") || !is_there(&npm_program()) {
@@ -72,7 +72,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     try_fixtures(build, &prefix)
 }
 
-/// Runs the tests of the guide with the installed package, and checks the types that it declares.
+/// Runs the tests of the guide with the installed package, and checks its type declarations.
 fn try_fixtures(build: &Build, prefix: &Path) -> Result<(), String> {
     npm(Command::new(npm_program())
         .args(["install", "--no-fund", "--no-audit", "--prefix"])
@@ -90,7 +90,7 @@ fn native_name(os: &str, cpu: &str) -> String {
     format!("@chargeproof/{os}-{cpu}")
 }
 
-/// The manifest of the launcher, with the version and the addresses of the repository.
+/// Returns the manifest of the launcher, with the version and the URLs of the repository.
 fn read_manifest(build: &Build) -> Result<Value, String> {
     let file = build.root.join("conformance/cli/npm/package.json");
     let mut manifest: Value = serde_json::from_str(&read(&file)?)

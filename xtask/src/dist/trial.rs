@@ -1,4 +1,4 @@
-//! A trial of what was installed: it judges the built-in server, with nothing of the developer's around it.
+//! Tests of an installed program: it judges the built-in server in an environment without the developer's settings.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// A server is ready, and has stopped, within so long.
+/// The timeout for the start and the stop of a server.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Runs `check` in an empty home.
+/// Runs `check` with an empty home directory.
 ///
 /// # Errors
 /// The program does not start, or its check does not pass.
 pub(super) fn judge_built_in(program: &Path, home: &Path) -> Result<(), String> {
-    // The launcher of the npm package looks for node in the path.
+    // The launcher of the npm package searches the path for node.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let output = Command::new(program)
         .args(["check", "--built-in"])
@@ -36,14 +36,14 @@ pub(super) fn judge_built_in(program: &Path, home: &Path) -> Result<(), String> 
     Ok(())
 }
 
-/// Starts a server by a launcher and tells the launcher to stop; and then the shell that npm puts before it. Each time the
-/// server has to end too.
+/// Starts a server by a launcher and stops the launcher; then does the same with the shell that npm starts before it.
+/// Each time the server has to stop too.
 ///
 /// # Errors
-/// It does not serve, or goes on.
+/// The server does not start or does not stop.
 pub(super) fn serves_until_told(launcher: &Path, home: &Path) -> Result<(), String> {
     let serve = "serve --listen 127.0.0.1:0 --ready-file ready.json";
-    // What follows keeps the shell from becoming the launcher.
+    // The command after it keeps the shell from replacing itself by the launcher.
     for (shell, script, code) in
         [(false, format!("exec \"$0\" {serve}"), Some(0)), (true, format!("\"$0\" {serve}; exit 9"), None)]
     {
@@ -66,7 +66,7 @@ pub(super) fn serves_until_told(launcher: &Path, home: &Path) -> Result<(), Stri
     Ok(())
 }
 
-/// `code`: what has to come of it; `None` for a signal.
+/// Stops a server. `code`: the expected exit code; `None` for a signal.
 fn stops(started: &mut Child, ready: &Path, code: Option<i32>) -> Result<(), String> {
     let address = until("serves", || {
         let said: Value = serde_json::from_slice(&std::fs::read(ready).ok()?).ok()?;
@@ -82,5 +82,5 @@ fn stops(started: &mut Child, ready: &Path, code: Option<i32>) -> Result<(), Str
 
 fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> Result<T, String> {
     testkit::wait_until(PATIENCE, look)
-        .ok_or_else(|| format!("after {} s it is not so that it {what}", PATIENCE.as_secs()))
+        .ok_or_else(|| format!("timed out after {} s before it {what}", PATIENCE.as_secs()))
 }

@@ -13,7 +13,7 @@ use crate::worlds;
 const TOOLS: [&str; 1] = ["maturin==1.16.0"];
 const MYPY: &str = "mypy==1.18.2";
 
-/// Makes it with maturin, installs it into a new environment and tries the program.
+/// Builds the wheel with maturin, installs it into a new environment and tests the program.
 pub(super) fn make(build: &Build) -> Result<(), String> {
     println!("==> wheel");
     if !tools::is_there("python3") {
@@ -23,7 +23,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     let programs = tools::python(&build.root.join("target/packages-work/maturin"), &TOOLS)?;
     let project = build.room("wheel")?;
     write_project(build, &project)?;
-    // It builds as this task did, so it finds the program that is in the archive.
+    // It uses the same build settings as this task, so it reuses the program in the archive.
     let mut maturin = undescribed(Command::new(programs.join("maturin")));
     maturin.current_dir(&project);
     maturin.args(["build", "--locked", "--profile", build.profile, "--out"]).arg(&build.out);
@@ -31,7 +31,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
         maturin.args(["--target", target]);
     }
     if build.platform.ends_with("-linux-musl") {
-        // It is linked statically, so it runs with either C library.
+        // The program is statically linked, so it runs with either C library.
         maturin.args(["--compatibility", "manylinux2014", "musllinux_1_1"]);
     }
     if !succeeds(&mut maturin)? {

@@ -1,4 +1,4 @@
-//! Gateways and their deployments, as the files in `xtask/gateways` describe them.
+//! [`Gateway`] and [`Deployment`], parsed from the files in `xtask/gateways`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,14 +13,14 @@ pub(crate) struct Gateway {
     /// The name of the file.
     #[serde(skip)]
     pub(crate) name: String,
-    /// The package of Debian and Ubuntu that has the program.
+    /// The Debian or Ubuntu package of the program.
     pub(crate) package: String,
     pub(crate) program: String,
     /// The option that prints the version and ends.
     pub(crate) version: String,
     /// The arguments that run the gateway in the foreground, in one process group.
     arguments: Vec<String>,
-    /// The configuration, in which `{{name}}` stands for a part or for a value of the run.
+    /// The template of the configuration; `{{name}}` stands for a part or for a value of the run.
     template: String,
     /// Parts that a deployment may replace.
     #[serde(default)]
@@ -41,7 +41,7 @@ pub(crate) struct Deployment {
     /// The check exceeds the rate limit, which takes a minute. Legal deployments always do.
     #[serde(default)]
     burst: bool,
-    /// The reference server has no rate limit: the gateway has.
+    /// `true` if the reference server has no rate limit, because the gateway has one.
     #[serde(default)]
     pub(crate) unlimited: bool,
     /// The reason why the check does not detect the misconfiguration.
@@ -63,7 +63,7 @@ impl Deployment {
 }
 
 impl Gateway {
-    /// Every gateway that has a file in the directory, by name.
+    /// Loads all gateways in the directory, ordered by name.
     pub(crate) fn load_all(directory: &Path) -> Result<Vec<Gateway>, String> {
         let unreadable = |err: std::io::Error| format!("cannot read `{}`: {err}", directory.display());
         let mut gateways = Vec::new();
@@ -85,7 +85,7 @@ impl Gateway {
         Ok(gateways)
     }
 
-    /// The configuration of a deployment.
+    /// Returns the configuration of a deployment.
     pub(crate) fn configuration(&self, deployment: &Deployment, values: &BTreeMap<&str, String>) -> String {
         let mut text = self.template.clone();
         let mut parts = self.defaults.clone();
@@ -96,7 +96,7 @@ impl Gateway {
         without_unfilled(&filled(&text, values))
     }
 
-    /// The arguments of the program.
+    /// Returns the arguments of the program.
     pub(crate) fn arguments(&self, values: &BTreeMap<&str, String>) -> Vec<String> {
         self.arguments.iter().map(|argument| filled(argument, values)).collect()
     }
@@ -110,7 +110,7 @@ fn filled(text: &str, values: &BTreeMap<&str, String>) -> String {
     text
 }
 
-/// A part that neither the deployment nor the defaults name is empty.
+/// Removes parts that neither the deployment nor the defaults define.
 fn without_unfilled(text: &str) -> String {
     let mut parts = text.split("{{");
     let first = parts.next().unwrap_or_default().to_owned();

@@ -64,14 +64,16 @@ pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String>
     let mut assignments: Vec<_> = here
         .iter()
         .flat_map(|gateway| gateway.deployments.iter().map(|it| Assignment { gateway, deployment: it }))
-        .filter(|it| options.selects(&it.gateway.name, &it.deployment.name))
+        .filter(|one| options.selects(&one.gateway.name, &one.deployment.name))
         .collect();
     // A burst waits for a minute: the other deployments are tried meanwhile.
     assignments.sort_by_key(|it| !it.deployment.has_burst());
     let trials = trials(&assignments, &stage, &home, options.jobs.into());
     let _ = std::fs::remove_dir_all(&home);
-    let skipped: BTreeMap<_, _> =
-        missing.iter().map(|it| (it.name.as_str(), format!("install {}", it.package))).collect();
+    let skipped: BTreeMap<_, _> = missing
+        .iter()
+        .map(|gateway| (gateway.name.as_str(), format!("install {}", gateway.package)))
+        .collect();
     let seconds = started.elapsed().as_secs();
     if options.format == OutputFormat::Json {
         println!("{}", document(&trials, &skipped, seconds));
@@ -84,7 +86,7 @@ pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String>
     Ok(trials.iter().all(Trial::is_expected))
 }
 
-/// Tries the assignments, so many at a time. Returns the results by gateway, in the order of the files.
+/// Tries the assignments, `jobs` at a time. Returns the results by gateway, in the order of the files.
 fn trials(assignments: &[Assignment<'_>], stage: &Stage, home: &Path, jobs: usize) -> Vec<Trial> {
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
@@ -123,16 +125,16 @@ fn print_table(trials: &[Trial], skipped: &BTreeMap<&str, String>, seconds: u64)
     println!("\nmisconfigurations by chapter: {}", by_chapter(trials));
     println!(
         "{} of {} legal deployments pass, {} of {} misconfigurations are detected, {} known as undetected; {seconds} s",
-        count(|it| !it.is_faulty && it.is_expected()),
+        count(|trial| !trial.is_faulty && trial.is_expected()),
         count(|it| !it.is_faulty),
-        count(|it| matches!(it.outcome, DeploymentOutcome::Detected(_))),
+        count(|trial| matches!(trial.outcome, DeploymentOutcome::Detected(_))),
         count(|it| it.is_faulty),
-        count(|it| matches!(it.outcome, DeploymentOutcome::Undetected { is_known: true })),
+        count(|trial| matches!(trial.outcome, DeploymentOutcome::Undetected { is_known: true })),
     );
 }
 
-/// `auth 12 of 12, errors 5 of 6`: the detected misconfigurations of each chapter of statements, to compare with what
-/// `chargeproof check --power` says of the known faults.
+/// Returns the detected misconfigurations of each chapter of statements, such as `auth 12 of 12, errors 5 of 6`, to
+/// compare with the known faults in `chargeproof check --power`.
 fn by_chapter(trials: &[Trial]) -> String {
     let mut chapters: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.is_faulty) {

@@ -9,7 +9,7 @@ use testkit::Running;
 use crate::compare::granted;
 use crate::served;
 
-/// The world that every deployment begins with. It holds enough to judge every statement.
+/// The scenario that every deployment starts with. It has data for every statement.
 const SCENARIO: &str = "scenarios/check/populated.yaml";
 
 /// The servers whose worlds are opened, with and without a rate limit.
@@ -22,7 +22,7 @@ pub(crate) struct Stage {
 struct Server {
     _served: Running,
     address: SocketAddr,
-    /// The moment that every world begins with.
+    /// The snapshot that every world starts from.
     snapshot: String,
 }
 
@@ -50,7 +50,7 @@ impl Stage {
         })
     }
 
-    /// Opens a world in which nothing was requested yet.
+    /// Opens a world without earlier requests.
     pub(crate) fn world(&self, is_unlimited: bool) -> Result<BranchedWorld, String> {
         let server = if is_unlimited { &self.unlimited } else { &self.limited };
         let address = server.address;

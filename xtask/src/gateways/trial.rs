@@ -1,4 +1,4 @@
-//! One deployment: its gateway is started, judged by `chargeproof check`, and ended.
+//! Tests one deployment: starts its gateway, runs `chargeproof check`, and stops it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,12 +12,12 @@ use super::deployment::{Deployment, Gateway};
 use super::stage::{BranchedWorld, Stage};
 use crate::target::{self, Keys, output};
 
-/// Parts of a check that the deployments do not have.
+/// Parts of a check that the deployments do not support.
 const WITHOUT: [&str; 1] = ["webhooks"];
-/// The lines of a gateway's log that a report shows.
+/// The number of lines of a gateway's log that a report shows.
 const LOG_LINES: usize = 20;
 
-/// A deployment that is to be tried.
+/// A deployment to test.
 #[derive(Clone, Copy)]
 pub(crate) struct Assignment<'a> {
     pub(crate) gateway: &'a Gateway,
@@ -46,13 +46,13 @@ pub(crate) struct Trial {
 pub(crate) enum DeploymentOutcome {
     /// A legal deployment: nothing failed, and everything was judged.
     Passed,
-    /// A legal deployment of which something failed, or was not judged.
+    /// A legal deployment with a failed or unjudged statement.
     Accused,
-    /// A misconfiguration, by these statements.
+    /// A misconfiguration that these statements detected.
     Detected(Vec<String>),
-    /// A misconfiguration that no expected statement noticed.
+    /// A misconfiguration that no expected statement detected.
     Undetected { is_known: bool },
-    /// A misconfiguration that is detected although the table has a reason why it is not.
+    /// A misconfiguration that was detected although the table states a reason why it is not.
     NoLongerUndetected,
     /// The gateway or the check did not run.
     Broken,
@@ -81,7 +81,7 @@ impl Trial {
         }
     }
 
-    /// The statements that detect a misconfiguration, or why none does.
+    /// Returns the statements that detect a misconfiguration, or the reason why none does.
     pub(crate) fn summary(&self) -> String {
         match (&self.outcome, &self.note) {
             (DeploymentOutcome::Detected(by), _) => by.join(" "),
@@ -91,14 +91,14 @@ impl Trial {
     }
 }
 
-/// Tries a deployment in a directory of its own below `home`.
+/// Tests a deployment in a directory below `home`.
 pub(crate) fn try_deployment(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Trial {
     let Assignment { gateway, deployment } = assignment;
     let started = Instant::now();
     let home = home.join(format!("{}-{}", gateway.name, deployment.place));
     let (outcome, failed, report) = match judged(assignment, stage, &home) {
         Ok((report, code)) => {
-            // A warning accuses a legal deployment, and detects no misconfiguration.
+            // A warning counts against a legal deployment, but does not detect a misconfiguration.
             let verdicts: &[_] = if deployment.is_faulty() { &["fail"] } else { &["fail", "warn"] };
             let failed = ids(&report, verdicts);
             (outcome(deployment, &failed, code), failed, shown(&report, code))
@@ -141,7 +141,7 @@ fn fits(pattern: &str, id: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == id, |start| id.starts_with(start))
 }
 
-/// Runs the check, and returns its report and exit code.
+/// Runs the check; returns its report and exit code.
 fn judged(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Result<(Value, i32), String> {
     let Assignment { gateway, deployment } = assignment;
     let world = stage.world(deployment.unlimited)?;
@@ -167,11 +167,11 @@ fn judged(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Result<(Val
     }
     let output = output(&mut check)?;
     let report = serde_json::from_slice(&output.stdout)
-        .map_err(|_| format!("the check says: {}", String::from_utf8_lossy(&output.stderr)))?;
+        .map_err(|_| format!("the check failed: {}", String::from_utf8_lossy(&output.stderr)))?;
     Ok((report, output.status.code().unwrap_or(-1)))
 }
 
-/// The values of the names in a template.
+/// Returns the values for the template.
 fn values(world: &BranchedWorld, home: &Path, ports: [u16; 3]) -> BTreeMap<&'static str, String> {
     let [port, replica_a, replica_b] = ports.map(|port| port.to_string());
     BTreeMap::from([
@@ -186,7 +186,7 @@ fn values(world: &BranchedWorld, home: &Path, ports: [u16; 3]) -> BTreeMap<&'sta
     ])
 }
 
-/// Lets a gateway that gives up its privileges write into its directory.
+/// Makes the directory writable for a gateway that drops its privileges.
 fn make_public(home: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     fs::set_permissions(home, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
@@ -195,14 +195,14 @@ fn make_public(home: &Path) -> std::io::Result<()> {
 
 fn statements<'a>(report: &'a Value, verdicts: &'a [&str]) -> impl Iterator<Item = &'a Value> {
     let all = report["statements"].as_array().into_iter().flatten();
-    all.filter(move |it| it["verdict"].as_str().is_some_and(|verdict| verdicts.contains(&verdict)))
+    all.filter(move |row| row["verdict"].as_str().is_some_and(|verdict| verdicts.contains(&verdict)))
 }
 
 fn ids(report: &Value, verdicts: &[&str]) -> Vec<String> {
     statements(report, verdicts).filter_map(|it| it["id"].as_str()).map(str::to_owned).collect()
 }
 
-/// The rows that explain the exit code.
+/// Returns the rows that explain the exit code.
 fn shown(report: &Value, code: i32) -> String {
     let mut lines = vec![format!("exit code {code}")];
     for it in statements(report, &["fail", "warn", "not_judged"]) {
@@ -217,7 +217,7 @@ fn shown(report: &Value, code: i32) -> String {
     lines.join("\n")
 }
 
-/// The end of what a gateway wrote.
+/// Returns the end of a gateway's log.
 fn log_of(home: &Path) -> String {
     let texts = ["log", "error.log"].map(|name| fs::read_to_string(home.join(name)).unwrap_or_default());
     let lines: Vec<_> = texts.iter().flat_map(|text| text.lines()).collect();

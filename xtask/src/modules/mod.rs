@@ -1,25 +1,25 @@
-//! Rules about modules that the compiler does not know: they need each other in one direction, and no type name is
-//! defined twice within a package.
+//! Rules about modules that the compiler does not check: dependencies have no cycles, and no type name is defined twice
+//! within a package.
 
-mod circles;
+mod cycles;
 mod source;
 mod tree;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use self::circles::Circle;
+use self::cycles::Cycle;
 use self::tree::Tree;
 use crate::packages::Workspace;
 
-/// Modules that may need each other: package, modules, why.
-const CIRCLES_ALLOWED: &[(&str, &[&str], &str)] = &[(
+/// Allowed cycles: package, modules, reason.
+const CYCLES_ALLOWED: &[(&str, &[&str], &str)] = &[(
     "reference-core",
     &["crate::account", "crate::book"],
     "an account owns its two books, and a book reads the settings of its account",
 )];
 
-/// Type names that may be defined more than once in a package: package, name, why.
+/// Type names that may be defined more than once in a package: package, name, reason.
 const NAMES_ALLOWED: &[(&str, &str, &str)] = &[
     ("conformance", "Format", "`report::Format` of a check, and the shorter list of `handler::Format`"),
     ("conformance", "Outcome", "`Outcome` of a check and `fuzz::Outcome`, which is named with its module"),
@@ -31,7 +31,7 @@ const NAMES_ALLOWED: &[(&str, &str, &str)] = &[
     ("conformance", "Sent", "`fuzz::Sent` and `handler::Sent`, which are named with their modules"),
 ];
 
-/// Causes of one need that a finding shows.
+/// The number of causes of a dependency that a finding shows.
 const CAUSES_SHOWN: usize = 4;
 
 /// Returns the faults of the packages, and exceptions that are no longer needed.
@@ -40,17 +40,17 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     let mut findings = Vec::new();
     for (package, crates) in workspace.crates() {
         let trees: Vec<Tree> = crates.iter().map(|file| Tree::read(root, file)).collect::<Result<_, _>>()?;
-        findings.extend(trees.iter().flat_map(|tree| circles(package, tree)));
+        findings.extend(trees.iter().flat_map(|tree| cycles(package, tree)));
         findings.extend(names(package, &trees));
         findings.extend(idle(package, &trees));
     }
     Ok(findings)
 }
 
-/// Returns the exceptions above that nothing needs.
+/// Returns the exceptions that are not needed.
 fn idle(package: &str, trees: &[Tree]) -> Vec<String> {
-    let found: Vec<Circle> = trees.iter().flat_map(circles::find).collect();
-    let circles = CIRCLES_ALLOWED
+    let found: Vec<Cycle> = trees.iter().flat_map(cycles::find).collect();
+    let cycles = CYCLES_ALLOWED
         .iter()
         .filter(|(of, modules, _)| *of == package && found.iter().all(|circle| circle.modules != **modules))
         .map(|(_, modules, _)| modules.join(", "));
@@ -62,24 +62,24 @@ fn idle(package: &str, trees: &[Tree]) -> Vec<String> {
         .iter()
         .filter(|(of, name, _)| *of == package && times(name) < 2)
         .map(|(_, name, _)| (*name).to_owned());
-    circles
+    cycles
         .chain(names)
         .map(|what| format!("{package}: {what} is allowed but not needed; take it off the list (allowed)"))
         .collect()
 }
 
-fn circles(package: &str, tree: &Tree) -> Vec<String> {
-    let is_allowed = |circle: &&Circle| {
-        CIRCLES_ALLOWED.iter().any(|(of, modules, _)| *of == package && circle.modules == **modules)
+fn cycles(package: &str, tree: &Tree) -> Vec<String> {
+    let is_allowed = |circle: &&Cycle| {
+        CYCLES_ALLOWED.iter().any(|(of, modules, _)| *of == package && circle.modules == **modules)
     };
-    circles::find(tree)
+    cycles::find(tree)
         .iter()
         .filter(|circle| !is_allowed(circle))
         .map(|circle| show(package, circle))
         .collect()
 }
 
-fn show(package: &str, circle: &Circle) -> String {
+fn show(package: &str, circle: &Cycle) -> String {
     let mut text = format!("{package}: {} use each other in a circle (circle)", circle.modules.join(", "));
     for need in &circle.needs {
         text.push_str(&format!("\n    {} -> {}: ", need.from, need.to));
@@ -111,11 +111,11 @@ fn names(package: &str, trees: &[Tree]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// `expected` is one finding a line, without what causes a circle.
+    /// `expected`: one finding a line, without the causes of a cycle.
     #[track_caller]
     fn check(source: &str, expected: &[&str]) {
         let tree = Tree::parse(source).expect("Rust");
-        let mut found = circles("p", &tree);
+        let mut found = cycles("p", &tree);
         found.extend(names("p", &[tree]));
         let heads: Vec<&str> = found.iter().filter_map(|text| text.lines().next()).collect();
         assert_eq!(heads, expected);

@@ -1,6 +1,6 @@
-//! The content of one module: the types it defines, the names it imports and the paths it writes.
+//! [`Source`]: the types that a module defines, the names it imports and the paths it contains.
 //!
-//! Works on the syntax alone. Code for tests is left out.
+//! Reads the syntax only. Code for tests is ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,32 +8,32 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, UseTree};
 
-/// A path as it is written, without generics: `["crate", "wire", "Reply"]`.
-pub(crate) type Written = Vec<String>;
+/// A path in the source, without generics: `["crate", "wire", "Reply"]`.
+pub(crate) type SourcePath = Vec<String>;
 
 /// The names of one module.
 #[derive(Default)]
 pub(crate) struct Source {
-    /// Everything that is defined here and can be named from outside, without modules.
+    /// All names that are defined here and can be used from outside, without modules.
     pub(crate) own: BTreeSet<String>,
     /// The structs, enums, unions, traits and type aliases among them.
     pub(crate) types: Vec<String>,
     /// The names that `use` binds, and their paths.
-    pub(crate) imports: BTreeMap<String, Written>,
-    /// The modules and enums of which everything is imported.
-    pub(crate) globs: Vec<Written>,
-    /// Every path in a signature, a body or a macro.
-    pub(crate) paths: BTreeSet<Written>,
+    pub(crate) imports: BTreeMap<String, SourcePath>,
+    /// The modules and enums with glob imports.
+    pub(crate) globs: Vec<SourcePath>,
+    /// All paths in signatures, bodies and macros.
+    pub(crate) paths: BTreeSet<SourcePath>,
 }
 
-/// A module inside another: declared for a file of its own, or with its items.
+/// A module inside another, with its own file or inline.
 pub(crate) struct Child<'a> {
     pub(crate) name: String,
     pub(crate) items: Option<&'a [Item]>,
 }
 
 impl Source {
-    /// Reads the items of one module. The modules inside it are only named.
+    /// Reads the items of one module. Nested modules are only listed.
     pub(crate) fn read(items: &[Item]) -> (Source, Vec<Child<'_>>) {
         let mut source = Source::default();
         let mut children = Vec::new();
@@ -52,7 +52,7 @@ impl Source {
         (source, children)
     }
 
-    fn import(&mut self, tree: &UseTree, mut prefix: Written) {
+    fn import(&mut self, tree: &UseTree, mut prefix: SourcePath) {
         match tree {
             UseTree::Path(path) => {
                 prefix.push(path.ident.to_string());
@@ -71,21 +71,21 @@ impl Source {
         }
     }
 
-    fn bind(&mut self, mut path: Written, name: &str, alias: Option<String>) {
+    fn bind(&mut self, mut path: SourcePath, name: &str, alias: Option<String>) {
         if name != "self" {
             path.push(name.to_owned());
         }
         self.paths.insert(path.clone());
         let Some(bound) = alias.or_else(|| path.last().cloned()) else { return };
-        // Underscored imports bind no name; the path counts all the same.
+        // Underscore imports bind no name, but the path counts.
         if bound != "_" && path != [bound.as_str()] {
             self.imports.insert(bound, path);
         }
     }
 
-    /// A macro's arguments are tokens: whatever is spelled like a path counts as one.
+    /// Scans the tokens of a macro: everything with the form of a path counts as one.
     fn scan(&mut self, tokens: TokenStream) {
-        let mut path = Written::new();
+        let mut path = SourcePath::new();
         let mut colons = 0;
         for token in tokens {
             match token {
@@ -124,7 +124,7 @@ impl<'ast> Visit<'ast> for Source {
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        self.import(&item.tree, Written::new());
+        self.import(&item.tree, SourcePath::new());
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
@@ -139,7 +139,7 @@ impl<'ast> Visit<'ast> for Source {
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
 }
 
-/// The name that an item defines, and whether it is a type.
+/// Returns the name that an item defines, and `true` if it is a type.
 fn definition(item: &Item) -> Option<(String, bool)> {
     let (ident, is_type) = match item {
         Item::Struct(it) => (&it.ident, true),
@@ -173,7 +173,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// `#[cfg(test)]`, alone or as the first of several conditions.
+/// Returns `true` for `#[cfg(test)]`, alone or as the first of several conditions.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let Ok(list) = attribute.meta.require_list() else { return false };

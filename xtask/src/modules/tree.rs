@@ -1,4 +1,4 @@
-//! The modules of one crate, and which of them a path leads to.
+//! [`Tree`]: the modules of one crate, and the resolution of paths.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,20 +8,19 @@ use syn::Item;
 
 use super::source::Source;
 
-/// The number of imports of imports that are followed. More are a cycle of `use` items, which the compiler
-/// refuses.
+/// The maximum length of a chain of imports. Longer ones are cycles of `use` items, which the compiler refuses.
 const HOPS_MAX: usize = 32;
 
-/// A library or a program: its modules, each after the one that contains it. The first is the root.
+/// A library or a program. Each module follows the one that contains it; the first is the root.
 pub(crate) struct Tree {
     pub(crate) modules: Vec<Module>,
 }
 
 /// One module.
 pub(crate) struct Module {
-    /// `crate`, `crate::wire`, `crate::wire::json`.
+    /// The path: `crate`, `crate::wire`, `crate::wire::json`.
     pub(crate) path: String,
-    /// The file that contains it, from the root of the workspace.
+    /// The file of the module, relative to the workspace.
     pub(crate) file: PathBuf,
     pub(crate) source: Source,
     parent: Option<usize>,
@@ -30,14 +29,14 @@ pub(crate) struct Module {
 
 /// The target of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum Resolved {
     Module(usize),
-    /// Something that this module defines.
+    /// An item of this module.
     Item(usize),
 }
 
 impl Tree {
-    /// Reads the crate whose root is `file`. Paths in the tree start at `workspace`.
+    /// Reads the crate with the root `file`. Paths in the tree are relative to `workspace`.
     ///
     /// # Errors
     /// A file that cannot be read or is not Rust.
@@ -48,7 +47,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// A crate whose modules are all written inline.
+    /// Parses a crate with inline modules only.
     #[cfg(test)]
     pub(crate) fn parse(text: &str) -> Result<Tree, String> {
         let parsed = syn::parse_file(text).map_err(|err| err.to_string())?;
@@ -105,52 +104,52 @@ impl Tree {
     }
 
     /// Returns the target of a path written in the module `at`; `None` for names of other crates.
-    pub(crate) fn resolve(&self, at: usize, path: &[String]) -> Option<Found> {
+    pub(crate) fn resolve(&self, at: usize, path: &[String]) -> Option<Resolved> {
         self.follow(at, path, HOPS_MAX)
     }
 
-    fn follow(&self, at: usize, path: &[String], hops: usize) -> Option<Found> {
+    fn follow(&self, at: usize, path: &[String], hops: usize) -> Option<Resolved> {
         let hops = hops.checked_sub(1)?;
         let (first, mut rest) = path.split_first()?;
         let mut here = match first.as_str() {
-            "crate" => Found::Module(0),
-            "self" => Found::Module(at),
-            "super" => Found::Module(self.modules[at].parent?),
+            "crate" => Resolved::Module(0),
+            "self" => Resolved::Module(at),
+            "super" => Resolved::Module(self.modules[at].parent?),
             name => self.look_up(at, name, rest.is_empty(), hops)?,
         };
-        while let (Found::Module(module), [name, after @ ..]) = (here, rest) {
+        while let (Resolved::Module(module), [name, after @ ..]) = (here, rest) {
             here = match name.as_str() {
-                "super" => Found::Module(self.modules[module].parent?),
-                // What is not found was made by a macro of that module.
-                name => self.look_up(module, name, after.is_empty(), hops).unwrap_or(Found::Item(module)),
+                "super" => Resolved::Module(self.modules[module].parent?),
+                // An unknown name was defined by a macro of that module.
+                name => self.look_up(module, name, after.is_empty(), hops).unwrap_or(Resolved::Item(module)),
             };
             rest = after;
         }
         Some(here)
     }
 
-    /// A module and a function may share a name: the function is meant only where the path ends.
-    fn look_up(&self, at: usize, name: &str, ends: bool, hops: usize) -> Option<Found> {
+    /// Looks up a name. If a module and a function share it, the function is used only at the end of a path.
+    fn look_up(&self, at: usize, name: &str, ends: bool, hops: usize) -> Option<Resolved> {
         let module = &self.modules[at];
         if ends && module.source.own.contains(name) {
-            return Some(Found::Item(at));
+            return Some(Resolved::Item(at));
         }
         if let Some(child) = module.children.get(name) {
-            return Some(Found::Module(*child));
+            return Some(Resolved::Module(*child));
         }
         if module.source.own.contains(name) {
-            return Some(Found::Item(at));
+            return Some(Resolved::Item(at));
         }
         if let Some(path) = module.source.imports.get(name) {
             return self.follow(at, path, hops);
         }
         module.source.globs.iter().find_map(|glob| match self.follow(at, glob, hops)? {
-            Found::Module(other) if other != at => self.look_up(other, name, ends, hops.checked_sub(1)?),
+            Resolved::Module(other) if other != at => self.look_up(other, name, ends, hops.checked_sub(1)?),
             _ => None,
         })
     }
 
-    /// The modules from the root to this one, both included.
+    /// Returns the modules from the root to this one, both included.
     pub(crate) fn line(&self, module: usize) -> Vec<usize> {
         let mut line: Vec<usize> =
             std::iter::successors(Some(module), |at| self.modules[*at].parent).collect();

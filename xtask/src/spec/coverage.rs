@@ -1,4 +1,4 @@
-//! The sentences that no statement cites, and the citations of sentences that do not exist.
+//! [`Coverage`]: sentences without a statement, and citations of sentences that do not exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,12 +17,12 @@ pub(super) struct Entry {
     spec: String,
     /// `must`, `should` or `open`.
     level: String,
-    /// Hashes of the sentences that it restates.
+    /// The hashes of the cited sentences.
     #[serde(default)]
     source: Vec<String>,
 }
 
-/// The catalogue beside the text.
+/// The comparison of the catalogue with the text.
 pub(super) struct Coverage {
     sentences: usize,
     entries: usize,
@@ -30,9 +30,9 @@ pub(super) struct Coverage {
     uncited: Vec<Sentence>,
     /// Sentences that leave something open, which no open statement cites.
     unopened: Vec<Sentence>,
-    /// Statements that cite a sentence the text does not have, with its hash.
+    /// Statements that cite an unknown sentence, with its hash.
     stale: Vec<(String, String)>,
-    /// Statements whose sections are not those of the sentences they cite: name, said, found.
+    /// Statements whose sections differ from those of the cited sentences: name, stated, actual.
     misplaced: Vec<(String, String, String)>,
 }
 
@@ -61,7 +61,7 @@ impl Coverage {
                 entry.source.iter().partition(|hash| sections.contains_key(*hash));
             let (said, found) =
                 (said(&entry.spec), there.iter().flat_map(|hash| &sections[*hash]).copied().collect());
-            // Nobody can say where a sentence stands that is gone.
+            // The section of a missing sentence is unknown.
             if gone.is_empty() && said != found {
                 misplaced.push((id.clone(), list(&said), list(&found)));
             }
@@ -78,7 +78,8 @@ impl Coverage {
     }
 }
 
-/// The sections that a reference names: `4.1` and `8` in `4.1 items 1 and 2; 8`. Another document has none.
+/// Returns the sections that a reference names: `4.1` and `8` in `4.1 items 1 and 2; 8`. References to other documents
+/// have none.
 fn said(spec: &str) -> BTreeSet<&str> {
     spec.split(';')
         .filter_map(|part| part.trim().split([' ', ',']).next())
@@ -105,7 +106,7 @@ impl fmt::Display for Coverage {
             writeln!(out, "`{id}` cites {hash}, which is no sentence of the text")?;
         }
         for (id, said, found) in &self.misplaced {
-            writeln!(out, "`{id}` says that it comes from {said}; what it cites stands in {found}")?;
+            writeln!(out, "`{id}` refers to section {said}; the sentences that it cites are in {found}")?;
         }
         writeln!(
             out,
@@ -130,7 +131,7 @@ mod tests {
     const REST: Row = ("a.rest", "1", "open", &["The rest: not shown."]);
     const BOTH: Row = ("a.both", "1; 1.2 item 1", "must", &["It is so.", "It is not."]);
 
-    /// A statement: its name, where it says that it comes from, its level, and the sentences that it cites.
+    /// A statement: its name, its reference, its level, and the cited sentences.
     type Row<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
 
     fn entry((id, spec, level, cited): Row) -> (String, Entry) {
@@ -183,7 +184,7 @@ mod tests {
     fn a_statement_names_the_sections_of_its_sentences() {
         check(
             &[("a.so", "2", "must", &["It is so."]), ("a.not", "1.2, row 1", "must", &["It is not."]), REST],
-            "`a.so` says that it comes from 2; what it cites stands in 1",
+            "`a.so` refers to section 2; the sentences that it cites are in 1",
         );
     }
 

@@ -1,6 +1,6 @@
 //! Compares the catalogue of the conformance suite with the specification's text.
 //!
-//! The text is the operator's own file. The repository holds our wording of it and hashes of its sentences.
+//! The text is a file of the user. The repository contains only a paraphrase and hashes of its sentences.
 
 mod coverage;
 mod sentences;
@@ -17,7 +17,7 @@ use sentences::sentences;
 /// One file of statements per chapter.
 const CATALOGUE: &str = "conformance/model/requirements";
 
-/// The places of the sentences, for reports: they may be named without the text.
+/// The file with the places of all sentences, for reports, without the text.
 const PLACES: &str = "conformance/model/requirements/sentences.txt";
 
 /// The options of the task.
@@ -62,7 +62,7 @@ pub(crate) fn run(root: &Path, options: &SpecOptions) -> Result<bool, String> {
     Ok(coverage.is_complete() && is_known)
 }
 
-/// Hash, section and place of every sentence, a line each.
+/// Returns a line for each sentence: hash, section and place.
 fn places(sentences: &[sentences::Sentence]) -> String {
     let mut out = "# Every sentence of the specification: its hash, its section and its place there. \
                    `cargo xtask spec FILE --places` prints it.\n"
@@ -73,7 +73,7 @@ fn places(sentences: &[sentences::Sentence]) -> String {
     out
 }
 
-/// Every statement of the catalogue by its name.
+/// Returns all statements of the catalogue by name.
 fn entries(directory: &Path) -> Result<BTreeMap<String, Entry>, String> {
     let unreadable = |err| format!("cannot read `{}`: {err}", directory.display());
     let mut found = BTreeMap::new();

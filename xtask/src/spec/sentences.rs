@@ -1,18 +1,17 @@
-//! Cuts the specification's text into sentences: list items and paragraphs sentence by sentence,
-//! tables row by row.
+//! Splits the specification's text into sentences: list items and paragraphs into sentences, tables into rows.
 //!
-//! Knows no file and no catalogue. The same text always gives the same sentences with the same hashes.
+//! Reads no file and no catalogue. The same text always gives the same sentences with the same hashes.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use sha2::{Digest, Sha256};
 
-/// The numbered sections that the catalogue covers. Titles, and what stands before the first, promise nothing.
+/// The numbered sections that the catalogue covers. Titles and text before the first section state no requirements.
 const SECTIONS: RangeInclusive<u32> = 1..=9;
-/// The number of bytes of a hash in the catalogue: enough to tell the sentences of one document apart.
+/// The number of bytes of a hash in the catalogue, enough to distinguish the sentences of one document.
 const HASH_BYTES: usize = 8;
-/// Words whose full stop ends no sentence.
+/// Words whose full stop does not end a sentence.
 const ABBREVIATIONS: &[&str] = &["e.g.", "i.e.", "cf.", "vs.", "approx.", "no."];
 
 /// One sentence, or one row of a table.
@@ -22,13 +21,13 @@ pub(super) struct Sentence {
     pub(super) section: String,
     /// The place within the section: `item 6`, `item 2, row 3`, `paragraph 1`.
     pub(super) place: String,
-    /// Without emphasis, code marks and line ends.
+    /// The text without emphasis, code marks and line breaks.
     pub(super) text: String,
 }
 
 impl Sentence {
-    /// Returns the hash by which the catalogue cites it. The section is left out, so moving a sentence does not
-    /// change it.
+    /// Returns the hash by which the catalogue cites the sentence. It does not depend on the section, so a moved
+    /// sentence keeps its hash.
     pub(super) fn hash(&self) -> String {
         let digest = Sha256::digest(self.text.as_bytes());
         digest[..HASH_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
@@ -41,32 +40,32 @@ impl fmt::Display for Sentence {
     }
 }
 
-/// Every sentence in the order of the text.
+/// Returns all sentences in the order of the text.
 pub(super) fn sentences(text: &str) -> Vec<Sentence> {
-    let mut cutter = Cutter::default();
+    let mut splitter = Splitter::default();
     for line in text.lines() {
-        cutter.line(line.trim());
+        splitter.line(line.trim());
     }
-    cutter.close();
-    cutter.found
+    splitter.close();
+    splitter.found
 }
 
 #[derive(Default)]
-struct Cutter {
+struct Splitter {
     found: Vec<Sentence>,
-    /// The section in force, if it is one that counts.
+    /// The current section, if it is a covered one.
     section: Option<String>,
     items: u32,
     paragraphs: u32,
-    /// Rows seen of the table that is open.
+    /// The number of rows of the current table so far.
     rows: Option<u32>,
-    /// The item that announced the table with a colon.
+    /// The item before the table that ends with a colon.
     announced_by: Option<String>,
-    /// An item or paragraph whose lines are still coming, and its place.
+    /// The current item or paragraph, and its place.
     open: Option<(String, String)>,
 }
 
-impl Cutter {
+impl Splitter {
     fn line(&mut self, line: &str) {
         if let Some(row) = line.strip_prefix('|') {
             self.close();
@@ -91,17 +90,17 @@ impl Cutter {
         }
     }
 
-    /// A heading without a number stays in its section.
+    /// Handles a heading. One without a number does not change the section.
     fn heading(&mut self, title: &str) {
         let number = title.split(' ').next().unwrap_or_default().trim_end_matches('.');
         let parts: Result<Vec<u32>, _> = number.split('.').map(str::parse).collect();
         if let Ok(parts) = parts {
             let section = SECTIONS.contains(&parts[0]).then(|| number.to_owned());
-            *self = Cutter { found: std::mem::take(&mut self.found), section, ..Cutter::default() };
+            *self = Splitter { found: std::mem::take(&mut self.found), section, ..Splitter::default() };
         }
     }
 
-    /// The first row of a table names its columns, and the second is a rule.
+    /// Handles a row of a table. The first row has the names of the columns, and the second is a rule.
     fn row(&mut self, row: &str) {
         let Some(seen) = self.rows else {
             self.rows = Some(0);
@@ -134,7 +133,7 @@ impl Cutter {
     }
 }
 
-/// The text of a list item: `- text`, `3. text`.
+/// Returns the text of a list item: `- text`, `3. text`.
 fn item(line: &str) -> Option<&str> {
     let (mark, text) = line.split_once(' ')?;
     let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
@@ -142,7 +141,7 @@ fn item(line: &str) -> Option<&str> {
     is_mark.then(|| text.trim_start())
 }
 
-/// The cells of a row whose first bar is gone. A bar within code divides nothing.
+/// Returns the cells of a row without its first bar. A bar within code does not separate cells.
 fn cells(row: &str) -> Vec<String> {
     let row = row.strip_suffix('|').unwrap_or(row);
     let mut cells = Vec::new();
@@ -157,8 +156,8 @@ fn cells(row: &str) -> Vec<String> {
     cells
 }
 
-/// The sentences of a paragraph. A stop counts outside code and brackets, at the end of a word that is no
-/// abbreviation, and when what follows does not go on in lower case.
+/// Splits a paragraph into sentences. A full stop ends one if it is outside code and brackets, at the end of a word
+/// that is not an abbreviation, and not followed by lower case.
 fn split(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut start, mut depth) = (0, 0_u32);
@@ -186,7 +185,8 @@ fn split(text: &str) -> Vec<&str> {
     found
 }
 
-/// The text without emphasis and code marks, and with single spaces. Underscores stay: a name may end in one.
+/// Returns the text without emphasis and code marks, and with single spaces. Underscores stay, because a name may end
+/// with one.
 fn plain(text: &str) -> String {
     let kept: String = characters(text)
         .filter(|(_, it, is_code)| *it != '`' && (*is_code || *it != '*'))
@@ -195,7 +195,7 @@ fn plain(text: &str) -> String {
     kept.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Every character with its offset, and whether it stands between code marks. A mark without a partner marks nothing.
+/// Returns every character with its offset, and `true` if it is between code marks. An unpaired mark is ignored.
 fn characters(text: &str) -> impl Iterator<Item = (usize, char, bool)> {
     let mut is_code = false;
     text.char_indices().map(move |(at, it)| {
@@ -298,8 +298,10 @@ Not counted.
 
     #[test]
     fn headings_items_rows_and_paragraphs_say_where_a_sentence_stands() {
-        let found: Vec<_> =
-            sentences(TEXT).iter().map(|it| format!("{} {}: {}", it.section, it.place, it.text)).collect();
+        let found: Vec<_> = sentences(TEXT)
+            .iter()
+            .map(|found| format!("{} {}: {}", found.section, found.place, found.text))
+            .collect();
         assert_eq!(
             found,
             [

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-/// First words of an indirect question, or of a sentence whose subject is nobody.
+/// First words of an indirect question, or of a sentence with an indefinite subject.
 const OPENINGS: [&str; 15] = [
     "How", "If", "Nobody", "Nothing", "Somebody", "What", "When", "Where", "Whether", "Which", "Who",
     "Whoever", "Whom", "Whose", "Why",

@@ -1,8 +1,8 @@
-//! Rules about which files there are.
+//! Rules about the existence of files.
 
 use std::collections::BTreeMap;
 
-/// The entries of the top level, beside files whose name begins with a dot.
+/// The allowed entries of the root directory, besides files whose names start with a dot.
 const TOP_LEVEL: &[&str] = &[
     "CHANGELOG.md",
     "Cargo.lock",
@@ -18,10 +18,11 @@ const TOP_LEVEL: &[&str] = &[
     "xtask",
 ];
 
-/// The list of the pure packages. Clippy reads one file per package and inherits nothing, so each has a copy.
+/// The list of disallowed functions in pure packages. Clippy reads one file per package and inherits nothing, so each
+/// has a copy.
 const PROHIBITIONS: &str = "reference/core/.clippy.toml";
 
-/// Returns the entries of the top level that are unexpected or missing.
+/// Returns unexpected and missing entries of the root directory.
 pub(crate) fn top_level(names: &[String]) -> Vec<String> {
     let is_expected = |name: &str| name == "target" || name.starts_with('.') || TOP_LEVEL.contains(&name);
     let unexpected = names.iter().filter(|name| !is_expected(name)).map(|name| {
@@ -34,7 +35,7 @@ pub(crate) fn top_level(names: &[String]) -> Vec<String> {
     unexpected.chain(missing).collect()
 }
 
-/// The pure packages forbid the same clocks, files and randomness.
+/// Checks that all pure packages disallow the same clocks, files and randomness.
 pub(crate) fn same_prohibitions(files: &BTreeMap<String, String>) -> Vec<String> {
     let Some(list) = files.get(PROHIBITIONS) else {
         return vec![format!("{PROHIBITIONS}: missing (prohibitions)")];
@@ -78,7 +79,7 @@ mod tests {
             texts.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
         };
         let other = "simulator/.clippy.toml";
-        // The list at the top is for everybody else.
+        // The list of the root directory applies to the other packages.
         let same = [(".clippy.toml", "lenient"), (PROHIBITIONS, "same"), (other, "same")];
         assert!(same_prohibitions(&files(&same)).is_empty());
         assert_eq!(

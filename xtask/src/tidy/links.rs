@@ -1,8 +1,8 @@
-//! Links between the guides: each leads to a file or directory of the workspace, and to a heading that is there.
+//! Checks links between the guides: each must lead to an existing file, directory or heading.
 
 use std::collections::BTreeMap;
 
-/// Every link of every Markdown file that leads nowhere.
+/// Returns all broken links in Markdown files.
 pub(crate) fn broken(files: &BTreeMap<String, String>) -> Vec<String> {
     let guides = files.iter().filter(|(path, _)| path.ends_with(".md"));
     guides.flat_map(|(path, text)| in_guide(path, text, files)).collect()
@@ -11,7 +11,7 @@ pub(crate) fn broken(files: &BTreeMap<String, String>) -> Vec<String> {
 fn in_guide(path: &str, text: &str, files: &BTreeMap<String, String>) -> Vec<String> {
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        // What is indented is an example.
+        // Indented lines are examples.
         if line.starts_with("    ") {
             continue;
         }
@@ -43,7 +43,7 @@ fn fault(from: &str, target: &str, files: &BTreeMap<String, String>) -> Option<&
     }
 }
 
-/// The path from the root of the workspace; `None` above it.
+/// Returns the path relative to the workspace; `None` outside of it.
 fn resolve(from: &str, file: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -59,7 +59,7 @@ fn resolve(from: &str, file: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The headings, as links name them: lower case, without punctuation, hyphens for spaces.
+/// Returns the anchors of headings: lower case, without punctuation, hyphens for spaces.
 fn headings(text: &str) -> impl Iterator<Item = String> {
     text.lines().filter(|line| line.starts_with('#')).map(|line| {
         let title = line.trim_start_matches('#').trim().to_lowercase();

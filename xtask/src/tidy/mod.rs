@@ -1,6 +1,6 @@
-//! The rules of the house that no lint knows.
+//! Project rules that no lint checks.
 //!
-//! Reads the files and hands each to the rules, which are pure functions of path and text.
+//! Reads the files and applies the rules, which are pure functions of path and text.
 
 mod language;
 mod layout;
@@ -13,10 +13,10 @@ use std::path::Path;
 
 use crate::modules;
 
-/// Directories with a leading dot that are ours; editors leave others behind.
+/// Directories with a leading dot that belong to the project; editors create others.
 const OWN_DOT_DIRECTORIES: &[&str] = &[".cargo", ".ci", ".github"];
 
-/// Everything untidy in the workspace.
+/// Returns all violations in the workspace.
 pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     let mut files = BTreeMap::new();
     collect(root, "", &mut files).map_err(|err| format!("cannot read the workspace: {err}"))?;
@@ -43,7 +43,7 @@ fn entries(directory: &Path) -> std::io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Reads every text file under `directory` under its path from the root, with `/` on every system.
+/// Reads all text files under `directory`, by their paths relative to the workspace, with `/` on every system.
 fn collect(directory: &Path, prefix: &str, files: &mut BTreeMap<String, String>) -> std::io::Result<()> {
     for name in entries(directory)? {
         let on_disk = directory.join(&name);
@@ -62,7 +62,7 @@ fn collect(directory: &Path, prefix: &str, files: &mut BTreeMap<String, String>)
 
 fn is_foreign(path: &str, is_directory: bool) -> bool {
     let is_own = !path.starts_with('.') || OWN_DOT_DIRECTORIES.contains(&path);
-    // In a linked work tree `.git` is a file.
+    // In a linked worktree `.git` is a file.
     path == ".git" || is_directory && (path == "target" || !is_own)
 }
 

@@ -1,13 +1,13 @@
-//! Rules about one file: each a pure function of path and text.
+//! Rules about single files: each is a pure function of path and text.
 //!
-//! The forbidden words are kept in pieces, so that this file and its tests pass their own rules.
+//! Forbidden words are split here, so that this file and its tests pass the rules.
 
 const LINES_MAX: usize = 600;
 
 const NAMELESS: &[&str] = &["utils", "util", "helpers", "helper", "common", "manager", "misc"];
 const JSON: &str = "serde_json";
 const FLOATS: &[&str] = &["f32", "f64"];
-/// First directories of paths that exist on one machine only.
+/// First directories of paths that are specific to one machine.
 const MACHINE_DIRECTORIES: &[&str] = &["home", "root", "Users", "work"];
 
 type Rule = fn(&str, &str) -> Vec<Finding>;
@@ -24,7 +24,7 @@ const RULES: &[(&str, Rule)] = &[
 
 #[derive(Debug, PartialEq, Eq)]
 struct Finding {
-    /// Counted from 1.
+    /// The line number, counted from 1.
     line: usize,
     message: String,
 }
@@ -80,7 +80,7 @@ fn machine_path(_: &str, text: &str) -> Vec<Finding> {
     per_line(text, |line| {
         let found = MACHINE_DIRECTORIES.iter().find(|name| {
             let path = format!("/{name}/");
-            // Inside a longer path or a URL the word means something else.
+            // Inside a longer path or a URL the word has another meaning.
             let begins = |at: usize| {
                 !line[..at]
                     .ends_with(|c: char| c.is_alphanumeric() || ['/', '.', '_', '-', '}', '*'].contains(&c))
@@ -106,7 +106,7 @@ fn float_in_core(path: &str, text: &str) -> Vec<Finding> {
         return Vec::new();
     }
     in_code(path, text, |code| {
-        // A serializer has to name what it refuses.
+        // A serializer has to implement the methods that it refuses.
         if code.contains("fn serialize_f32(self, _:") || code.contains("fn serialize_f64(self, _:") {
             return None;
         }
@@ -138,7 +138,7 @@ fn in_code(path: &str, text: &str, judge: impl Fn(&str) -> Option<String>) -> Ve
     per_line(text, |line| judge(without_comment(line)))
 }
 
-// What stands right before a `//` tells a comment from the middle of a URL.
+// The character before `//` distinguishes a comment from a URL.
 fn without_comment(line: &str) -> &str {
     let is_comment = |at: usize| at == 0 || line[..at].ends_with(' ');
     match line.match_indices("//").find(|(at, _)| is_comment(*at)) {
@@ -147,7 +147,7 @@ fn without_comment(line: &str) -> &str {
     }
 }
 
-/// The identifiers of a line, each with what follows it.
+/// Returns the identifiers of a line, each with the text after it.
 fn words(line: &str) -> impl Iterator<Item = (&str, &str)> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut rest = line;
@@ -164,7 +164,7 @@ fn words(line: &str) -> impl Iterator<Item = (&str, &str)> {
 mod tests {
     use super::*;
 
-    /// `expected` is the findings' lines and rules, such as `1 lines, 3 leftover`.
+    /// `expected`: the lines and rules of the findings, such as `1 lines, 3 leftover`.
     #[track_caller]
     fn check(path: &str, text: &str, expected: &str) {
         let found: Vec<String> = RULES
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn every_test_runs() {
-        // In two parts: whoever searches the tree for tests that do not run shall find none here.
+        // Split, so that a search for ignored tests finds none here.
         let word = ["ign", "ore"].concat();
         check(CORE, &format!("//! x\n    #[{word}]\n"), "2 ignored_test");
         check(CORE, &format!("//! x\n#[{word} = \"slow\"]\n"), "2 ignored_test");
@@ -232,7 +232,7 @@ mod tests {
     fn the_core_knows_json_in_wire_only() {
         check(CORE, "//! x\nuse serde_json::Value;", "2 json_in_core");
         check(CORE, "//! x\nlet text = serde_json::to_string(&it);", "2 json_in_core");
-        // The state of a world is written, and that is no JSON.
+        // The core may serialise its state, but not as JSON.
         check(CORE, "//! x\nuse serde::Serialize;\n#[derive(Clone, Serialize)]", "");
         check(CORE, "//! x\n// Not serde_json.\nstruct NotSerdeJson;", "");
         check("reference/wire/src/json.rs", "//! x\nuse serde_json::Value;", "");

@@ -1,4 +1,4 @@
-//! The connection of tests whose server shares their runtime. What a test does not expect is a panic.
+//! [`AsyncConnection`]: a connection for tests in the same runtime as the server. Unexpected input panics.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -17,63 +17,63 @@ pub struct AsyncConnection<S = TcpStream> {
 }
 
 impl AsyncConnection {
-    /// Connects to a server that listens.
+    /// Connects to a listening server.
     pub async fn connect(address: SocketAddr) -> AsyncConnection {
         AsyncConnection::over(TcpStream::connect(address).await.expect("the server listens"))
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
-    /// A connection over an open stream.
+    /// Creates a connection over an open stream.
     pub fn over(stream: S) -> AsyncConnection<S> {
         AsyncConnection { stream, incoming: Incoming::default() }
     }
 
-    /// The stream.
+    /// Returns the stream.
     pub fn stream(&mut self) -> &mut S {
         &mut self.stream
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.stream.write_all(bytes.as_ref()).await.expect("the server takes what is sent");
+        self.stream.write_all(bytes.as_ref()).await.expect("the server accepts the bytes");
     }
 
-    /// Sends bytes that the server may not take to their end.
-    pub async fn send_in_vain(&mut self, bytes: impl AsRef<[u8]>) {
+    /// Sends bytes that the server may refuse.
+    pub async fn try_send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref()).await;
     }
 
-    /// Announces that nothing more will be sent.
+    /// Closes the sending side.
     pub async fn finish(&mut self) {
         self.stream.shutdown().await.expect("the connection is open");
     }
 
-    /// The next message, whose body has a `Content-Length` or is empty; `None` if the connection ends before it does.
+    /// Reads the next message, whose body has a `Content-Length` or is empty; `None` if the connection ends before.
     pub async fn reply(&mut self) -> Option<Message> {
         let head = self.reply_without_body().await?;
         self.with_body(head).await
     }
 
-    /// The next head.
+    /// Reads the next head.
     pub async fn reply_without_body(&mut self) -> Option<Message> {
         self.until(Incoming::head).await
     }
 
-    /// The message of a head that was read.
+    /// Reads the body after a head.
     pub async fn with_body(&mut self, mut head: Message) -> Option<Message> {
         let length = head.length();
         head.body = self.until(|incoming| incoming.take(length)).await?;
         Some(head)
     }
 
-    /// Sends a request and returns the answer.
+    /// Sends a request and returns the response.
     pub async fn ask(&mut self, request: impl AsRef<[u8]>) -> Message {
         self.send(request).await;
         self.reply().await.expect("the server answers")
     }
 
-    /// Sends the only request of this connection, which the server has to close after its answer.
+    /// Sends the only request of this connection, which the server has to close after its response.
     pub async fn ask_once(mut self, request: Request<'_>) -> Message {
         let lines = format!("{}Connection: close\r\n", request.lines);
         self.send(Request { lines: &lines, ..request }.to_string()).await;
@@ -83,10 +83,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
         answer
     }
 
-    /// The next event of a stream.
+    /// Reads the next event of a stream.
     pub async fn event(&mut self) -> Value {
         loop {
-            let line = self.until(Incoming::line).await.expect("the stream goes on");
+            let line = self.until(Incoming::line).await.expect("the stream continues");
             if let Some(data) = line.strip_prefix("data: ") {
                 return serde_json::from_str(data).expect("JSON");
             }
@@ -109,7 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
         }
     }
 
-    /// Reads what is there; 0 bytes at the end, `None` if the connection broke.
+    /// Reads available bytes; returns 0 at the end, `None` if the connection failed.
     async fn read(&mut self) -> Option<usize> {
         let mut room = [0; 8 * 1024];
         match self.stream.read(&mut room).await {
@@ -117,7 +117,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
                 self.incoming.push(&room[..count]);
                 Some(count)
             }
-            // A peer of TLS that closes without a close_notify has sent its answer all the same.
+            // A TLS peer that closes without a close_notify has still sent its response.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => Some(0),
             Err(_) => None,
         }

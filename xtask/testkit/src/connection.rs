@@ -1,4 +1,4 @@
-//! A blocking client that sends the bytes that it is given.
+//! [`Connection`]: a blocking connection that sends any bytes.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use crate::message::{Incoming, Message, Request};
 
-/// No read and no write takes longer, so that nothing waits for ever.
+/// The timeout of a read or a write.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A longer body is a fault of the server.
+/// The maximum length of a body; a longer one is a fault of the server.
 const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// One connection, of a client or of a server.
@@ -37,32 +37,32 @@ impl Connection {
         Ok(Connection { stream, incoming: Incoming::default(), host })
     }
 
-    /// The socket.
+    /// Returns the socket.
     pub fn stream(&mut self) -> &mut TcpStream {
         &mut self.stream
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     ///
     /// # Errors
-    /// The other side does not take them.
+    /// The peer does not accept them.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.stream.write_all(bytes.as_ref())
     }
 
-    /// Sends a request, and does not wait for the answer.
+    /// Sends a request without waiting for the response.
     ///
     /// # Errors
-    /// The other side does not take it.
+    /// The peer does not accept it.
     pub fn begin(&mut self, method: &str, path: &str, key: Option<&str>, body: &str) -> io::Result<()> {
         let text = Request { method, key, body, host: &self.host, ..Request::get(path) }.to_string();
         self.send(text)
     }
 
-    /// Sends a request and returns the answer.
+    /// Sends a request and returns the response.
     ///
     /// # Errors
-    /// As [`Connection::message`].
+    /// The errors of [`Connection::message`].
     pub fn ask(&mut self, method: &str, path: &str, key: Option<&str>, body: &str) -> io::Result<Message> {
         self.begin(method, path, key, body)?;
         self.message()
@@ -71,7 +71,7 @@ impl Connection {
     /// Reads the next message, whose body has a `Content-Length` or is empty.
     ///
     /// # Errors
-    /// The connection ends or is silent for a minute, or the body is too long.
+    /// The connection ends, nothing is received for a minute, or the body is too long.
     pub fn message(&mut self) -> io::Result<Message> {
         let mut message = self.until(Incoming::head)?;
         let length = message.length();
@@ -85,13 +85,13 @@ impl Connection {
     /// Reads the next line, without its end.
     ///
     /// # Errors
-    /// The connection ends or is silent for a minute.
+    /// The connection ends, or nothing is received for a minute.
     pub fn line(&mut self) -> io::Result<String> {
         self.until(Incoming::line)
     }
 
-    /// Takes a few bytes, if there are any. Returns `true` if the connection is still open.
-    pub fn sip(&mut self) -> bool {
+    /// Reads a few bytes, if there are any. Returns `true` if the connection is still open.
+    pub fn read_some(&mut self) -> bool {
         const MOMENT: Duration = Duration::from_millis(5);
         let read = self.stream.set_read_timeout(Some(MOMENT)).and_then(|()| self.stream.read(&mut [0; 64]));
         match read {
@@ -119,11 +119,11 @@ impl Connection {
     }
 }
 
-/// Sends a request over a connection of its own, which the server has to close, and returns the answer. Its body is all
-/// that followed the head.
+/// Sends a request over a new connection, which the server has to close, and returns the response. Its body is
+/// everything after the head.
 ///
 /// # Errors
-/// No server listens, or the answer is not a response of HTTP/1.
+/// No server listens, or the response is not HTTP/1.
 pub fn ask(address: impl ToString, request: Request<'_>) -> io::Result<Message> {
     let mut connection = Connection::open(address)?;
     let lines = format!("{}Connection: close\r\n", request.lines);

@@ -1,7 +1,6 @@
-//! Test support shared by the tests and tools of every package: HTTP messages, connections that send any bytes,
-//! receivers in threads, and programs that run.
+//! Test support for all packages: HTTP messages, connections that send any bytes, receivers in threads, and processes.
 //!
-//! For development only. It depends on no package that it helps to test, and it must contain no rule of the service.
+//! For development only. Depends on no package that it helps to test; must not contain a rule of the service.
 
 #[cfg(feature = "tokio")]
 mod async_connection;

@@ -1,4 +1,4 @@
-//! HTTP/1.1 messages: requests to write, and messages as they came. Opens no socket.
+//! HTTP/1.1 messages: writes requests and parses messages. Opens no socket.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// A `GET` without a key or a body.
+    /// Creates a `GET` request without a key or a body.
     pub fn get(path: &'a str) -> Request<'a> {
         Request { method: "GET", path, host: "localhost", key: None, lines: "", body: "" }
     }
@@ -39,14 +39,14 @@ impl fmt::Display for Request<'_> {
             write!(f, "Content-Type: application/json\r\n")?;
         }
         if path.ends_with("/mcp") {
-            // The transport of MCP refuses a client that does not accept both.
+            // The transport of MCP requires both.
             write!(f, "Accept: application/json, text/event-stream\r\n")?;
         }
         write!(f, "{lines}Content-Length: {}\r\n\r\n{body}", body.len())
     }
 }
 
-/// A response whose connection is closed after it.
+/// Returns a response that closes the connection.
 pub fn response(status: u16, body: &str) -> String {
     format!(
         "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
@@ -54,14 +54,14 @@ pub fn response(status: u16, body: &str) -> String {
     )
 }
 
-/// A request or a response as it came.
+/// A received request or response.
 #[derive(Clone, Debug, Default)]
 pub struct Message {
     /// The request line or the status line.
     pub start: String,
     /// The status of a response; 0 for anything else.
     pub status: u16,
-    /// Every header as `Name: value`, in the order and with the names that they came with.
+    /// The headers as `Name: value`, in their order and capitalisation.
     pub headers: Vec<String>,
     /// The body. Bytes that are not UTF-8 are replaced.
     pub body: String,
@@ -75,35 +75,35 @@ impl Message {
         Message { status: status.unwrap_or(0), headers: lines.collect(), body: String::new(), start }
     }
 
-    /// The value of the header with this name, in these capitals.
+    /// Returns the value of the header with this name, in this capitalisation.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
-    /// The head and the header lines as text.
+    /// Returns the start line and the headers as text.
     pub fn head(&self) -> String {
         format!("{}\r\n{}", self.start, self.headers.join("\r\n"))
     }
 
-    /// The target of a request.
+    /// Returns the target of a request.
     pub fn path(&self) -> &str {
         self.start.split(' ').nth(1).unwrap_or_default()
     }
 
-    /// The bearer token of a request; empty if it has none.
+    /// Returns the bearer token of a request; empty if it has none.
     pub fn key(&self) -> &str {
         self.value("authorization").and_then(|value| value.split_once(' ')).map_or("", |(_, key)| key)
     }
 
-    /// The body as JSON; `Null` if it is none.
+    /// Returns the body as JSON; `Null` if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
-    /// The body of a success.
+    /// Returns the body of a successful response as JSON.
     ///
     /// # Errors
-    /// The status is not 2xx; the message has the status and the beginning of the body.
+    /// The status is not 2xx; the message has the status and the start of the body.
     pub fn success(&self) -> Result<Value, String> {
         match self.status {
             200..=299 => Ok(self.json()),
@@ -111,20 +111,20 @@ impl Message {
         }
     }
 
-    /// The length of the body that follows the head: none without `Content-Length`.
+    /// Returns the length of the body after the head: 0 without `Content-Length`.
     pub(crate) fn length(&self) -> usize {
         let is_interim = (100..200).contains(&self.status);
         self.value("content-length").and_then(|text| text.parse().ok()).filter(|_| !is_interim).unwrap_or(0)
     }
 
-    /// The value of a header in whatever capitals.
+    /// Returns the value of a header, whatever its capitalisation.
     fn value(&self, name: &str) -> Option<&str> {
         let pairs = self.headers.iter().filter_map(|line| line.split_once(':'));
         pairs.into_iter().find(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
 }
 
-/// Bytes that arrived and were not taken yet.
+/// Received bytes that were not consumed yet.
 #[derive(Debug, Default)]
 pub(crate) struct Incoming {
     bytes: Vec<u8>,
@@ -140,7 +140,7 @@ impl Incoming {
         self.bytes.is_empty()
     }
 
-    /// Takes a head once it is complete.
+    /// Consumes a head once it is complete.
     pub(crate) fn head(&mut self) -> Option<Message> {
         let end = self.bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
         let head = Message::parse(&self.take(end)?);
@@ -148,13 +148,13 @@ impl Incoming {
         Some(head)
     }
 
-    /// Takes a line, without its end, once it is complete.
+    /// Consumes a line, without its end, once it is complete.
     pub(crate) fn line(&mut self) -> Option<String> {
         let end = self.bytes.iter().position(|byte| *byte == b'\n')?;
         Some(self.take(end + 1)?.trim_end().to_owned())
     }
 
-    /// Takes this many bytes once they are here.
+    /// Consumes this many bytes once they have arrived.
     pub(crate) fn take(&mut self, length: usize) -> Option<String> {
         (self.bytes.len() >= length).then(|| {
             let rest = self.bytes.split_off(length);
@@ -164,7 +164,7 @@ impl Incoming {
         })
     }
 
-    /// Takes what is there.
+    /// Consumes all bytes.
     pub(crate) fn rest(&mut self) -> String {
         self.take(self.bytes.len()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Programs that run: started, watched and ended.
+//! [`Running`]: starts, observes and stops programs.
 
 use std::env;
 use std::io::{BufRead, BufReader};
@@ -13,12 +13,12 @@ use serde_json::Value;
 use crate::connection::ask;
 use crate::message::{Message, Request};
 
-/// The longest time to wait for something that should come.
+/// The timeout of waits.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// The time between two looks at a condition.
+/// The interval at which conditions are polled.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A program in a directory, with none of the tester's `CHARGEPROOF_` variables and without colours.
+/// Returns a command for a program in a directory, without the tester's `CHARGEPROOF_` variables and without colours.
 pub fn program(program: impl AsRef<Path>, directory: &Path) -> Command {
     let mut command = Command::new(program.as_ref());
     for (name, _) in env::vars_os() {
@@ -30,15 +30,15 @@ pub fn program(program: impl AsRef<Path>, directory: &Path) -> Command {
     command
 }
 
-/// A program that runs until it is stopped. Dropping it kills it.
+/// A running program. Killed on drop.
 #[derive(Debug)]
 pub struct Running {
     /// The process.
     pub child: Child,
     lines: Option<BufReader<ChildStdout>>,
-    /// The first line of its output, as JSON; `Null` if it is something else.
+    /// The first line of output as JSON; `Null` if it is not JSON.
     pub ready: Value,
-    /// The first line of its output.
+    /// The first line of output.
     pub first_line: String,
 }
 
@@ -46,7 +46,7 @@ impl Running {
     /// Starts a program and waits for its first line.
     ///
     /// # Errors
-    /// It cannot be started, or ends without a line.
+    /// The program cannot be started, or ends without a line.
     pub fn start(mut command: Command) -> Result<Running, String> {
         let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| format!("cannot start {command:?}: {error}"))?;
@@ -60,7 +60,7 @@ impl Running {
     /// Starts a served reference on a free port.
     ///
     /// # Errors
-    /// As [`Running::start`], and if the first line does not name its address.
+    /// The errors of [`Running::start`]; also if the first line has no address.
     pub fn serve(mut command: Command, options: &[&str]) -> Result<Running, String> {
         command.args(["serve", "--format", "json", "--listen", "127.0.0.1:0"]).args(options);
         let running = Running::start(command)?;
@@ -73,7 +73,7 @@ impl Running {
     /// Starts a program whose output is not read, and waits until it is ready.
     ///
     /// # Errors
-    /// It cannot be started, ends, or is not ready in time.
+    /// The program cannot be started, ends, or is not ready in time.
     pub fn start_until(command: &mut Command, mut is_ready: impl FnMut() -> bool) -> Result<Running, String> {
         let child = command.spawn().map_err(|error| format!("cannot start {command:?}: {error}"))?;
         let mut running = Running { child, lines: None, ready: Value::Null, first_line: String::new() };
@@ -88,7 +88,7 @@ impl Running {
         }
     }
 
-    /// The text with this name in the first line.
+    /// Returns the text with this name in the first line.
     ///
     /// # Panics
     /// The line has no such text.
@@ -97,20 +97,20 @@ impl Running {
         self.ready[name].as_str().unwrap_or_else(|| panic!("no {name} in {}", self.first_line))
     }
 
-    /// The next line of its output, as JSON.
+    /// Reads the next line of output as JSON.
     ///
     /// # Panics
-    /// It ended, or the line is not JSON.
+    /// The program ended, or the line is not JSON.
     #[track_caller]
     pub fn line(&mut self) -> Value {
         let line = self.read_line().unwrap_or_else(|why| panic!("{why}"));
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// The answer to a request to the served reference, over a connection of its own.
+    /// Sends a request to the served reference over a new connection.
     ///
     /// # Panics
-    /// It does not answer.
+    /// The server does not respond.
     #[track_caller]
     pub fn ask(&self, method: &str, path: &str, key: Option<&str>, body: &str) -> Message {
         let host = self.word("address");
@@ -118,10 +118,10 @@ impl Running {
         ask(host, request).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
-    /// The JSON of an answer that is a success.
+    /// Sends a `POST` request that must succeed; returns the JSON body.
     ///
     /// # Panics
-    /// It is none.
+    /// The request fails.
     #[track_caller]
     pub fn post(&self, path: &str, key: Option<&str>, body: &Value) -> Value {
         let answer = self.ask("POST", path, key, &body.to_string());
@@ -138,27 +138,27 @@ impl Running {
     /// Sends a signal, such as `TERM`.
     ///
     /// # Errors
-    /// It has ended.
+    /// The program has ended.
     pub fn signal(&self, name: &str) -> Result<(), String> {
         signal(self.child.id(), name)
     }
 
-    /// Returns its status once it ends; `None` if it does not in time.
+    /// Waits for the program to end and returns its status; `None` after the timeout.
     pub fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
         wait_until(patience, || self.child.try_wait().ok().flatten())
     }
 
-    /// Stops it by `TERM`. Returns the exit code.
+    /// Stops the program by `TERM`. Returns the exit code.
     ///
     /// # Panics
-    /// It does not end in time.
+    /// The program does not end in time.
     #[track_caller]
     pub fn stop(&mut self) -> Option<i32> {
         self.signal("TERM").expect("it runs");
         self.wait(PATIENCE).expect("it ends").code()
     }
 
-    /// Returns `true` if it still runs.
+    /// Returns `true` if the program is running.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -166,7 +166,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // An error means that it has ended already.
+        // An error means that it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -185,7 +185,7 @@ pub fn signal(pid: u32, name: &str) -> Result<(), String> {
     }
 }
 
-/// Returns what `look` finds; `None` if it finds nothing in time.
+/// Polls `look` until it returns a value; `None` after the timeout.
 pub fn wait_until<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let until = Instant::now() + patience;
     loop {
@@ -196,19 +196,19 @@ pub fn wait_until<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) ->
     }
 }
 
-/// Returns once something holds.
+/// Polls a condition until it holds.
 ///
 /// # Panics
-/// It does not hold within [`PATIENCE`].
+/// The condition does not hold within [`PATIENCE`].
 #[track_caller]
 pub fn until(mut holds: impl FnMut() -> bool) {
     assert!(wait_until(PATIENCE, || holds().then_some(())).is_some(), "it does not come");
 }
 
-/// Free ports of the loopback interface, all different. Another process may take one before it is used.
+/// Returns free ports of the loopback interface, all different. Another process may take one before it is used.
 ///
 /// # Errors
-/// There are not so many.
+/// There are too few free ports.
 pub fn free_ports<const N: usize>() -> Result<[u16; N], String> {
     let listeners =
         [(); N].map(|()| TcpListener::bind("127.0.0.1:0").and_then(|it| Ok((it.local_addr()?, it))));
@@ -219,7 +219,7 @@ pub fn free_ports<const N: usize>() -> Result<[u16; N], String> {
     Ok(ports)
 }
 
-/// An unused address of the loopback interface.
+/// Returns an unused address of the loopback interface.
 ///
 /// # Errors
 /// There is no free port.

@@ -1,4 +1,4 @@
-//! Servers in threads, for as long as the process lives: receivers of webhooks, and targets of a check.
+//! Servers in threads, for the life of the process: receivers of webhooks, and targets of a check.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::connection::Connection;
 use crate::message::{Message, response};
 
-/// Serves requests, each connection in a thread of its own, until `answer` ends the connection or fails.
+/// Serves requests, each connection in its own thread, until `answer` ends the connection or fails.
 ///
 /// # Errors
 /// There is no free port.
@@ -23,7 +23,7 @@ pub fn serve(
     let address = listener.local_addr()?;
     let answer = Arc::new(answer);
     thread::spawn(move || {
-        // An error is of one client only.
+        // An error concerns one client only.
         for stream in listener.incoming().flatten() {
             let answer = Arc::clone(&answer);
             thread::spawn(move || -> io::Result<()> {
@@ -52,9 +52,9 @@ pub fn target(status: u16, body: impl Fn(&str) -> String + Send + Sync + 'static
     Ok(format!("http://{address}"))
 }
 
-/// A receiver of webhooks, and the requests that it got.
+/// A receiver of webhooks with its received requests.
 pub struct Receiver {
-    /// The address that it listens on.
+    /// The listening address.
     pub address: SocketAddr,
     requests: mpsc::Receiver<(Message, Instant)>,
 }
@@ -69,7 +69,7 @@ impl Receiver {
     ) -> io::Result<Receiver> {
         let (sender, requests) = channel();
         let address = serve(move |request, connection| {
-            // A test that has what it wants no longer listens.
+            // The test may have dropped its end.
             let _ = sender.send((request.clone(), Instant::now()));
             answer(connection).map(ControlFlow::Break)
         })?;
@@ -84,7 +84,7 @@ impl Receiver {
         Receiver::start(|connection| connection.send(response(200, "")))
     }
 
-    /// Starts a receiver that never answers. It holds so many connections; the oldest is closed when another one comes.
+    /// Starts a receiver that never responds. It holds up to `HELD_MAX` connections and then closes the oldest.
     ///
     /// # Errors
     /// There is no free port.
@@ -101,12 +101,12 @@ impl Receiver {
         })
     }
 
-    /// The next request and its time; `None` if none comes within this time.
+    /// Returns the next request and its time; `None` after the timeout.
     pub fn next(&self, patience: Duration) -> Option<(Message, Instant)> {
         self.requests.recv_timeout(patience).ok()
     }
 
-    /// The time at which a post to this path arrived; `None` if none does within this time. Others are skipped.
+    /// Returns the time at which a request to this path arrived; `None` after the timeout. Other requests are skipped.
     pub fn arrival(&self, path: &str, patience: Duration) -> Option<Instant> {
         let until = Instant::now() + patience;
         loop {
@@ -117,7 +117,7 @@ impl Receiver {
         }
     }
 
-    /// The `--forward` by which a host stands for this receiver.
+    /// Returns the value of `--forward` for a host that stands for this receiver.
     pub fn forward(&self, host: &str) -> String {
         format!("https://{host}=http://{}", self.address)
     }

@@ -2,7 +2,7 @@ ORDER = {"asset": "BTC", "amount": "49.90", "currency": "EUR"}
 
 
 def test_a_paid_charge_is_announced(chargeproof_world, chargeproof_webhooks):
-    # Your client stands here: it takes chargeproof_world.base_url and .test_key.
+    # Use your client here, with chargeproof_world.base_url and .test_key.
     opened = chargeproof_world.api("POST", "/charges", ORDER)
     charge = opened.body["data"]["id"]
 

@@ -30,7 +30,7 @@ def test_a_charge_is_paid_after_one_block(chargeproof_world, blocks):
 @pytest.mark.parametrize("minutes", [29, 31])
 def test_a_charge_expires_after_half_an_hour(chargeproof_world, minutes):
     code = open_charge(chargeproof_world)
-    # No other world's clock moves, and no test waits.
+    # The clocks of other worlds do not move, and no test waits.
     chargeproof_world.advance(f"{minutes}m")
     assert (status_of(chargeproof_world, code) == "expired") == (minutes == 31)
 

@@ -4,7 +4,7 @@ import { test } from "chargeproof/vitest";
 const ORDER = { asset: "BTC", amount: "49.90", currency: "EUR" };
 
 test("a paid charge is announced", async ({ world, webhooks }) => {
-  // Your client stands here: it takes world.baseUrl and world.testKey.
+  // Use your client here, with world.baseUrl and world.testKey.
   const opened = await world.api("POST", "/charges", ORDER);
   const charge = opened.body.data.id;
 

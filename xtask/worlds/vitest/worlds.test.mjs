@@ -1,4 +1,4 @@
-// Tests that run side by side, each in a world of its own.
+// Tests that run in parallel, each in a separate world.
 
 import { test, verify } from "chargeproof/vitest";
 
@@ -21,7 +21,7 @@ for (const blocks of [0, 1]) {
 for (const minutes of [29, 31]) {
   test.concurrent(`a charge after ${minutes} minutes`, async ({ world, expect }) => {
     const code = await openCharge(world);
-    // No other world's clock moves, and no test waits.
+    // The clocks of other worlds do not move, and no test waits.
     await world.advance(`${minutes}m`);
     const { body } = await world.api("GET", `/charges/${code}`);
     expect(body.data.status === "expired").toBe(minutes === 31);

@@ -21,7 +21,7 @@ def chargeproof_server() -> Iterator[Server]:
 
 @pytest.fixture
 def chargeproof_world(chargeproof_server: Server, request: pytest.FixtureRequest) -> Iterator[World]:
-    """A world for this test, with a clock that stands still. Each run of a test sees the same codes and addresses."""
+    """A world for this test, with a frozen clock. Each run of a test sees the same codes and addresses."""
     world = chargeproof_server.open_world(request.node.nodeid)
     yield world
     world.close()

@@ -1,4 +1,4 @@
-"""The server as a process of its own, and the worlds that it opens."""
+"""The server as a separate process, and the worlds that it opens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ URL_VARIABLE = "CHARGEPROOF_URL"
 
 
 class ApiError(Exception):
-    """A call that was answered with an error: `status`, and the JSON `body`."""
+    """An error response: `status`, and the JSON `body`."""
 
     def __init__(self, call: str, status: int, body: Any) -> None:
         super().__init__(f"{call} was answered with {status}: {json.dumps(body)}")
@@ -115,7 +115,7 @@ class Server:
         """Stops the process, if this object started it."""
         if self._process is None:
             return
-        # The worlds are in memory, or in a store that a crash does not harm: there is nothing to finish.
+        # The worlds are in memory, or in crash-safe storage, so nothing has to be flushed.
         self._process.kill()
         self._process.wait()
         assert self._process.stdout is not None
@@ -134,7 +134,7 @@ class Server:
         self.stop()
 
     def open_world(self, name: str, **options: Any) -> World:
-        """Opens a world whose clock stands still; `options` are those of `POST /sandbox/worlds`.
+        """Opens a world with a frozen clock; `options` are those of `POST /sandbox/worlds`.
 
         Worlds of one name have the same codes and addresses. A world that is not closed ends after ten idle
         minutes.
@@ -167,7 +167,7 @@ class World:
         return self.sandbox("pay", charge=charge, **fields)
 
     def mine(self, asset: str, blocks: int, *, mode: str = "test") -> Any:
-        """Lets time run until the chain of a coin has this many more blocks."""
+        """Advances the clock until the chain of a coin has this many more blocks."""
         return self.sandbox("mine", asset=asset, blocks=blocks, mode=mode)
 
     def advance(self, by: str) -> Any:

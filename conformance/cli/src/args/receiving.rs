@@ -1,4 +1,4 @@
-//! Options of `check` about webhooks.
+//! The webhook options of `check`.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 

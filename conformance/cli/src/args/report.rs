@@ -83,7 +83,7 @@ fn parse_report_file(text: &str) -> Result<ReportFile, String> {
     let (format, path) = text.split_once('=').ok_or(TAKES)?;
     let format = ReportFormat::from_str(format, false).map_err(|_| {
         let formats = ReportFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
-        let names: Vec<_> = formats.map(|it| it.get_name().to_owned()).collect();
+        let names: Vec<_> = formats.map(|format| format.get_name().to_owned()).collect();
         format!("{TAKES}; a FORMAT is one of {}", names.join(", "))
     })?;
     if path.is_empty() {

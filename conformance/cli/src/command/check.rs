@@ -43,8 +43,8 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     if let Some(path) = &args.init {
         return init(path);
     }
-    // Before anything is played or sent.
-    selection(args).validate().map_err(|why| Failure::usage(why + &meant(args)))?;
+    // Before the built-in server starts or a request is sent.
+    selection(args).validate().map_err(|why| Failure::usage(why + &suggestion(args)))?;
     baseline::known(args, config)?;
     reports::prepare(&args.reports.report)?;
     args.record.iter().chain(&args.baseline_write).try_for_each(|path| files::check_writable(path))?;
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     Ok(outcome.exit_code())
 }
 
-/// Asks and judges.
+/// Sends the requests and judges the responses.
 pub(super) fn outcome(args: &Check, config: &Config) -> Result<Outcome, Failure> {
     let format = args.reports.format;
     let runtime = super::runtime()?;
@@ -121,19 +121,19 @@ fn init(path: &Path) -> Result<u8, Failure> {
     }
 }
 
-/// The statements that were probably meant by patterns that match none.
-fn meant(args: &Check) -> String {
+/// Returns a suggestion for patterns that match no statement.
+fn suggestion(args: &Check) -> String {
     let mut catalogue = catalogue();
     catalogue.extend(extended());
     let unknown = |pattern: &&String| !catalogue.keys().any(|id| fits(pattern, id));
     let patterns = args.only.iter().chain(&args.skip).filter(unknown);
     let sections = catalogue.keys().filter_map(|id| Some(format!("{}.*", id.split_once('.')?.0)));
     let known: Vec<String> = catalogue.keys().cloned().chain(sections).collect();
-    let meant = patterns.filter_map(|pattern| nearest(pattern, known.iter().map(String::as_str)));
-    meant.map(|name| format!("; did you mean `{name}`?")).collect()
+    let suggestion = patterns.filter_map(|pattern| nearest(pattern, known.iter().map(String::as_str)));
+    suggestion.map(|name| format!("; did you mean `{name}`?")).collect()
 }
 
-/// The statements to judge.
+/// Returns the statements to judge.
 fn selection(args: &Check) -> Selection {
     Selection { profile: args.profile.into(), only: args.only.clone(), skip: args.skip.clone() }
 }
@@ -159,7 +159,7 @@ fn list(format: ReportFormat, profile: Profile) {
     say!("{} statements, {judged} of them judged", catalogue.len());
 }
 
-/// The plan for a target: its keys come from the environment or from files, never from the command line.
+/// Returns the plan for a target. Its keys come from the environment or from files, never from the command line.
 fn plan_for(url: &str, args: &Check, config: &Config, screen: &mut ProgressDisplay) -> Result<Plan, Failure> {
     let base = super::web_address(url, "http://127.0.0.1:8402")?;
     let keys = Keys::gather(config, args.keys_of, &mut |warning| screen.warn(&warning))?;
@@ -176,7 +176,7 @@ fn plan_for(url: &str, args: &Check, config: &Config, screen: &mut ProgressDispl
     Ok(plan)
 }
 
-/// Applies the options that any plan has.
+/// Applies the options that all plans share.
 fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure> {
     Selection { profile: plan.profile, only: plan.only, skip: plan.skip } = selection(args);
     plan.quick = args.quick;
@@ -195,12 +195,12 @@ fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure>
     Ok(())
 }
 
-/// The day in UTC, for entries of the baseline that expire.
+/// Returns the date in UTC, for entries of the baseline that expire.
 fn today() -> String {
     now().split('T').next().unwrap_or_default().to_owned()
 }
 
-/// The time in UTC, in whole seconds.
+/// Returns the time in UTC, in whole seconds.
 #[allow(clippy::disallowed_methods, reason = "time passes outside of every simulated world")]
 fn now() -> String {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -208,7 +208,7 @@ fn now() -> String {
     now.split('.').next().unwrap_or_default().to_owned() + "Z"
 }
 
-/// Runs the operator's command that creates records.
+/// Runs the `--prepare` command, which creates records.
 async fn prepare(hook: Hook, plan: &Plan) -> Result<(), Failure> {
     let environment =
         [("CHARGEPROOF_URL", plan.base.as_str()), ("CHARGEPROOF_TEST_KEY", plan.test_key.expose())];
@@ -232,7 +232,7 @@ struct ProgressDisplay {
 }
 
 impl ProgressDisplay {
-    /// Prints a line in any format: no report contains it.
+    /// Prints a line, whatever the format, because no report contains it.
     fn warn(&self, line: &str) {
         self.bar.suspend(|| note!("{line}"));
     }

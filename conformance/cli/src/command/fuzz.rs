@@ -1,4 +1,4 @@
-//! `chargeproof fuzz`: random requests to any implementation, shrunk where they break a rule.
+//! `chargeproof fuzz`: sends random requests to an implementation and shrinks those that violate a rule.
 
 use std::{env, path::Path, time::Duration};
 
@@ -23,7 +23,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(15);
 pub(crate) fn run(args: &Fuzz, config: &Config) -> Result<u8, Failure> {
     let mut plan = plan(args, config)?;
     args.save.as_deref().map_or(Ok(()), files::check_writable)?;
-    let kept = args.replay.as_deref().map(read_kept).transpose()?;
+    let kept = args.replay.as_deref().map(read_saved).transpose()?;
     let runtime = super::runtime()?;
     plan.interrupt = signals::interrupt(&runtime)?;
     let (mut time, mut bar) = (RealTime::start(), FuzzProgress(spinner()));
@@ -63,7 +63,7 @@ fn plan(args: &Fuzz, config: &Config) -> Result<Plan, Failure> {
     })
 }
 
-fn read_kept(path: &Path) -> Result<Kept, Failure> {
+fn read_saved(path: &Path) -> Result<Kept, Failure> {
     Kept::read(&files::text_of(path, files::RECORDING_MAX)?).map_err(|why| {
         let why = files::excerpt(&why);
         Failure::usage(format!("`{}` is not a file of `fuzz --save`: {why}", path.display()))

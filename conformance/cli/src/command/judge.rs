@@ -1,4 +1,4 @@
-//! `chargeproof judge`: the verdicts of a recording, without the server.
+//! `chargeproof judge`: judges a recording without the server.
 
 use std::path::Path;
 

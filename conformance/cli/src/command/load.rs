@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Load, config: &Config) -> Result<u8, Failure> {
     Ok(if report.interrupted { INTERRUPTED } else { u8::from(!report.is_clean()) })
 }
 
-/// Returns the redactor of all known keys and secrets, which the target may quote.
+/// Returns a redactor of all known keys and secrets, because the target may quote them.
 fn redactor(args: &Load, key_prefix: &str) -> Redactor {
     let names = [LIVE_KEY, TEST_KEY, &args.secret_env];
     let secrets: Vec<_> = names.iter().filter_map(|name| env::var(name).ok().map(Secret::new)).collect();
@@ -72,7 +72,7 @@ fn plan(args: &Load, config: &Config) -> Result<Plan, Failure> {
     Ok(Plan { url, pace, span, connections, threads, ca_pem, work: work(args, config)? })
 }
 
-/// Keys and secrets come from the environment, never from the command line.
+/// Returns the requests to send. Keys and secrets come from the environment, never from the command line.
 fn work(args: &Load, config: &Config) -> Result<Work, Failure> {
     let variable = |name: &str| env::var(name).ok().filter(|text| !text.is_empty());
     let reader = || variable(TEST_KEY).or_else(|| variable(LIVE_KEY));
@@ -194,7 +194,7 @@ fn print_result(report: &Report) {
     if report.interrupted {
         row(
             "interrupted",
-            format!("after {}; what had no answer yet counts nowhere", seconds(report.millis)),
+            format!("after {}; requests without a response are not counted", seconds(report.millis)),
         );
     }
     for note in &report.notes {

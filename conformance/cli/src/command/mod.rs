@@ -18,12 +18,12 @@ use url::{Host, Url};
 
 use crate::Failure;
 
-/// The runtime of a command.
+/// Creates the async runtime of a command.
 fn runtime() -> Result<Runtime, Failure> {
     Runtime::new().map_err(|error| Failure::machine(format!("cannot start the async runtime: {error}")))
 }
 
-/// The text of an environment variable that an option named.
+/// Reads an environment variable that an option names.
 fn variable(name: &str) -> Result<String, Failure> {
     std::env::var(name).map_err(|_| {
         Failure::usage(format!(
@@ -32,7 +32,7 @@ fn variable(name: &str) -> Result<String, Failure> {
     })
 }
 
-/// An http or https address with a host, as the operator typed it. `example` is one that would do.
+/// Parses an http or https URL with a host. `example`: a valid one for the error message.
 fn web_address(text: &str, example: &str) -> Result<Url, Failure> {
     let takes = match with_scheme(text) {
         Some(address) => format!("did you mean `{address}`?"),
@@ -46,7 +46,7 @@ fn web_address(text: &str, example: &str) -> Result<Url, Failure> {
     Ok(url)
 }
 
-/// The address that was probably meant by one without a scheme: `https://` for a name with a dot, `http://` for this
+/// Returns the suggestion for an address without a scheme: `https://` for a name with a dot, `http://` for this
 /// machine.
 fn with_scheme(text: &str) -> Option<String> {
     if text.contains("://") {
@@ -62,7 +62,7 @@ fn with_scheme(text: &str) -> Option<String> {
     is_meant.then(|| format!("{}://{text}", if is_local { "http" } else { "https" }))
 }
 
-/// A random seed that is short enough to be typed again.
+/// Draws a random seed that is short enough to be typed.
 fn short_seed() -> Result<u64, Failure> {
     getrandom::u32().map(u64::from).map_err(|error| Failure::machine(format!("no random seed: {error}")))
 }

@@ -1,4 +1,4 @@
-//! `chargeproof play`: scenarios, compared with their golden transcripts.
+//! `chargeproof play`: runs scenarios and compares them with their golden transcripts.
 
 use std::{
     fs,
@@ -30,7 +30,7 @@ use crate::{
     terminal::{self, BAD, DIM, GOOD, PLACE, note, say},
 };
 
-/// A scenario that came with the program.
+/// A scenario that is embedded in the program.
 pub(crate) struct BuiltIn {
     /// `charge/paid`
     pub(crate) name: &'static str,
@@ -40,7 +40,7 @@ pub(crate) struct BuiltIn {
 
 include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
 
-/// A scenario to run, and the transcript that is expected.
+/// A scenario to run, with its golden transcript.
 struct ScenarioFile {
     /// The name in reports: a path, or the name of a built-in scenario.
     name: String,
@@ -88,7 +88,7 @@ impl PlayResult {
         }
     }
 
-    /// Returns the failure.
+    /// Returns the message of a failure.
     fn message(&self) -> Option<String> {
         match self {
             PlayResult::Stopped { plain, .. } => Some(plain.clone()),
@@ -98,7 +98,8 @@ impl PlayResult {
         }
     }
 
-    /// 0 as expected, 1 it differs, 2 the scenario is invalid or the server could not be reached.
+    /// Returns the exit code: 0 as expected, 1 it differs, 2 the scenario is invalid or the server could not be
+    /// reached.
     fn exit_code(&self) -> u8 {
         match self {
             PlayResult::AsWritten(_) | PlayResult::Played(_) | PlayResult::Blessed(_) => 0,
@@ -126,9 +127,9 @@ struct Row<'a> {
 
 #[derive(Serialize)]
 struct Report<'a> {
-    /// The version of this report; rises when an older reader would misread it.
+    /// The version of the report, incremented when older readers would misread it.
     format: u32,
-    /// A signal came before all of them were played.
+    /// `true` if a signal came before all scenarios had run.
     interrupted: bool,
     scenarios: Vec<Row<'a>>,
     digest: String,
@@ -182,25 +183,25 @@ pub(crate) fn run(args: &Play) -> Result<u8, Failure> {
     })
 }
 
-/// Writes what was done in a served world as a scenario.
+/// Saves the history of a served world as a scenario.
 fn save_from(url: &str, file: &Path) -> Result<u8, Failure> {
     files::check_writable(file)?;
     let mut stage = RemoteStage::new(url).map_err(Failure::usage)?;
     let call = Call { method: "GET", path: "/sandbox/scenario", bearer: None, headers: &[], body: None };
     let answer = stage.call(&call).map_err(|error| Failure::unreachable(error.to_string()))?;
     let saved: ScenarioAnswer = serde_json::from_slice(&answer.body).map_err(|_| {
-        let said = answer.text("/message").unwrap_or_else(|| "it says no more".to_owned());
-        Failure::usage(format!("GET /sandbox/scenario at `{url}` is answered {}: {said}", answer.status))
+        let said = answer.text("/message").unwrap_or_else(|| "no message".to_owned());
+        Failure::usage(format!("GET /sandbox/scenario at `{url}` returned {}: {said}", answer.status))
     })?;
     files::write_whole(file, &saved.scenario)?;
-    note!("wrote `{0}`; `chargeproof play {0} --bless` runs it and keeps its transcript", file.display());
+    note!("wrote `{0}`; `chargeproof play {0} --bless` runs it and writes its transcript", file.display());
     if saved.untold > 0 {
         note!("calls that a scenario cannot express: {}; its comments list the reasons", saved.untold);
     }
     Ok(0)
 }
 
-/// Plays all built-in scenarios on a stage. Says how many there are, or which did not go as written.
+/// Plays all built-in scenarios on a stage. Returns their number; the error names the one that failed.
 pub(crate) fn play_built_ins(stage: &mut dyn Stage, each: &mut dyn FnMut(&str)) -> Result<usize, String> {
     for built_in in BUILT_IN {
         each(built_in.name);
@@ -209,7 +210,7 @@ pub(crate) fn play_built_ins(stage: &mut dyn Stage, each: &mut dyn FnMut(&str)) 
     Ok(BUILT_IN.len())
 }
 
-/// Plays one built-in scenario, in a new world that stays as it leaves it.
+/// Plays one built-in scenario in a new world, which keeps the resulting state.
 pub(crate) fn play_built_in(name: &str, stage: &mut dyn Stage) -> Result<(), String> {
     let built_in =
         BUILT_IN.iter().find(|built_in| built_in.name == name).expect("the scenario is part of the program");
@@ -272,7 +273,7 @@ fn play_one(piece: &ScenarioFile, args: &Play, stage: &mut dyn Stage) -> PlayRes
     }
 }
 
-/// Draws the first scenario that failed, or else the first one.
+/// Writes the page of the first failed scenario, or else of the first one.
 fn draw(path: &Path, pieces: &[ScenarioFile], endings: &[PlayResult], args: &Play) -> Result<(), Failure> {
     let place = endings.iter().position(|ending| ending.exit_code() != 0).unwrap_or(0);
     let piece = &pieces[place];
@@ -290,7 +291,7 @@ fn draw(path: &Path, pieces: &[ScenarioFile], endings: &[PlayResult], args: &Pla
     files::write_whole(path, &picture::page(&picture))
 }
 
-/// One digest for everything that was played, whatever the order of files on the disk.
+/// Returns a digest of all transcripts, independent of the order of files on the disk.
 fn digest_of_all(endings: &[PlayResult]) -> String {
     let all: Vec<&str> =
         endings.iter().map(|ending| ending.played().map_or("-", |played| &played.digest)).collect();
@@ -381,7 +382,7 @@ fn piece(built_in: &BuiltIn) -> ScenarioFile {
     }
 }
 
-/// The scenarios of these files and directories, in order of path; the built-in ones if none are named.
+/// Returns the scenarios of these files and directories, ordered by path; the built-in ones if there are none.
 fn pieces(paths: &[PathBuf]) -> Result<Vec<ScenarioFile>, Failure> {
     if paths.is_empty() {
         return Ok(BUILT_IN.iter().map(piece).collect());

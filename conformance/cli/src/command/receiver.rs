@@ -1,4 +1,4 @@
-//! `chargeproof receiver`: receive webhooks, verify their signatures and explain what is wrong.
+//! `chargeproof receiver`: receives webhooks, verifies their signatures, and explains errors.
 
 mod handler;
 mod line;
@@ -13,8 +13,8 @@ use std::{
 use conformance::{
     Secret,
     receiver::{
-        Arrival, Caught, Diagnosis, Keyring, Names, Note, ReceiverAnswer, Settings, Tally, Withheld,
-        diagnose, notes,
+        Arrival, DeliveryCounter, Diagnosis, Keyring, Names, Note, ReceivedRequest, ReceiverAnswer,
+        SecretRedaction, Settings, diagnose, notes,
     },
 };
 use serde::Serialize;
@@ -33,7 +33,7 @@ use crate::{
 const DEFAULT_PORT: u16 = 8403;
 /// The shortest secret that can be distinguished from other text, and so be redacted.
 const SECRET_LETTERS_MIN: usize = 8;
-/// A recorded request is a head and a body, each byte written as several letters at most.
+/// The maximum length of a recorded request: a head and a body, each byte encoded as several characters at most.
 const RECORD_LINE_MAX: u64 = 16 * 1024 * 1024;
 
 pub(crate) fn run(action: &Receiver, config: &Config) -> Result<u8, Failure> {
@@ -46,7 +46,7 @@ pub(crate) fn run(action: &Receiver, config: &Config) -> Result<u8, Failure> {
 
 fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
     let format = args.secrets.format;
-    let mut reader = Reader::new(&args.secrets, config)?;
+    let mut reader = DeliveryJudge::new(&args.secrets, config)?;
     let mut record = args.record.as_deref().map(LineFile::open).transpose()?;
     let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let address = args.listen.unwrap_or_else(|| local(args.port.unwrap_or(DEFAULT_PORT)));
@@ -58,7 +58,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
     };
     args.ready_file.as_deref().map_or(Ok(()), files::check_writable)?;
     super::runtime()?.block_on(async {
-        // Before the first output, so that a reader of the output may already send a signal.
+        // Before the first output, because a reader of the output may send a signal.
         let mut signals = StopSignals::catch()?;
         let mut receiver = conformance::receiver::Receiver::start(settings)
             .await
@@ -82,7 +82,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
             };
             // A closed stdout ends the command.
             match arrival.filter(|_| stopped || !terminal::is_lost()) {
-                Some(Arrival::Caught(caught, given)) => {
+                Some(Arrival::ReceivedRequest(caught, given)) => {
                     let now = caught.unix_secs();
                     let shown = reader.read(&caught, Some(given), now);
                     if let Some(record) = &mut record {
@@ -92,10 +92,10 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
                 }
                 Some(Arrival::Rejected(turned)) => {
                     reader.summary.turned_away += 1;
-                    line::print_turned(&reader.withheld.clean(&turned.to_string()), format);
+                    line::print_rejected(&reader.withheld.clean(&turned.to_string()), format);
                 }
                 None if stopped => break,
-                // What has arrived is still reported.
+                // Requests that have arrived are still reported.
                 None => {
                     receiver.stop();
                     stopped = true;
@@ -108,7 +108,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
 
 fn judge(args: &JudgeDeliveries, config: &Config) -> Result<u8, Failure> {
     let format = args.secrets.format;
-    let mut reader = Reader::new(&args.secrets, config)?;
+    let mut reader = DeliveryJudge::new(&args.secrets, config)?;
     for caught in RecordedRequests::open(&args.file)? {
         let caught = caught?;
         let now = caught.unix_secs();
@@ -117,9 +117,10 @@ fn judge(args: &JudgeDeliveries, config: &Config) -> Result<u8, Failure> {
     Ok(reader.finish())
 }
 
-/// The requests of a file of `listen --record`, at most `max` of them.
-pub(super) fn recorded(path: &Path, max: usize) -> Result<Vec<Caught>, Failure> {
-    let caught: Vec<Caught> = RecordedRequests::open(path)?.take(max + 1).collect::<Result<_, _>>()?;
+/// Reads a file of `listen --record` with at most `max` requests.
+pub(super) fn recorded(path: &Path, max: usize) -> Result<Vec<ReceivedRequest>, Failure> {
+    let caught: Vec<ReceivedRequest> =
+        RecordedRequests::open(path)?.take(max + 1).collect::<Result<_, _>>()?;
     match caught.len() > max {
         true => Err(Failure::usage(format!("`{}` has more than {max} requests; split it", path.display()))),
         false => Ok(caught),
@@ -141,9 +142,9 @@ impl RecordedRequests<'_> {
 }
 
 impl Iterator for RecordedRequests<'_> {
-    type Item = Result<Caught, Failure>;
+    type Item = Result<ReceivedRequest, Failure>;
 
-    fn next(&mut self) -> Option<Result<Caught, Failure>> {
+    fn next(&mut self) -> Option<Result<ReceivedRequest, Failure>> {
         self.line += 1;
         let mut text = Vec::new();
         let mut bounded = std::io::Read::take(&mut self.file, RECORD_LINE_MAX);
@@ -158,11 +159,11 @@ impl Iterator for RecordedRequests<'_> {
     }
 }
 
-/// Judges requests in the order in which they came, and counts.
-struct Reader {
+/// Judges requests in their order of arrival and counts the results.
+struct DeliveryJudge {
     keyring: Keyring,
-    withheld: Withheld,
-    tally: Tally,
+    withheld: SecretRedaction,
+    tally: DeliveryCounter,
     summary: Summary,
     format: Format,
 }
@@ -178,8 +179,8 @@ struct Summary {
     turned_away: u64,
 }
 
-impl Reader {
-    fn new(secrets: &Secrets, config: &Config) -> Result<Reader, Failure> {
+impl DeliveryJudge {
+    fn new(secrets: &Secrets, config: &Config) -> Result<DeliveryJudge, Failure> {
         let format = secrets.format;
         let dialect = config.dialect.clone();
         let header_prefix = secrets.header_prefix.clone().unwrap_or(dialect.header_prefix);
@@ -189,18 +190,24 @@ impl Reader {
             other_mode: from_environment(&secrets.other_mode_secret_env)?,
         };
         let all = keyring.secrets.iter().chain(&keyring.other_mode);
-        let withheld = Withheld::new(all.map(|(_, secret)| secret));
-        Ok(Reader { keyring, withheld, tally: Tally::default(), summary: Summary::default(), format })
+        let withheld = SecretRedaction::new(all.map(|(_, secret)| secret));
+        Ok(DeliveryJudge {
+            keyring,
+            withheld,
+            tally: DeliveryCounter::default(),
+            summary: Summary::default(),
+            format,
+        })
     }
 
-    fn read(&mut self, caught: &Caught, given: Option<ReceiverAnswer>, now: i64) -> JudgedDelivery {
+    fn read(&mut self, caught: &ReceivedRequest, given: Option<ReceiverAnswer>, now: i64) -> JudgedDelivery {
         let names = &self.keyring.names;
         let clean = self.withheld.clean_request(caught);
         let mut diagnosis = diagnose(caught, &self.keyring, now);
         let mut notes = notes(&clean, names);
         if clean != *caught {
             notes.push(Note::SecretQuoted);
-            // Reasons quote the request: then they are to quote the clean one.
+            // Reasons quote the request, so they are computed again from the redacted one.
             if let Diagnosis::NotVerified { .. } = diagnosis {
                 diagnosis = diagnose(&clean, &self.keyring, now);
             }
@@ -241,7 +248,7 @@ impl Reader {
         }
         match summary {
             Summary { not_verified: 1.., .. } => 1,
-            // Nothing came, or no secret was at hand: silence is no success.
+            // Nothing was received, or no secret was given: that is not a success.
             Summary { verified: 0, .. } => 3,
             _ => 0,
         }
@@ -252,7 +259,7 @@ fn from_environment(names: &[String]) -> Result<Vec<(String, Secret)>, Failure> 
     names.iter().map(|name| Ok((name.clone(), Secret::new(secret(name)?)))).collect()
 }
 
-/// White space stays: a secret that has some is a fault worth a diagnosis.
+/// Reads a secret. White space stays in it, because a secret with white space deserves a diagnosis.
 fn secret(name: &str) -> Result<String, Failure> {
     let takes = "put the endpoint's secret into it, such as `whsec_…`";
     let text = match env::var(name) {
@@ -272,7 +279,7 @@ fn secret(name: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// A receiver that is ready, for scripts.
+/// The description of a ready receiver, for scripts.
 #[derive(Serialize)]
 struct ReceiverReady {
     url: String,

@@ -1,4 +1,4 @@
-//! The recipes of events in a served world: the calls of customers and of the account's owner that lead to each.
+//! The recipe of each event type: the calls of customers and of the account's owner that cause it in a served world.
 
 use reference_core::{asset::Asset, event::EventType, mode::Mode};
 
@@ -7,18 +7,18 @@ pub(super) struct Step {
     pub(super) method: &'static str,
     pub(super) path: &'static str,
     pub(super) body: &'static str,
-    /// The value that later steps take from the answer: a name, and the pointer to a text.
+    /// The value of the response that later steps use: a name, and a JSON pointer to a text.
     pub(super) gives: Option<(&'static str, &'static str)>,
 }
 
-/// The terms of the object of an event.
+/// The values of the object of an event.
 #[derive(Clone, Copy)]
 pub(super) struct Terms {
     pub(super) mode: Mode,
     pub(super) asset: Asset,
     pub(super) amount: &'static str,
     pub(super) description: &'static str,
-    /// In test mode, e-mails go to members of the account only.
+    /// The customer's address. In test mode, e-mails go to members of the account only.
     pub(super) email: &'static str,
 }
 
@@ -78,7 +78,7 @@ const CHOOSE: Step = Step {
 };
 const VOID: Step = step("POST", "/v1/invoices/{invoice}/void", "");
 
-/// The calls after which an event of this type has happened.
+/// Returns the calls that cause an event of this type.
 pub(super) fn recipe(kind: EventType) -> &'static [Step] {
     match kind {
         EventType::ChargeCreated => &[OPEN],
@@ -97,7 +97,7 @@ pub(super) fn recipe(kind: EventType) -> &'static [Step] {
     }
 }
 
-/// A text with its names in braces replaced by their values. Values hold no quotes: they are codes, ids and terms.
+/// Replaces the names in braces by their values. Values contain no quotes: they are codes, ids and terms.
 pub(super) fn fill(text: &str, values: &[(&str, String)]) -> String {
     values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }

@@ -1,4 +1,4 @@
-//! `chargeproof serve`: the reference server, until a signal stops it.
+//! `chargeproof serve`: runs the reference server until a signal stops it.
 
 mod banner;
 mod demo;
@@ -31,15 +31,15 @@ use crate::{
     terminal::{note, note_briefly},
 };
 
-/// So long tasks may take to end once the server has stopped.
+/// The maximum time for tasks to end after the server has stopped.
 const TASKS_END_WITHIN: Duration = Duration::from_secs(2);
 const DEFAULT_SPEED: u32 = 60;
 const PEM_MARK: &[u8] = b"BEGIN CERTIFICATE";
 
-/// A server that is ready, for scripts.
+/// The description of a ready server, for scripts.
 #[derive(Serialize)]
 struct ServerReady {
-    /// The version of this line; rises when an older reader would misread it.
+    /// The version of this line, incremented when older readers would misread it.
     format: u32,
     url: String,
     address: SocketAddr,
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         args.scenario.as_deref().map(|path| scenario::read(path, args.until, args.seed)).transpose()?;
     let mut server_config = server_config(args, config)?;
     if let Some(script) = &scenario {
-        // A world that is played has its own seed and its own time.
+        // A scenario determines the seed and the time.
         (server_config.seed, server_config.clock) = (Seed(script.seed), ClockKind::Frozen);
     }
     let printer = log::Printer::start(args.log)?;
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
     args.ready_file.as_deref().map_or(Ok(()), files::check_writable)?;
     let runtime = super::runtime()?;
     let done = runtime.block_on(async {
-        // Before the first output, so that a reader of the output may already send a signal.
+        // Before the first output, because a reader of the output may send a signal.
         let mut stop = StopSignals::catch()?;
         let server = started(server_config).await?;
         if let Some(start) = demo_from {
@@ -126,36 +126,36 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         });
         Ok(0)
     });
-    // A task that waits for the reader of stderr would wait for ever.
+    // A task that writes to a blocked stderr would never end.
     runtime.shutdown_timeout(TASKS_END_WITHIN);
     done
 }
 
-/// The server, once it listens.
+/// Starts the server.
 async fn started(config: ServerConfig) -> Result<Server, Failure> {
     let address = config.address;
     let server =
         Server::start(config).await.map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
-    tokio::spawn(tell_openings(server.openings()));
+    tokio::spawn(report_openings(server.openings()));
     Ok(server)
 }
 
 /// Reports the progress of opening stored worlds, those that cannot be opened, and notices about the others.
-async fn tell_openings(mut openings: watch::Receiver<Openings>) {
+async fn report_openings(mut openings: watch::Receiver<Openings>) {
     let (mut named, mut noticed, all) = (0, 0, openings.borrow().waiting);
-    // By tenths.
+    // In steps of a tenth.
     let mut below = all;
     loop {
         let Openings { waiting, lost, notices } = openings.borrow_and_update().clone();
         for LostWorld { id, why } in &lost[named..] {
-            note!("the world {id} was kept and is not open: {why}");
+            note!("the stored world {id} cannot be opened: {why}");
         }
         for notice in &notices[noticed..] {
             note!("{notice}");
         }
         (named, noticed) = (lost.len(), notices.len());
         if waiting > 0 && waiting <= below {
-            note!("kept worlds to open: {waiting}; a request to one of them waits until it is open");
+            note!("stored worlds to open: {waiting}; requests to them wait until they are open");
             below = waiting.saturating_sub(all.div_ceil(10));
         }
         if waiting == 0 || openings.changed().await.is_err() {
@@ -163,7 +163,7 @@ async fn tell_openings(mut openings: watch::Receiver<Openings>) {
         }
     }
     if all > 0 && openings.borrow().waiting == 0 {
-        note!("all kept worlds are open that can be");
+        note!("all stored worlds that can be opened are open");
     }
 }
 
@@ -172,7 +172,7 @@ fn has_world(args: &Serve) -> bool {
     args.data.as_deref().is_some_and(Data::has_world)
 }
 
-/// Returns the start of the history: it ends now by default.
+/// Returns the start of the demo's history, which ends now by default.
 fn demo_start(start: Option<Timestamp>) -> Timestamp {
     start.unwrap_or_else(|| {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -181,7 +181,7 @@ fn demo_start(start: Option<Timestamp>) -> Timestamp {
     })
 }
 
-/// Lets something happen in the world on a thread of its own, because the server answers meanwhile.
+/// Changes the world on a separate thread, because the server must respond meanwhile.
 async fn in_world(
     server: &Server,
     play: impl FnOnce(&str, &str) -> Result<(), Failure> + Send + 'static,
@@ -196,13 +196,13 @@ async fn in_world(
     }
     let (url, token) = (format!("http://{address}"), server.sandbox_token().to_owned());
     let played = tokio::task::spawn_blocking(move || play(&url, &token)).await;
-    played.map_err(|_| Failure::machine("what was to happen before the server is ready broke off"))?
+    played.map_err(|_| Failure::machine("preparing the world failed with an internal error"))?
 }
 
 /// Returns the reason why a server cannot listen, and the remedy.
 pub(super) fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     match error.kind() {
-        // A setting is wrong, and the error names it: the address has nothing to do with it.
+        // The error names an invalid setting, not the address.
         io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::WouldBlock => {
             error.to_string()
         }
@@ -284,7 +284,7 @@ fn read_certificates(path: &Path) -> Result<Vec<u8>, Failure> {
     if pem.windows(PEM_MARK.len()).any(|part| part == PEM_MARK) {
         return Ok(pem);
     }
-    Err(Failure::usage(format!("`{name}` holds no certificate; it takes PEM")))
+    Err(Failure::usage(format!("`{name}` contains no certificate; it must be PEM")))
 }
 
 /// Writes the file that signals readiness to scripts. Only the owner can read the keys in the file.

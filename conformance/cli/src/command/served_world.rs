@@ -1,4 +1,4 @@
-//! A served reference, as `trigger` and `serve --demo` use it: one call at a time, with keys of its own.
+//! [`ServedWorld`]: a served reference for `trigger` and `serve --demo`, with separate keys and one call at a time.
 
 use std::{
     collections::BTreeMap,
@@ -23,24 +23,24 @@ const ATTEMPTS_READ_EVERY: Duration = Duration::from_millis(25);
 /// A served reference.
 pub(super) struct ServedWorld {
     stage: RemoteStage,
-    /// The token that opens the sandbox from elsewhere.
+    /// The sandbox token for servers on other machines.
     token: Option<String>,
-    /// The first account's id.
+    /// The id of the first account.
     account: String,
-    /// Keys that were made for this, with the ids that they are revoked by.
+    /// The keys created for this client, with the ids to revoke them by.
     keys: BTreeMap<Mode, (String, String)>,
 }
 
-/// The objects made on the way to an event.
+/// The objects that a recipe created.
 pub(super) struct CreatedObjects {
     pub(super) charge: Option<String>,
     pub(super) invoice: Option<String>,
-    /// Events about these, and attempts to deliver them that have ended already.
+    /// Events about these objects, and their finished delivery attempts.
     pub(super) happened: Vec<WorldEvent>,
 }
 
 impl ServedWorld {
-    /// The one at this address.
+    /// Connects to the server at a URL.
     pub(super) fn at(url: &str, token: Option<String>) -> Result<ServedWorld, Failure> {
         let stage = RemoteStage::new(url).map_err(Failure::usage)?;
         let (account, keys) = (String::new(), BTreeMap::new());
@@ -55,12 +55,12 @@ impl ServedWorld {
         Ok(world)
     }
 
-    /// The first account's id.
+    /// The id of the first account.
     pub(super) fn account(&self) -> &str {
         &self.account
     }
 
-    /// Makes an event happen.
+    /// Causes an event.
     pub(super) fn make(&mut self, kind: EventType, terms: &Terms) -> Result<CreatedObjects, Failure> {
         let before = self.ask("GET", "/sandbox", "")?["happenings"].as_u64().unwrap_or_default();
         let given = self.follow(recipe(kind), terms)?;
@@ -116,7 +116,7 @@ impl ServedWorld {
         Ok(())
     }
 
-    /// Makes these calls. Returns the terms and the values of responses by name.
+    /// Performs these calls. Returns the terms and the values of responses by name.
     pub(super) fn follow(
         &mut self,
         steps: &[Step],
@@ -157,15 +157,15 @@ impl ServedWorld {
         Ok(())
     }
 
-    /// Revokes the keys that were made.
-    pub(super) fn give_back_keys(&mut self) -> Result<(), Failure> {
+    /// Revokes the created keys.
+    pub(super) fn revoke_keys(&mut self) -> Result<(), Failure> {
         for (_, (_, id)) in std::mem::take(&mut self.keys) {
             self.ask("DELETE", &format!("/sandbox/keys/{id}"), "")?;
         }
         Ok(())
     }
 
-    /// A call of the sandbox.
+    /// Calls the sandbox.
     pub(super) fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<Value, Failure> {
         self.ask_in(None, method, path, body)
     }
@@ -182,7 +182,7 @@ impl ServedWorld {
         if (200..300).contains(&answer.status) {
             return Ok(answer.json());
         }
-        let said = answer.text("/message").unwrap_or_else(|| "it says no more".to_owned());
-        Err(Failure::usage(format!("{method} {path} is answered {}: {said}", answer.status)))
+        let said = answer.text("/message").unwrap_or_else(|| "no message".to_owned());
+        Err(Failure::usage(format!("{method} {path} returned {}: {said}", answer.status)))
     }
 }

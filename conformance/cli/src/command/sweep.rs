@@ -1,8 +1,7 @@
-//! `chargeproof sweep`: random simulations on every core, the invariants that broke, and the coverage.
+//! `chargeproof sweep`: runs random simulations on all cores; reports violated invariants and coverage.
 //!
-//! Exit codes: 0 every invariant held · 1 one broke · 2 wrong usage · 5 two runs of one simulation differ, or a
-//! result cannot be written: this machine or program failed, and another machine is worth a try · 130 interrupted ·
-//! of `merge` also 3: shards are missing.
+//! Exit codes: 0 every invariant held · 1 one was violated · 2 wrong usage · 5 two runs of one simulation differ, or a
+//! result cannot be written: retry on another machine · 130 interrupted · of `merge` also 3: shards are missing.
 
 mod coverage;
 mod exhaust;
@@ -84,11 +83,11 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
     Ok(sum.exit_code())
 }
 
-/// The result of a shard, for `merge`, with a look at the first simulations of the next one.
+/// Returns the result of a shard for `merge`, and runs the first simulations of the next shard for comparison.
 fn parts(sum: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) -> ShardResults {
     let (begin, count) = shard.overlap(seeds);
     let runner = Runner::default();
-    // After an interrupt no new work begins.
+    // After an interrupt nothing more is run.
     let count = if sum.interrupted { 0 } else { count };
     let beyond = (begin..begin + count).map(|n| from.wrapping_add(n)).filter(|seed| is_played_twice(*seed));
     let overlap = beyond.map(|seed| (seed, runner.digest(seed))).collect();
@@ -99,7 +98,7 @@ fn parts(sum: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) -> ShardRes
     )
 }
 
-/// The first seed for a text: the same text gives the same simulations.
+/// Derives the first seed from a text.
 fn night(text: &str) -> u64 {
     let digest = simulator::digest::digest(text);
     let digits = digest.rsplit(':').next().unwrap_or_default().get(..15).unwrap_or_default();
@@ -128,7 +127,7 @@ fn merge_files(args: &Merge) -> Result<u8, Failure> {
     Ok(merged.exit_code())
 }
 
-/// The results in a file, and the name of the file.
+/// Reads the results in a file; also returns the file's name.
 fn read_parts(path: &Path) -> Result<(String, ShardResults), Failure> {
     let name = path.display().to_string();
     let parts = ShardResults::read(&files::text_of(path, RECORDING_MAX)?).map_err(|why| {
@@ -148,7 +147,7 @@ fn writable<'a>(files: impl Iterator<Item = &'a PathBuf>, directory: &Path) -> R
     files.try_for_each(|path| files::check_writable(&path)).map_err(lost)
 }
 
-/// Writes a shrunken scenario to a file of this directory, which is created if it is missing.
+/// Writes a shrunken scenario to a file in this directory, which is created if necessary.
 fn save_scenario(directory: &Path, name: &str, text: &str) -> Result<PathBuf, Failure> {
     fs::create_dir_all(directory)
         .map_err(|error| Failure::machine(format!("`{}` can't be created: {error}", directory.display())))?;
@@ -161,7 +160,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     files::write_whole(path, text).map_err(lost)
 }
 
-/// The result has nowhere to go: a disk may be full, and another machine is worth a try.
+/// Converts a write error to a failure of this machine: the disk may be full, so another machine may succeed.
 fn lost(failure: Failure) -> Failure {
     Failure::machine(failure.message)
 }

@@ -1,4 +1,4 @@
-//! `chargeproof trigger`: makes an event happen in a served world.
+//! `chargeproof trigger`: causes an event in a served world.
 
 use conformance::report::{one_line, tame};
 use simulator::api::{WorldEvent, WorldEventKind};
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &Trigger) -> Result<u8, Failure> {
     let mut world = ServedWorld::at(&args.to, token)?;
     let terms = Terms { mode: args.mode, ..Terms::default() };
     let made = world.make(args.event, &terms);
-    world.give_back_keys()?;
+    world.revoke_keys()?;
     let made = made?;
     let address = address_of(args, &world, &made);
     match args.format {

@@ -1,4 +1,4 @@
-//! Command lines as data: what is run, and what comes of it.
+//! Table-driven tests of command lines and their output.
 
 use std::{collections::BTreeMap, fs};
 
@@ -10,7 +10,7 @@ use crate::support::{program, said, text};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CaseGroup {
-    /// The words that every command line begins with.
+    /// The words at the start of every command line.
     #[serde(default)]
     start: String,
     #[serde(default)]
@@ -26,7 +26,7 @@ struct CaseGroup {
 #[serde(deny_unknown_fields)]
 struct CommandCase {
     run: String,
-    /// A part of the output.
+    /// A text that the output must contain.
     says: String,
     #[serde(default = "usage_code")]
     code: i32,

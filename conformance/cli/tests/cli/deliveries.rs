@@ -1,4 +1,4 @@
-//! Deliveries of a served server as a user of the suite meets them: at a receiver, or from a file.
+//! Judging deliveries of a served reference: at a receiver during the run, or from a file.
 
 use std::{env, fs, path::Path, process::Output};
 
@@ -31,14 +31,14 @@ impl Served {
             .unwrap()
     }
 
-    /// Adds an endpoint; its secret.
+    /// Adds an endpoint and returns its secret.
     fn add(&self, url: &str, mode: &str) -> String {
         let answer = self.0.post("/sandbox/endpoints", None, &json!({ "url": url, "mode": mode }));
         answer["endpoint"]["secret"].as_str().unwrap().to_owned()
     }
 }
 
-/// The word on a statement.
+/// Returns the verdict on a statement.
 fn word(output: &Output, id: &str) -> String {
     let report = support::json(output);
     let statements = report["statements"].as_array().unwrap();
@@ -47,7 +47,7 @@ fn word(output: &Output, id: &str) -> String {
 }
 
 #[test]
-fn captured_deliveries_are_judged_and_no_secret_is_kept() {
+fn captured_deliveries_are_judged_and_no_secret_is_stored() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let mut receiver = program(here);
@@ -89,8 +89,8 @@ fn captured_deliveries_are_judged_and_no_secret_is_kept() {
 const ADDRESS: &str = "SERVED_ADDRESS";
 const KEYS: &str = "SERVED_KEYS";
 
-/// Does nothing but when `check --register` runs it: then it adds an endpoint, and fails if it is refused. By the
-/// first time the receiver listens, so it makes something happen, too.
+/// The command of `check --register`, run by that test only: adds an endpoint and fails if it is refused. On the first
+/// run it also causes an event, because the receiver is listening by then.
 #[test]
 fn the_command_that_adds_an_endpoint() {
     let Ok(url) = env::var("CHARGEPROOF_ENDPOINT_URL") else { return };
@@ -103,19 +103,19 @@ fn the_command_that_adds_an_endpoint() {
     for key in env::var(KEYS).unwrap().split(',') {
         post("/v1/charges", Some(key), json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" }));
     }
-    // What is answered with a redirect is tried again.
+    // A delivery that got a redirect is retried.
     post("/sandbox/advance", None, json!({ "by": "2m" }));
 }
 
 #[test]
-fn a_receiver_judges_what_comes_and_a_command_adds_endpoints() {
+fn a_receiver_judges_deliveries_and_a_command_adds_endpoints() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let address = testkit::free_address().unwrap().to_string();
     let served = Served::start(here, &format!("https://shop.example=http://{address}"));
     let live = served.add("https://shop.example/live", "live");
     let test = served.add("https://shop.example/test", "test");
-    // This very program is the command.
+    // This test program is the command.
     let command = format!(
         "{ADDRESS}={} {KEYS}={},{} '{}' --exact deliveries::the_command_that_adds_an_endpoint",
         served.0.word("address"),
@@ -153,6 +153,6 @@ fn a_receiver_judges_what_comes_and_a_command_adds_endpoints() {
 }
 
 #[test]
-fn wrong_usage_is_told_before_the_first_byte() {
+fn wrong_usage_is_reported_before_the_first_request() {
     check_cases("deliveries");
 }

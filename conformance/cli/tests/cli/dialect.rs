@@ -1,4 +1,4 @@
-//! One file renames the service, and every command goes by the new names: a world is served, judged and received.
+//! A configuration file with another dialect: all commands use its names.
 
 use std::{fs, path::Path, process::Output};
 
@@ -16,14 +16,14 @@ user_agent = "Acme-Webhooks/1.0"
 "#;
 const SECRET: &str = "SHOP_SECRET";
 
-/// A directory with the file, and another without it.
+/// Creates a directory with the file and one without it.
 fn directories() -> (tempfile::TempDir, tempfile::TempDir) {
     let (renamed, usual) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(renamed.path().join("chargeproof.toml"), CONFIG).unwrap();
     (renamed, usual)
 }
 
-/// The endpoint's id and secret: the same in every world of the seed.
+/// Adds an endpoint; its id and secret depend on the seed only.
 fn add_endpoint(server: &Running) -> (String, String) {
     let answer = server.post("/sandbox/endpoints", None, &json!({ "url": "https://shop.example/hooks" }));
     let word =
@@ -54,7 +54,7 @@ fn deliveries_carry_the_new_names_and_the_receiver_knows_them() {
     server.ask("POST", &format!("/sandbox/endpoints/{id}/test"), None, "");
     let line = receiver.line();
     assert_eq!((&line["verdict"], &line["event"]), (&"verified".into(), &"charge.paid".into()), "{line}");
-    // Headers and user agent are the expected ones: there is nothing else to note than what was sent on purpose.
+    // Headers and user agent are as expected: the only notes are about deliberate errors.
     let notes: Vec<&Value> =
         line["notes"].as_array().expect("a list").iter().map(|note| &note["name"]).collect();
     assert_eq!(notes, ["test_delivery"], "{line}");
@@ -67,7 +67,7 @@ fn deliveries_carry_the_new_names_and_the_receiver_knows_them() {
     };
     let good = judge(renamed.path());
     assert_eq!(good.status.code(), Some(0), "{}", String::from_utf8_lossy(&good.stdout));
-    // Without the file nobody finds the signature, which stands under another name.
+    // Without the file the signature is not found, because its header has another name.
     assert_eq!(judge(usual.path()).status.code(), Some(1));
 }
 
@@ -96,7 +96,7 @@ fn keys_and_the_document_carry_the_new_names_and_the_suite_knows_them() {
         command.output().expect("the program starts")
     };
     let good = check(renamed.path());
-    // Not all was asked, and all that was asked held.
+    // The run is incomplete, without violations.
     assert_eq!(good.status.code(), Some(3), "{}", said(&good));
     let bad = check(usual.path());
     assert_eq!(bad.status.code(), Some(2), "{}", said(&bad));

@@ -1,4 +1,4 @@
-//! The extended profile: the built-in server holds all of it, and every one of its checks notices its lie.
+//! The extended profile: the built-in server satisfies it, and each of its checks detects a fault.
 //!
 //! Faults are injected into the recording of one run, which is judged again.
 
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::run;
 
-/// One lie: what it is, which statement must notice it, and how an answer is spoiled.
-struct Lie {
+/// A fault: a description, the statement that must detect it, and the change to a response.
+struct Fault {
     name: &'static str,
     breaks: &'static str,
     spoil: fn(&Exchange, &mut Answer),
@@ -23,7 +23,7 @@ fn body(answer: &mut Answer, change: impl Fn(&mut Value)) {
     }
 }
 
-/// Every row of every list of that path, and every member of that name inside.
+/// Changes every row of lists at this path, and every nested member with this name.
 fn subject(exchange: &Exchange, answer: &mut Answer, path: &str, member: &str, change: impl Fn(&mut Value)) {
     if answer.status != 200 {
         return;
@@ -73,8 +73,8 @@ fn no(answer: &mut Answer, status: u16) {
     answer.body = json!({ "message": "No." }).to_string().into();
 }
 
-const LIES: &[Lie] = &[
-    Lie {
+const FAULTS: &[Fault] = &[
+    Fault {
         name: "a single event stands bare",
         breaks: "extended.envelope",
         spoil: |exchange, answer| {
@@ -83,33 +83,37 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "charges do not say what they are",
         breaks: "extended.objects",
-        spoil: |exchange, answer| charges(exchange, answer, |it| it["object"] = Value::Null),
+        spoil: |exchange, answer| charges(exchange, answer, |object| object["object"] = Value::Null),
     },
-    Lie {
+    Fault {
         name: "the account has no colour",
         breaks: "extended.account_fields",
         spoil: |exchange, answer| {
-            account(exchange, answer, |it| drop(it["data"].as_object_mut().unwrap().remove("brand_color")));
+            account(exchange, answer, |object| {
+                drop(object["data"].as_object_mut().unwrap().remove("brand_color"))
+            });
         },
     },
-    Lie {
+    Fault {
         name: "charges have no deposit address",
         breaks: "extended.charge_fields",
         spoil: |exchange, answer| {
-            charges(exchange, answer, |it| drop(it.as_object_mut().unwrap().remove("deposit_address")));
+            charges(exchange, answer, |object| {
+                drop(object.as_object_mut().unwrap().remove("deposit_address"))
+            });
         },
     },
-    Lie {
+    Fault {
         name: "invoices have no memo",
         breaks: "extended.invoice_fields",
         spoil: |exchange, answer| {
-            invoices(exchange, answer, |it| drop(it.as_object_mut().unwrap().remove("memo")));
+            invoices(exchange, answer, |object| drop(object.as_object_mut().unwrap().remove("memo")));
         },
     },
-    Lie {
+    Fault {
         name: "a paid charge is called complete",
         breaks: "extended.states",
         spoil: |exchange, answer| {
@@ -120,35 +124,37 @@ const LIES: &[Lie] = &[
             });
         },
     },
-    Lie {
+    Fault {
         name: "a coin is called bitcoin",
         breaks: "extended.assets",
         spoil: |exchange, answer| {
-            account(exchange, answer, |it| it["meta"]["accepted_assets"][0] = json!("bitcoin"))
+            account(exchange, answer, |object| object["meta"]["accepted_assets"][0] = json!("bitcoin"))
         },
     },
-    Lie {
+    Fault {
         name: "details of a payment do not name its transaction",
         breaks: "extended.details",
         spoil: |exchange, answer| {
-            events(exchange, answer, |it| drop(it["details"].as_object_mut().unwrap().remove("txid")));
+            events(exchange, answer, |object| {
+                drop(object["details"].as_object_mut().unwrap().remove("txid"))
+            });
         },
     },
-    Lie {
+    Fault {
         name: "ids of charges are not their codes",
         breaks: "extended.codes",
         spoil: |exchange, answer| {
             if !matches!(exchange.purpose, Purpose::Choice { .. }) {
-                charges(exchange, answer, |it| it["id"] = json!("ch_0001"));
+                charges(exchange, answer, |object| object["id"] = json!("ch_0001"));
             }
         },
     },
-    Lie {
+    Fault {
         name: "invoices are numbered by year",
         breaks: "extended.invoice_numbers",
-        spoil: |exchange, answer| invoices(exchange, answer, |it| it["number"] = json!("2026/17")),
+        spoil: |exchange, answer| invoices(exchange, answer, |object| object["number"] = json!("2026/17")),
     },
-    Lie {
+    Fault {
         name: "event ids are random",
         breaks: "extended.event_ids",
         spoil: |exchange, answer| {
@@ -158,7 +164,7 @@ const LIES: &[Lie] = &[
             });
         },
     },
-    Lie {
+    Fault {
         name: "event ids do not rise",
         breaks: "extended.event_ids",
         spoil: |exchange, answer| {
@@ -173,26 +179,26 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "coin amounts are filled up with zeros",
         breaks: "extended.amounts",
         spoil: |exchange, answer| {
-            charges(exchange, answer, |it| it["asset_amount"] = json!("0.500000000000000000"))
+            charges(exchange, answer, |object| object["asset_amount"] = json!("0.500000000000000000"))
         },
     },
-    Lie {
+    Fault {
         name: "fiat amounts have no cents",
         breaks: "extended.amounts",
-        spoil: |exchange, answer| invoices(exchange, answer, |it| it["amount"] = json!("99")),
+        spoil: |exchange, answer| invoices(exchange, answer, |object| object["amount"] = json!("99")),
     },
-    Lie {
+    Fault {
         name: "times are in whole seconds",
         breaks: "extended.times",
         spoil: |exchange, answer| {
-            charges(exchange, answer, |it| it["created_at"] = json!("2026-01-05T09:00:00Z"))
+            charges(exchange, answer, |object| object["created_at"] = json!("2026-01-05T09:00:00Z"))
         },
     },
-    Lie {
+    Fault {
         name: "meta lacks from and to",
         breaks: "extended.meta",
         spoil: |exchange, answer| {
@@ -201,7 +207,7 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "links are relative",
         breaks: "extended.links",
         spoil: |_, answer| {
@@ -212,7 +218,7 @@ const LIES: &[Lie] = &[
             });
         },
     },
-    Lie {
+    Fault {
         name: "links lose the filter",
         breaks: "extended.links",
         spoil: |exchange, answer| {
@@ -225,7 +231,7 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "invoices cannot be read one by one",
         breaks: "extended.single_objects",
         spoil: |exchange, answer| {
@@ -234,7 +240,7 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "a refusal is called an error",
         breaks: "extended.error_body",
         spoil: |_, answer| {
@@ -243,7 +249,7 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "errors are one text",
         breaks: "extended.error_body",
         spoil: |_, answer| {
@@ -256,7 +262,7 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "the challenge has a realm",
         breaks: "extended.challenge",
         spoil: |_, answer| {
@@ -265,7 +271,7 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "page 0 is the first",
         breaks: "extended.page_values",
         spoil: |exchange, answer| {
@@ -274,7 +280,7 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "per_page above 100 is 100",
         breaks: "extended.page_values",
         spoil: |exchange, answer| {
@@ -283,7 +289,7 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "an unknown status selects nothing",
         breaks: "extended.filter_values",
         spoil: |exchange, answer| {
@@ -292,7 +298,7 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "an unknown anchor is forgotten",
         breaks: "extended.anchors",
         spoil: |exchange, answer| {
@@ -301,7 +307,7 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "behind the last page is nothing",
         breaks: "extended.past_the_end",
         spoil: |exchange, answer| {
@@ -310,7 +316,7 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "a filter that names nothing is answered 404",
         breaks: "extended.foreign_filters",
         spoil: |exchange, answer| {
@@ -319,12 +325,12 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "the wrong method is answered 405 without Allow",
         breaks: "extended.method",
         spoil: |_, answer| header(answer, "allow", None),
     },
-    Lie {
+    Fault {
         name: "the wrong method is not found",
         breaks: "extended.method",
         spoil: |exchange, answer| {
@@ -333,7 +339,7 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "an unknown path is a bad request",
         breaks: "extended.unknown_path",
         spoil: |exchange, answer| {
@@ -342,17 +348,17 @@ const LIES: &[Lie] = &[
             }
         },
     },
-    Lie {
+    Fault {
         name: "no row states what remains",
         breaks: "extended.rate_headers",
         spoil: |_, answer| header(answer, "x-ratelimit-remaining", None),
     },
-    Lie {
+    Fault {
         name: "the stated limit is 100",
         breaks: "extended.rate_headers",
         spoil: |_, answer| header(answer, "x-ratelimit-limit", Some("100")),
     },
-    Lie {
+    Fault {
         name: "Retry-After is a date",
         breaks: "extended.retry_after",
         spoil: |_, answer| {
@@ -369,7 +375,7 @@ fn broken(outcome: &Outcome) -> Vec<&str> {
 }
 
 #[test]
-fn the_built_in_server_holds_every_choice_and_every_lie_about_one_is_noticed() {
+fn the_built_in_server_satisfies_every_choice_and_every_fault_is_detected() {
     let directory = tempfile::tempdir().unwrap();
     let checked = run(directory.path(), &["check", "--profile", "extended", "--record", "run.json"]);
     assert_eq!(checked.status.code(), Some(0), "{}", String::from_utf8_lossy(&checked.stdout));
@@ -380,23 +386,23 @@ fn the_built_in_server_holds_every_choice_and_every_lie_about_one_is_noticed() {
         correct.rows.iter().filter(|row| matches!(row.verdict, Verdict::Pass { .. })).collect();
 
     let mut wrong = Vec::new();
-    for lie in LIES {
+    for fault in FAULTS {
         let mut spoiled = correct.clone();
         spoiled.selection.only = vec!["extended.*".to_owned()];
         for exchange in &mut spoiled.recording.exchanges {
             let before = exchange.clone();
             if let Ending::Answered(answer) = &mut exchange.ending {
-                (lie.spoil)(&before, answer);
+                (fault.spoil)(&before, answer);
             }
         }
         let again = Outcome::from_file(&spoiled.to_file()).unwrap();
-        if broken(&again) != [lie.breaks] {
-            wrong.push(format!("{}: expected {}, broken {:?}", lie.name, lie.breaks, broken(&again)));
+        if broken(&again) != [fault.breaks] {
+            wrong.push(format!("{}: expected {}, broken {:?}", fault.name, fault.breaks, broken(&again)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     for id in extended().keys() {
         assert!(passed.iter().any(|row| row.id == *id), "{id} is not shown to hold");
-        assert!(LIES.iter().any(|lie| lie.breaks == id), "no lie breaks {id}");
+        assert!(FAULTS.iter().any(|fault| fault.breaks == id), "no lie breaks {id}");
     }
 }

@@ -1,4 +1,4 @@
-//! The program as a user runs it: real processes, real sockets, real files. One binary, so that it is linked once.
+//! End-to-end tests with real processes, sockets and files. One binary, so that it is linked once.
 
 mod cases;
 mod deliveries;

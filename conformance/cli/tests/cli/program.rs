@@ -39,7 +39,7 @@ fn a_charge_is_served_paid_and_read_back() {
 fn the_same_seed_and_calls_give_the_same_bytes_in_another_process() {
     let bodies = |environment: &str| {
         let directory = tempfile::tempdir().unwrap();
-        // Another directory and another environment must not show.
+        // The directory and the environment must have no effect.
         let mut program = program(directory.path());
         program.env("TZ", environment).env("LANG", environment);
         let start = ["--seed", "11", "--clock", "frozen", "--start", "2026-01-05T09:00:00Z"];
@@ -77,7 +77,7 @@ fn a_served_reference_is_stopped_by_sigterm() {
 }
 
 #[test]
-fn a_second_signal_does_not_wait_for_a_request_that_was_begun() {
+fn a_second_signal_does_not_wait_for_running_requests() {
     let directory = tempfile::tempdir().unwrap();
     let mut program = program(directory.path());
     program.stderr(Stdio::piped());
@@ -85,7 +85,7 @@ fn a_second_signal_does_not_wait_for_a_request_that_was_begun() {
     let mut said = BufReader::new(served.child.stderr.take().expect("it is piped"));
     let address = served.word("address").to_owned();
     let mut connection = Connection::open(&address).expect("it listens");
-    // `100 Continue` says that it waits for the body, which never comes.
+    // After `100 Continue` the server waits for the body, which never comes.
     let request = format!(
         "POST /sandbox/mine HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
          Content-Length: 9\r\nExpect: 100-continue\r\n\r\n"
@@ -133,7 +133,7 @@ fn every_scenario_leaves_the_same_transcript_over_http() {
 }
 
 #[test]
-fn a_world_is_not_begun_anew_while_its_clock_runs() {
+fn a_world_is_not_restarted_while_its_clock_runs() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve(directory.path(), &[]);
     let played = run(directory.path(), &["play", "--against", served.word("url")]);
@@ -176,12 +176,12 @@ fn a_difference_is_shown_and_the_exit_code_says_so() {
 }
 
 #[test]
-fn a_target_that_does_not_answer_is_told_apart() {
+fn an_unreachable_target_has_its_own_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let output = program(directory.path())
         .env("CHARGEPROOF_LIVE_KEY", "svc_live_0123456789abcdef0123456789abcdef01234567")
         .env("CHARGEPROOF_TEST_KEY", "svc_test_0123456789abcdef0123456789abcdef01234567")
-        // Port 9 is never listened on here: nothing may bind below 1024 but root, and this suite does not.
+        // Nothing listens on port 9: only root may bind ports below 1024.
         .args(["check", "http://127.0.0.1:9"])
         .output()
         .unwrap();

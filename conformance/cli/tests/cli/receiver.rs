@@ -1,4 +1,4 @@
-//! `chargeproof receiver`: a delivery goes in by a socket, a line comes out.
+//! `chargeproof receiver`: deliveries over a socket, and the lines printed for them.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
 const TEST_SECRET: &str = "whsec_vutsrqponmlkjihgfedcba9876543210";
 const BODY: &str = r#"{"id":"01a0be42-2100-7000-8000-01e7e4f1ca48","event_id":"01a0be42-2100-7000-8000-014aeed46937","event":"charge.paid","mode":"live","created_at":"2026-01-05T09:00:00.000000Z","data":{"charge":{"code":"kanwf93se5yn"}}}"#;
 
-/// A running receiver, in a directory of its own.
+/// A running receiver with its own directory.
 struct Listening {
     running: Running,
     directory: tempfile::TempDir,
@@ -57,7 +57,7 @@ impl Listening {
         line
     }
 
-    /// Asks it to end; the last line and the exit code.
+    /// Stops the receiver; returns the last line and the exit code.
     fn stop(mut self) -> (Value, Option<i32>) {
         self.running.signal("TERM").unwrap();
         let summary = self.line();
@@ -65,7 +65,7 @@ impl Listening {
     }
 }
 
-/// As the reference server signs: the receiver has its own code for it, and both must agree.
+/// Signs as the reference server does: the receiver has a separate implementation, and both must agree.
 fn sign(secret: &str, body: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     reference_core::signature::Signer::new(secret).sign(now, body.as_bytes())
@@ -110,7 +110,7 @@ fn wrong_deliveries_are_explained_and_the_run_ends_with_1() {
     assert_eq!(names(&line["reasons"]), ["body_rewritten"]);
     assert_eq!((&line["try"], names(&line["notes"])), (&2.into(), vec!["retry"]));
 
-    // A sender that writes the secret where everybody reads it.
+    // A sender that leaks the secret in the body.
     running.post(SECRET, &format!("{{\"secret\":\"{SECRET}\"}}"));
     let line = running.line();
     assert!(names(&line["notes"]).contains(&"secret_quoted"), "{line}");
@@ -171,7 +171,7 @@ fn handler(status: u16) -> String {
 }
 
 #[test]
-fn a_handler_is_tried_and_the_exit_code_tells() {
+fn a_handler_is_tested_and_the_exit_code_states_the_result() {
     #[track_caller]
     fn check(arguments: &[&str], code: i32, says: &str) -> Output {
         let output = program(Path::new("."), &["try", "--settle", "1"]).args(arguments).output().unwrap();

@@ -1,4 +1,4 @@
-//! Recordings and reports as a user meets them: one run, many files, and the same verdicts offline.
+//! Recordings and reports: all formats of one run, and equal verdicts offline.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ const FORMATS: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn one_run_is_told_in_every_format_and_judged_again_word_for_word() {
+fn one_run_is_reported_in_every_format_and_judged_again_identically() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let reports: Vec<_> =
@@ -45,13 +45,14 @@ fn one_run_is_told_in_every_format_and_judged_again_word_for_word() {
 }
 
 #[test]
-fn a_private_run_says_so_and_brings_the_same_words() {
+fn a_private_run_is_marked_and_has_the_same_verdicts() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let words = |output: &Output| {
         let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let statements = report["statements"].as_array().expect("a list").clone();
-        let shown = statements.iter().map(|it| format!("{} {}", it["id"], it["verdict"])).collect::<Vec<_>>();
+        let shown =
+            statements.iter().map(|row| format!("{} {}", row["id"], row["verdict"])).collect::<Vec<_>>();
         (shown, report["private"].as_bool().expect("a flag"))
     };
     let open = words(&run(here, &["check", "--quick", "--format", "json"]));
@@ -64,7 +65,7 @@ fn a_private_run_says_so_and_brings_the_same_words() {
 }
 
 #[test]
-fn a_baseline_entry_for_what_holds_fails_the_run_and_is_named() {
+fn a_stale_baseline_entry_fails_the_run_and_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let entry = "{ reason = \"ticket 7\", fingerprint = \"00\", expires = 2999-01-01 }";
     let settings = format!("[check.baseline]\n\"account.served\" = {entry}\n");
@@ -75,7 +76,7 @@ fn a_baseline_entry_for_what_holds_fails_the_run_and_is_named() {
 }
 
 #[test]
-fn what_cannot_be_read_or_written_is_told_before_anything_is_asked() {
+fn unreadable_and_unwritable_files_are_reported_before_the_first_request() {
     check_cases("reports");
 }
 
@@ -118,7 +119,7 @@ fn two_recordings_are_compared() {
     let shown: Value =
         serde_json::from_str(&check(&["a.json", "b.json", "--format", "json"], 1, "")).unwrap();
     assert_eq!(shown["statements"][0]["verdicts"][1]["verdict"], "fail", "{shown}");
-    // The burst is judged in one of these runs only.
+    // Only one of these runs judges the burst.
     run(here, &["check", "--record", "full.json"]);
     let shown = check(&["a.json", "full.json"], 0, "judged in B only: limits.every_path, limits.json");
     assert!(shown.contains("choices seen in B only: ") && shown.contains("\n0 statements and "), "{shown}");
@@ -147,7 +148,7 @@ fn a_server_compared_with_itself_does_not_differ() {
     }
 }
 
-/// Runs the command of a job by a shell, as a runner would.
+/// Runs the command of a CI job by a shell.
 fn run_job(here: &Path, command: &str, served: &Running) -> Output {
     let bin = Path::new(env!("CARGO_BIN_EXE_chargeproof")).parent().expect("a directory");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Keys that a target echoes, foreign text, interrupts, closed and full outputs, and files beyond their bounds.
+//! Robustness: echoed keys, foreign text, interrupts, closed and full outputs, and oversized files.
 
 use std::{
     fs::{self, File},
@@ -15,7 +15,7 @@ use crate::support::{json, program, read, run, said, serve, text};
 const LIVE: &str = "svc_live_Q8wZr3LmT6yVb1NxK5cJ";
 const TEST: &str = "svc_test_H4gPs7DfU2kWe9RtY0oA";
 
-/// A target that answers every request with the given text, and 418.
+/// Starts a target that answers every request with the given text and 418.
 fn target(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> String {
     testkit::target(418, answer).unwrap()
 }
@@ -28,7 +28,7 @@ fn percent(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// Base64, written once more for the test.
+/// Encodes Base64, independently of the program's implementation.
 fn base64(text: &str) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bits: String = text.bytes().map(|byte| format!("{byte:08b}")).collect();
@@ -68,7 +68,7 @@ fn no_command_shows_a_key_that_the_target_echoes_in_any_encoding() {
     let shown = shown.to_lowercase();
     for key in [LIVE, TEST] {
         let tail = &key["svc_live_".len()..];
-        // Base64 of what stands in the middle, which no neighbour changes.
+        // The middle of the Base64 text, which does not depend on neighbouring bytes.
         let encoded = base64(key);
         for form in [tail.to_owned(), hex(tail), percent(tail), encoded[14..30].to_owned()] {
             assert!(!shown.contains(&form.to_lowercase()), "{form} in {shown}");
@@ -77,7 +77,7 @@ fn no_command_shows_a_key_that_the_target_echoes_in_any_encoding() {
 }
 
 #[test]
-fn foreign_text_begins_no_line_and_turns_none_round() {
+fn foreign_text_starts_no_line_and_changes_no_direction() {
     let directory = tempfile::tempdir().unwrap();
     let hostile = "x\n::error::foreign\r\n##[error]foreign \u{202e}txt.exe";
     let url = target(move |_| hostile.to_owned());
@@ -97,7 +97,7 @@ fn check_lines(output: &Output) {
 }
 
 #[test]
-fn an_interrupted_check_reports_and_keeps_what_it_has_judged() {
+fn an_interrupted_check_reports_and_saves_its_results() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve(directory.path(), &["--seed", "1"]);
     let mut command = program(directory.path());
@@ -110,7 +110,7 @@ fn an_interrupted_check_reports_and_keeps_what_it_has_judged() {
     let mut child = command.spawn().expect("the program starts");
     let mut notes = BufReader::new(child.stderr.take().expect("it is piped"));
     let mut line = String::new();
-    // The burst is over, and the limit must be waited for.
+    // The burst is over, and the rate limit must be waited for.
     while !line.starts_with("waiting") {
         line.clear();
         assert!(notes.read_line(&mut line).unwrap() > 0, "it ended early");
@@ -129,7 +129,7 @@ fn an_interrupted_check_reports_and_keeps_what_it_has_judged() {
 }
 
 #[test]
-fn an_interrupt_does_not_wait_for_an_answer_that_does_not_come() {
+fn an_interrupt_does_not_wait_for_a_missing_response() {
     let directory = tempfile::tempdir().unwrap();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
@@ -144,8 +144,8 @@ fn an_interrupt_does_not_wait_for_an_answer_that_does_not_come() {
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stdout));
 }
 
-/// Starts the command, sends the signal once `is_under_way` returns, keeps what that returns, a connection perhaps, and
-/// looks at how the command ends.
+/// Starts the command, sends the signal once `is_under_way` returns, and checks how the command ends. The value that
+/// `is_under_way` returns, such as a connection, is dropped afterwards.
 #[track_caller]
 fn check_interrupted<T>(
     directory: &Path,
@@ -168,13 +168,13 @@ fn check_interrupted<T>(
 }
 
 #[test]
-fn an_interrupted_command_says_what_it_has_done() {
+fn an_interrupted_command_reports_its_results() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    let (tell, asked) = std::sync::mpsc::sync_channel(1_000);
+    let (notify, asked) = std::sync::mpsc::sync_channel(1_000);
     let url = testkit::target(200, move |_| {
-        // More than anybody waits for.
-        let _ = tell.try_send(());
+        // Later notifications are not needed.
+        let _ = notify.try_send(());
         r#"{"data":{},"meta":{"mode":"live"}}"#.to_owned()
     })
     .unwrap();
@@ -209,7 +209,7 @@ fn an_interrupted_command_says_what_it_has_done() {
 }
 
 #[test]
-fn a_closed_stdout_ends_a_command_quietly_and_a_full_one_is_told() {
+fn a_closed_stdout_ends_a_command_quietly_and_a_full_one_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     for arguments in
         [&["check", "--list"][..], &["sweep", "--seeds", "1", "--jobs", "1"], &["play"], &["--help"]]
@@ -241,7 +241,7 @@ fn check_bounded(name: &str, megabytes: usize, arguments: &[&str]) {
 }
 
 #[test]
-fn files_beyond_their_bounds_are_refused_in_few_words() {
+fn oversized_files_are_refused_with_a_short_message() {
     check_bounded("chargeproof.toml", 1, &["check"]);
     check_bounded("a.yaml", 4, &["play", "a.yaml"]);
     check_bounded("a.yaml", 4, &["sweep", "a.yaml"]);
@@ -267,7 +267,7 @@ fn an_error_quotes_little_of_a_file() {
 }
 
 #[test]
-fn results_are_refused_before_the_work_and_nothing_is_left_behind() {
+fn unwritable_results_are_refused_before_the_work_without_leftovers() {
     let directory = tempfile::tempdir().unwrap();
     for (arguments, code) in [
         (&["sweep", "--out", "no/such/file"][..], 5),
@@ -312,7 +312,7 @@ fn a_baseline_is_written_filled_in_and_read() {
 fn gaps_that_are_accepted_do_not_fail_a_run() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    // No other statement needs the burst.
+    // No other statement requires the burst.
     let recorded =
         run(here, &["check", "--only", "limits.*,account.*", "--without", "burst", "--record", "run.json"]);
     assert_eq!(recorded.status.code(), Some(0), "{}", said(&recorded));
@@ -329,7 +329,7 @@ fn gaps_that_are_accepted_do_not_fail_a_run() {
 }
 
 #[test]
-fn a_quick_run_passes_and_says_what_it_leaves_out() {
+fn a_quick_run_passes_and_lists_what_it_skips() {
     let directory = tempfile::tempdir().unwrap();
     let output = run(directory.path(), &["check", "--quick"]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
@@ -350,10 +350,10 @@ fn a_command_prepares_the_target() {
     assert_eq!(read(here, "url"), format!("{url}/"));
 }
 
-/// Leaves a process in the background, and its id in a file.
+/// A command that starts a background process and writes its id to a file.
 const LASTING: &str = "sleep 1000 & echo $! > id.new; mv id.new id; wait";
 
-/// Fails unless the process that `LASTING` left is gone, or is dead and only waits for its parent.
+/// Checks that the process of `LASTING` has ended.
 #[track_caller]
 fn check_ended(here: &Path) {
     let status = format!("/proc/{}/stat", read(here, "id").trim());

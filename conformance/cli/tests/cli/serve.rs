@@ -37,7 +37,7 @@ fn webhooks_are_forwarded_to_a_handler_on_this_machine() {
     }
 }
 
-/// The lines that `serve` prints for people, up to the last.
+/// Returns the lines that `serve` prints for users, up to the last.
 fn banner(directory: &Path, arguments: &[&str]) -> Vec<String> {
     let mut child = program(directory)
         .args(["serve", "--listen", "127.0.0.1:9", "--port", "0"])
@@ -92,7 +92,7 @@ fn https_has_a_certificate_that_clients_are_told_to_trust() {
     assert!(said.iter().any(|line| line.contains(&format!("curl --cacert {path} "))), "{said:#?}");
     let pem = fs::read_to_string(path).expect("the certificate");
     assert!(pem.starts_with("-----BEGIN CERTIFICATE-----") && !pem.contains("PRIVATE KEY"), "{pem}");
-    // The child was killed, so its file is left.
+    // The process was killed, so it did not delete the file.
     fs::remove_file(path).expect("it is ours");
     check_cases("tls");
 }
@@ -101,7 +101,7 @@ fn https_has_a_certificate_that_clients_are_told_to_trust() {
 fn a_browser_is_opened_at_the_dashboard() {
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("browser");
-    // A name that appears only when the content is complete.
+    // Renamed when complete, so that no partial file is read.
     fs::write(&script, "#!/bin/sh\necho \"$1\" > opened.part && mv opened.part opened\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let said = banner(directory.path(), &["--open"]);
@@ -110,7 +110,7 @@ fn a_browser_is_opened_at_the_dashboard() {
 }
 
 #[test]
-fn a_token_of_the_operator_opens_the_sandbox_from_elsewhere() {
+fn a_configured_token_gives_other_machines_access_to_the_sandbox() {
     let directory = tempfile::tempdir().unwrap();
     let mut program = program(directory.path());
     program.env("OPERATOR_TOKEN", TOKEN);
@@ -126,9 +126,9 @@ fn a_token_of_the_operator_opens_the_sandbox_from_elsewhere() {
 }
 
 #[test]
-fn a_token_that_cannot_be_one_is_refused_and_not_repeated() {
+fn an_invalid_token_is_refused_and_not_repeated() {
     let directory = tempfile::tempdir().unwrap();
-    for (token, part) in [(None, "export OPERATOR_TOKEN=…"), (Some("short-secret"), "it takes 20 to 200")] {
+    for (token, part) in [(None, "export OPERATOR_TOKEN=…"), (Some("short-secret"), "use 20 to 200")] {
         let mut program = program(directory.path());
         if let Some(token) = token {
             program.env("OPERATOR_TOKEN", token);
@@ -169,7 +169,7 @@ fn a_demo_has_some_history_and_ends_now() {
 }
 
 #[test]
-fn a_scenario_is_opened_as_it_stands_after_a_step() {
+fn a_scenario_is_opened_in_the_state_after_a_step() {
     let directory = tempfile::tempdir().unwrap();
     let text = "title: A charge is paid\nseed: 9\nsteps:\n  - open: { charge: c1, asset: BTC, amount: 49.90 EUR }\n  - pay: c1\n  - mine: { asset: BTC, blocks: 2 }\n";
     std::fs::write(directory.path().join("paid.yaml"), text).unwrap();
@@ -182,7 +182,7 @@ fn a_scenario_is_opened_as_it_stands_after_a_step() {
         (&["--scenario", "paid.yaml", "--until", "1"][..], "pending", false),
         (&["--scenario", "paid.yaml", "--until", "2"], "pending", true),
         (&["--scenario", "paid.yaml", "--seed", "4"], "paid", true),
-        // The world stands as it was when the scenario stopped.
+        // The world has the state in which the scenario stopped.
         (&["--scenario", "wrong.yaml"], "paid", true),
     ] {
         let served = serve(directory.path(), arguments);
@@ -209,7 +209,7 @@ fn a_scenario_is_opened_as_it_stands_after_a_step() {
 }
 
 #[test]
-fn what_was_done_by_hand_is_saved_as_a_scenario_and_plays() {
+fn manual_calls_are_saved_as_a_scenario_that_plays() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve(directory.path(), &["--clock", "frozen", "--start", "2026-01-05T09:00:00Z"]);
     one_charge(&served);
@@ -233,7 +233,7 @@ fn what_was_done_by_hand_is_saved_as_a_scenario_and_plays() {
 }
 
 #[test]
-fn a_world_in_a_file_that_no_server_wrote_is_refused_in_one_line() {
+fn an_invalid_world_file_is_refused_in_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve(directory.path(), &["--clock", "frozen", "--start", "2026-01-05T09:00:00Z"]);
     one_charge(&served);
@@ -295,7 +295,7 @@ fn one_charge(served: &Running) {
 }
 
 #[test]
-fn what_goes_on_is_printed_in_lines_without_keys() {
+fn the_log_has_lines_without_keys() {
     let said = logged(&["--log", "text"], "/sandbox/advance", one_charge);
     for part in [
         "POST /sandbox/endpoints  200",
@@ -312,7 +312,7 @@ fn what_goes_on_is_printed_in_lines_without_keys() {
 }
 
 #[test]
-fn what_goes_on_is_printed_as_json_too() {
+fn the_log_is_available_as_json() {
     let said = logged(&["--log", "json"], "/sandbox/advance", one_charge);
     let lines: Vec<Value> = said.iter().map(|line| serde_json::from_str(line).expect(line)).collect();
     let requests = lines.iter().filter(|line| line["what"] == "request").count();
@@ -322,7 +322,7 @@ fn what_goes_on_is_printed_as_json_too() {
 }
 
 #[test]
-fn nothing_is_printed_without_a_terminal() {
+fn there_is_no_log_without_a_terminal() {
     let said = logged(&[], "stopping", |served| {
         one_charge(served);
         served.signal("INT").unwrap();
@@ -331,8 +331,8 @@ fn nothing_is_printed_without_a_terminal() {
 }
 
 #[test]
-fn signals_end_a_server_whose_log_nobody_reads() {
-    // More than a pipe and the queue of the log hold.
+fn signals_end_a_server_whose_log_is_not_read() {
+    // More than a pipe and the queue of the log can hold.
     const REQUESTS: usize = 600;
     let directory = tempfile::tempdir().unwrap();
     let mut program = program(directory.path());
@@ -342,7 +342,7 @@ fn signals_end_a_server_whose_log_nobody_reads() {
     (0..REQUESTS).for_each(|_| drop(served.ask("GET", &long, None, "")));
     let mut open = Connection::open(served.word("address")).unwrap();
     open.send("POST /v1/charges HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{").unwrap();
-    // Signals that come at the same time count as one.
+    // Concurrent signals count as one.
     until(|| {
         served.signal("TERM").unwrap();
         served.child.try_wait().expect("it runs or has ended").is_some()

@@ -27,12 +27,12 @@ fn a_commented_configuration_is_written_once() {
     assert_eq!(fs::read_to_string(here.join("chargeproof.toml")).unwrap(), written);
     assert_eq!(run(here, &["check", "--init", "other.toml"]).status.code(), Some(0));
     assert_eq!(fs::read_to_string(here.join("other.toml")).unwrap(), written);
-    // It is read, and changes nothing.
+    // The written file is valid and changes nothing.
     assert_eq!(run(here, &["check", "--list"]).status.code(), Some(0));
 }
 
 #[test]
-fn a_target_and_its_keys_may_stand_in_files() {
+fn a_target_and_its_keys_may_be_in_files() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let served = serve(here, &["--seed", "5"]);
@@ -79,6 +79,6 @@ fn a_target_and_its_keys_may_stand_in_files() {
 }
 
 #[test]
-fn what_is_wrong_in_the_settings_is_told_before_anything_is_asked() {
+fn invalid_settings_are_reported_before_the_first_request() {
     check_cases("settings");
 }

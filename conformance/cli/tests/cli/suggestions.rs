@@ -1,4 +1,4 @@
-//! Wrong usage: every mistake is answered with what is wrong, what is allowed and what to do next.
+//! Invalid usage: each error states the problem, the allowed input and the next step.
 
 use crate::{
     cases::check_cases,
@@ -6,12 +6,12 @@ use crate::{
 };
 
 #[test]
-fn a_mistake_is_answered_with_what_to_do() {
+fn an_error_states_the_remedy() {
     check_cases("usage");
 }
 
 #[test]
-fn a_port_in_use_is_told_with_a_way_out() {
+fn a_port_in_use_is_reported_with_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve(directory.path(), &[]);
     let output = run(directory.path(), &["serve", "--listen", served.word("address")]);

@@ -1,4 +1,4 @@
-//! Runs the program, in a directory of the test's own and without the tester's settings.
+//! Runs the program in a directory of the test, without the tester's settings.
 
 use std::{
     fs,
@@ -9,12 +9,12 @@ use std::{
 use serde_json::Value;
 use testkit::Running;
 
-/// The program, in a directory, with none of the tester's variables.
+/// Returns a command for the program in a directory, without the tester's variables.
 pub(crate) fn program(directory: &Path) -> Command {
     testkit::program(env!("CARGO_BIN_EXE_chargeproof"), directory)
 }
 
-/// Runs it to its end.
+/// Runs the program to its end.
 pub(crate) fn run(directory: &Path, arguments: &[&str]) -> Output {
     program(directory).args(arguments).output().expect("the program starts")
 }
@@ -23,7 +23,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Everything that it printed.
+/// Returns stdout and stderr.
 pub(crate) fn said(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
@@ -37,7 +37,7 @@ pub(crate) fn read(directory: &Path, name: &str) -> String {
     fs::read_to_string(directory.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// A command that runs until it is stopped, once its first line says that it is ready.
+/// Starts a long-running command and waits for its first line.
 #[track_caller]
 pub(crate) fn start(command: Command) -> Running {
     let running = Running::start(command).unwrap_or_else(|why| panic!("{why}"));
@@ -45,7 +45,7 @@ pub(crate) fn start(command: Command) -> Running {
     running
 }
 
-/// A served reference on a free port.
+/// Starts a served reference on a free port.
 pub(crate) fn serve(directory: &Path, arguments: &[&str]) -> Running {
     serve_as(program(directory), arguments)
 }

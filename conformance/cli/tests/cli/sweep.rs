@@ -1,4 +1,4 @@
-//! `chargeproof sweep` as a user meets it.
+//! End-to-end tests of `chargeproof sweep`.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ fn sweep(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> 
         .expect("the program runs")
 }
 
-/// Seed 3 is one of those that are played twice.
+/// Seed 3 is one of those that are run twice.
 const ONE: [&str; 5] = ["--seed", "3", "--jobs", "1", "--format=json"];
 
 #[test]
@@ -62,7 +62,7 @@ fn a_world_is_drawn_on_one_page_that_loads_nothing() {
 }
 
 #[test]
-fn the_table_is_for_those_who_ask_and_counts_from_the_first_seed() {
+fn the_table_is_optional_and_counts_from_the_first_seed() {
     let directory = tempfile::tempdir().unwrap();
     let output = sweep(directory.path(), &["--night", "x", "--seeds=1", "--jobs=1", "--coverage"], &[]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -75,7 +75,7 @@ fn the_table_is_for_those_who_ask_and_counts_from_the_first_seed() {
 const PAID: &str = "title: A charge is paid\nsteps:\n  - endpoint: shop\n  - open: { charge: c1, asset: BTC, amount: 49.90 EUR }\n  - pay: c1\n  - mine: { asset: BTC, blocks: 2 }\n";
 
 #[test]
-fn a_fault_that_is_switched_on_is_found_shrunk_and_repeated() {
+fn an_enabled_fault_is_found_shrunk_and_repeated() {
     let directory = tempfile::tempdir().unwrap();
     let fault = ["--demo-fault", "one-confirmation-more"];
     let output = sweep(directory.path(), &[&["--seed=0", "--jobs=1"][..], &fault].concat(), &[]);
@@ -90,7 +90,7 @@ fn a_fault_that_is_switched_on_is_found_shrunk_and_repeated() {
     assert_eq!(code(&html), Some(1));
     let page = fs::read_to_string(directory.path().join("again.html")).unwrap();
     assert!(page.contains("class=\"breach\"") && page.contains("class=\"here\""), "{page}");
-    // The service itself is well.
+    // Without the fault the scenario passes.
     assert_eq!(code(&again[..2]), Some(0), "{again:?}");
 
     fs::write(directory.path().join("paid.yaml"), PAID).unwrap();
@@ -111,7 +111,7 @@ fn a_fault_that_is_switched_on_is_found_shrunk_and_repeated() {
 }
 
 #[test]
-fn a_scenario_is_judged_by_the_laws() {
+fn a_scenario_is_checked_for_the_invariants() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("paid.yaml"), PAID).unwrap();
     let output = sweep(directory.path(), &["paid.yaml", "--format=json"], &[]);
@@ -122,12 +122,12 @@ fn a_scenario_is_judged_by_the_laws() {
 }
 
 #[test]
-fn wrong_usage_is_not_a_broken_law() {
+fn wrong_usage_is_not_a_violated_invariant() {
     check_cases("sweep");
 }
 
 #[test]
-fn a_result_with_nowhere_to_go_is_a_broken_machine() {
+fn an_unwritable_result_is_a_failure_of_the_machine() {
     check_cases("sweep_output");
 }
 
@@ -137,7 +137,7 @@ fn an_interrupted_sweep_reports_and_saves_what_it_has_run() {
     let mut command = program(directory.path());
     command.args(["sweep", "--for", "5m", "--jobs", "1", "--html", "page.html", "--format", "json"]);
     let child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
-    // It has begun once it has looked whether its files can be written, and is stopped in the midst of its work.
+    // The sweep has started once it has checked that its files are writable.
     until(|| {
         fs::read_to_string(format!("/proc/{}/status", child.id()))
             .is_ok_and(|it| !it.contains("SigCgt:\t0000000000000000") && it.contains("Threads:\t3"))
@@ -189,7 +189,7 @@ fn results_are_merged_as_they_come() {
     assert_eq!((early.status.code(), &json(&early)["missing"]), (Some(3), &serde_json::json!([2])));
     let watching = std::thread::scope(|scope| {
         let watching = scope.spawn(|| merge("5m"));
-        // The name comes last, so that nobody reads a part of it.
+        // Renamed when complete, so that no partial file is read.
         part("2/2", "2.json");
         fs::rename(directory.path().join("2.json"), shards.join("2.json")).unwrap();
         watching.join().expect("it ends")

@@ -1,4 +1,4 @@
-//! `trigger` makes every type of event happen in a served world.
+//! `trigger` causes every event type in a served world.
 
 use reference_core::event::EventType;
 use serde_json::Value;
@@ -32,7 +32,7 @@ fn every_type_of_event_happens_in_both_modes() {
 }
 
 #[test]
-fn what_it_made_happen_is_told_in_lines() {
+fn the_events_are_printed_in_lines() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve(directory.path(), &[]);
     let mut program = program(directory.path());
@@ -49,6 +49,6 @@ fn what_it_made_happen_is_told_in_lines() {
 }
 
 #[test]
-fn a_mistake_is_answered_with_what_is_possible() {
+fn an_error_lists_the_allowed_values() {
     check_cases("trigger");
 }

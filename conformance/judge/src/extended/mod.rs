@@ -12,7 +12,7 @@ use serde_json::Value;
 use conformance_model::group::Group;
 use conformance_model::reading::Page;
 use conformance_model::recording::{Answer, Caller, Exchange, List, PageAsk, Purpose, Recording};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::Mode;
 
 use super::evidence::unanswered;
@@ -52,11 +52,11 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("extended.retry_after", NEEDS_BURST, refusals::retry_after),
 ];
 
-/// A thing to judge, and the exchange that shows it.
+/// A JSON value and the number of its exchange.
 type Found = (u32, Value);
 
-/// The statement holds if nothing is wrong with any of these, and there is at least one.
-fn each(found: impl IntoIterator<Item = Found>, what: &str, flaw: impl Fn(&Value) -> Flaw) -> Judged {
+/// Judges all values. The statement holds if none has a fault and there is at least one.
+fn each(found: impl IntoIterator<Item = Found>, what: &str, flaw: impl Fn(&Value) -> Flaw) -> CheckResult {
     let mut judged = false;
     for (number, value) in found {
         if let Some((expected, actual)) = flaw(&value) {
@@ -64,7 +64,7 @@ fn each(found: impl IntoIterator<Item = Found>, what: &str, flaw: impl Fn(&Value
         }
         judged = true;
     }
-    if judged { Ok(Held::Plainly) } else { Err(none(what)) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(none(what)) }
 }
 
 fn none(what: &str) -> CheckError {
@@ -74,7 +74,7 @@ fn none(what: &str) -> CheckError {
     )
 }
 
-/// Successful answers to the account's own keys, as JSON.
+/// Returns the JSON of successful responses to the account's own keys.
 fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, Arc<Value>)> {
     recording.exchanges.iter().filter(|it| matches!(it.caller, Caller::Own(_))).filter_map(|it| {
         let answer = it.answer().filter(|answer| answer.status == 200)?;
@@ -82,7 +82,7 @@ fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, Arc<Valu
     })
 }
 
-/// The rows of a list, in every page of it.
+/// Returns the rows of all pages of a list.
 fn rows(recording: &Recording, list: List) -> impl Iterator<Item = Found> {
     let of_list = move |it: &&Exchange| match &it.purpose {
         Purpose::Page(PageAsk { list: asked, .. }) | Purpose::DuringInserts { list: asked, .. } => {
@@ -97,7 +97,7 @@ fn rows(recording: &Recording, list: List) -> impl Iterator<Item = Found> {
     })
 }
 
-/// The charges or invoices of the lists and of the events.
+/// Returns the charges or invoices of the lists and of the events.
 fn subjects(recording: &Recording, list: List, member: &'static str) -> Vec<Found> {
     let inside = rows(recording, List::Events)
         .filter_map(|(number, event)| Some((number, event.get(member).filter(|it| it.is_object())?.clone())));
@@ -111,7 +111,7 @@ fn accounts(recording: &Recording) -> impl Iterator<Item = Found> {
     })
 }
 
-/// The answer that shows a choice.
+/// Returns the response that shows a choice.
 fn choice<'a>(recording: &'a Recording, wanted: &str) -> Result<(&'a Exchange, &'a Answer), CheckError> {
     let asked = recording.last(|it| matches!(&it.purpose, Purpose::Choice { what } if what == wanted));
     let clear = asked.and_then(|it| Some((it, it.answer()?)));
@@ -120,7 +120,7 @@ fn choice<'a>(recording: &'a Recording, wanted: &str) -> Result<(&'a Exchange, &
         .ok_or_else(|| unanswered(asked, wanted))
 }
 
-/// A value as it stands in a report.
+/// Formats a value for a report.
 fn shown(value: Option<&Value>) -> String {
     value.map_or_else(|| "missing".to_owned(), |it| conformance_model::recording::shorten(&it.to_string()))
 }
@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    /// Returns the fault; `None` if the statement holds or cannot be judged.
+    /// Returns the violation; `None` if the statement holds or cannot be judged.
     fn wrong(id: &str, recording: &Recording) -> Option<String> {
         let check = CHECKS.iter().find(|check| check.id == id).expect("a check of that name");
         match (check.judge)(recording) {

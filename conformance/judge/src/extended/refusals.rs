@@ -1,10 +1,10 @@
-//! Choices about refusals, limits and odd questions.
+//! Choices about errors, limits and invalid requests.
 
 use serde_json::Value;
 
 use conformance_model::reading::{LIMIT, Page};
 use conformance_model::recording::{Answer, Caller, Exchange, Purpose, Recording, Side};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::{choice, none, shown};
 
@@ -13,9 +13,9 @@ fn refusals(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)>
     answers.filter(|(_, answer)| (400..500).contains(&answer.status))
 }
 
-pub(super) fn error_body(recording: &Recording) -> Judged {
+pub(super) fn error_body(recording: &Recording) -> CheckResult {
     let mut judged = false;
-    // An answer to HEAD has no body.
+    // A response to HEAD has no body.
     for (exchange, answer) in refusals(recording).filter(|(exchange, _)| exchange.method() != "HEAD") {
         let body = answer.body.json().unwrap_or_default();
         let message = body.get("message");
@@ -34,10 +34,10 @@ pub(super) fn error_body(recording: &Recording) -> Judged {
         }
         judged = true;
     }
-    if judged { Ok(Held::Plainly) } else { Err(none("refusal")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(none("refusal")) }
 }
 
-pub(super) fn challenge(recording: &Recording) -> Judged {
+pub(super) fn challenge(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for (exchange, answer) in refusals(recording).filter(|(_, answer)| answer.status == 401) {
         let told = answer.header("www-authenticate").unwrap_or("none");
@@ -46,10 +46,10 @@ pub(super) fn challenge(recording: &Recording) -> Judged {
         }
         judged = true;
     }
-    if judged { Ok(Held::Plainly) } else { Err(none("401")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(none("401")) }
 }
 
-/// Refused with 422 that names the parameter.
+/// Checks that a request got a 422 that names the parameter.
 fn refused(recording: &Recording, what: &str, name: &str) -> Result<(), CheckError> {
     let (exchange, answer) = choice(recording, what)?;
     let named = || answer.body.json()?.get("errors")?.get(name).cloned();
@@ -63,41 +63,41 @@ fn refused(recording: &Recording, what: &str, name: &str) -> Result<(), CheckErr
     Ok(())
 }
 
-pub(super) fn page_values(recording: &Recording) -> Judged {
+pub(super) fn page_values(recording: &Recording) -> CheckResult {
     for (what, name) in
         [("page=0", "page"), ("page=x", "page"), ("per_page=0", "per_page"), ("per_page=101", "per_page")]
     {
         refused(recording, what, name)?;
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-pub(super) fn filter_values(recording: &Recording) -> Judged {
+pub(super) fn filter_values(recording: &Recording) -> CheckResult {
     refused(recording, "type=", "type")?;
     refused(recording, "status=", "status")?;
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-pub(super) fn anchors(recording: &Recording) -> Judged {
+pub(super) fn anchors(recording: &Recording) -> CheckResult {
     refused(recording, "anchor=", "anchor")?;
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
 fn is_empty_list(exchange: &Exchange) -> bool {
     Page::of(exchange).is_some_and(|page| page.rows().is_some_and(Vec::is_empty))
 }
 
-pub(super) fn past_the_end(recording: &Recording) -> Judged {
+pub(super) fn past_the_end(recording: &Recording) -> CheckResult {
     let (exchange, _) = choice(recording, "far")?;
     if !is_empty_list(exchange) {
         return Err(CheckError::broken(exchange.number, "200 with empty data", exchange.summary()));
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-pub(super) fn foreign_filters(recording: &Recording) -> Judged {
+pub(super) fn foreign_filters(recording: &Recording) -> CheckResult {
     let named = |it: &&Exchange| {
-        // A type and a status are of a closed list: what names none is refused, see `filter_values`.
+        // Types and statuses are enums, whose unknown values are refused; see `filter_values`.
         let is_code = |filter: &str| !matches!(filter, "type" | "status");
         matches!(&it.purpose, Purpose::Twin { side: Side::AbsentBefore | Side::Foreign, filter, .. } if is_code(filter))
             && it.status().is_some_and(|status| !matches!(status, 429 | 502..=504))
@@ -109,32 +109,32 @@ pub(super) fn foreign_filters(recording: &Recording) -> Judged {
         }
         judged = true;
     }
-    if judged { Ok(Held::Plainly) } else { Err(none("filter that names what is not there")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(none("filter that names what is not there")) }
 }
 
-pub(super) fn method(recording: &Recording) -> Judged {
+pub(super) fn method(recording: &Recording) -> CheckResult {
     let (exchange, answer) = choice(recording, "method")?;
     let allowed = answer.header("allow").unwrap_or_default();
     if answer.status != 405 || !allowed.split(',').any(|it| it.trim() == "POST") {
         let actual = format!("{} with Allow: {allowed}", answer.status);
         return Err(CheckError::broken(exchange.number, "405 with Allow: POST", actual));
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-pub(super) fn unknown_path(recording: &Recording) -> Judged {
+pub(super) fn unknown_path(recording: &Recording) -> CheckResult {
     let (exchange, answer) = choice(recording, "path")?;
     if answer.status != 404 {
         return Err(CheckError::broken(exchange.number, "404", exchange.summary()));
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-pub(super) fn rate_headers(recording: &Recording) -> Judged {
+pub(super) fn rate_headers(recording: &Recording) -> CheckResult {
     let mut judged = false;
     let own = recording.exchanges.iter().filter(|it| matches!(it.caller, Caller::Own(_)));
     for (exchange, answer) in own.filter_map(|it| Some((it, it.answer()?))) {
-        // What stands in front of the service may have answered by itself.
+        // A gateway in front of the service may have responded.
         if answer.status >= 500 {
             continue;
         }
@@ -149,10 +149,10 @@ pub(super) fn rate_headers(recording: &Recording) -> Judged {
         }
         judged = true;
     }
-    if judged { Ok(Held::Plainly) } else { Err(none("answer")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(none("answer")) }
 }
 
-pub(super) fn retry_after(recording: &Recording) -> Judged {
+pub(super) fn retry_after(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for (exchange, answer) in refusals(recording).filter(|(_, answer)| answer.status == 429) {
         let told = answer.header("retry-after").unwrap_or("none");
@@ -166,7 +166,7 @@ pub(super) fn retry_after(recording: &Recording) -> Judged {
         judged = true;
     }
     if judged {
-        Ok(Held::Plainly)
+        Ok(CheckOutcome::Holds)
     } else {
         Err(CheckError::unjudged("nothing was refused for the limit", "check again without --quick"))
     }

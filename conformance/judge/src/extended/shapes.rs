@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use conformance_model::reading::{Page, text_at};
 use conformance_model::recording::{List, PageAsk, Purpose, Recording, Side};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::{accounts, choice, each, none, rows, shown, subjects, successes};
 use crate::check::Flaw;
@@ -39,7 +39,7 @@ const COIN_AMOUNTS: [&str; 5] =
 const COIN_DECIMALS_MAX: usize = 18;
 const CODE_LEN: usize = 12;
 
-pub(super) fn envelope(recording: &Recording) -> Judged {
+pub(super) fn envelope(recording: &Recording) -> CheckResult {
     let alone = successes(recording)
         .filter(|(it, _)| matches!(it.purpose, Purpose::Event { side: Side::Own, .. }))
         .map(|(it, body)| (it.number, Value::clone(&body)));
@@ -50,7 +50,7 @@ pub(super) fn envelope(recording: &Recording) -> Judged {
     })
 }
 
-pub(super) fn objects(recording: &Recording) -> Judged {
+pub(super) fn objects(recording: &Recording) -> CheckResult {
     let mut found: Vec<(u32, Value)> = Vec::new();
     let named = |name: &str, (number, value): (u32, Value)| (number, serde_json::json!([name, value]));
     let data = |(number, body): (u32, Value)| (number, body.get("data").cloned().unwrap_or_default());
@@ -64,21 +64,21 @@ pub(super) fn objects(recording: &Recording) -> Judged {
     })
 }
 
-/// The first of the names that an object lacks.
+/// Returns the first of these names that an object does not have.
 fn lacks(object: &Value, names: &str) -> Flaw {
     let missing = names.split_whitespace().find(|name| object.get(name).is_none())?;
     Some((format!("the member {missing}"), "no such member".to_owned()))
 }
 
-pub(super) fn account_fields(recording: &Recording) -> Judged {
+pub(super) fn account_fields(recording: &Recording) -> CheckResult {
     each(accounts(recording), "account", |body| lacks(body.get("data").unwrap_or(&Value::Null), ACCOUNT))
 }
 
-pub(super) fn charge_fields(recording: &Recording) -> Judged {
+pub(super) fn charge_fields(recording: &Recording) -> CheckResult {
     each(rows(recording, List::Charges), "charge", |charge| lacks(charge, CHARGE))
 }
 
-pub(super) fn invoice_fields(recording: &Recording) -> Judged {
+pub(super) fn invoice_fields(recording: &Recording) -> CheckResult {
     each(rows(recording, List::Invoices), "invoice", |invoice| lacks(invoice, INVOICE))
 }
 
@@ -87,7 +87,7 @@ fn one_of(told: Option<&Value>, allowed: &[&str]) -> Flaw {
     (!fine).then(|| (format!("one of {}", allowed.join(", ")), shown(told)))
 }
 
-pub(super) fn states(recording: &Recording) -> Judged {
+pub(super) fn states(recording: &Recording) -> CheckResult {
     let charge = ["pending", "underpaid", "paid", "expired", "canceled"];
     let charges = subjects(recording, List::Charges, "charge");
     each(charges, "charge", |it| one_of(it.get("status"), &charge))?;
@@ -95,7 +95,7 @@ pub(super) fn states(recording: &Recording) -> Judged {
     each(invoices, "invoice", |it| one_of(it.get("status"), &["open", "paid", "void"]))
 }
 
-pub(super) fn assets(recording: &Recording) -> Judged {
+pub(super) fn assets(recording: &Recording) -> CheckResult {
     each(accounts(recording), "account", |body| {
         let assets = body.get("meta").and_then(|it| it.get("accepted_assets"));
         let assets = assets.and_then(Value::as_array).cloned().unwrap_or_default();
@@ -103,7 +103,7 @@ pub(super) fn assets(recording: &Recording) -> Judged {
     })
 }
 
-pub(super) fn details(recording: &Recording) -> Judged {
+pub(super) fn details(recording: &Recording) -> CheckResult {
     each(rows(recording, List::Events), "event", |event| {
         let details = event.get("details")?.as_object()?;
         let kind = text_at(event, &["type"])?;
@@ -121,7 +121,7 @@ pub(super) fn details(recording: &Recording) -> Judged {
     })
 }
 
-pub(super) fn codes(recording: &Recording) -> Judged {
+pub(super) fn codes(recording: &Recording) -> CheckResult {
     let charges = subjects(recording, List::Charges, "charge");
     let invoices = subjects(recording, List::Invoices, "invoice");
     each([charges, invoices].concat(), "charge or invoice", |it| {
@@ -135,7 +135,7 @@ pub(super) fn codes(recording: &Recording) -> Judged {
     })
 }
 
-pub(super) fn invoice_numbers(recording: &Recording) -> Judged {
+pub(super) fn invoice_numbers(recording: &Recording) -> CheckResult {
     each(subjects(recording, List::Invoices, "invoice"), "invoice", |it| {
         let is_number = |text: &str| {
             text.strip_prefix("INV-")
@@ -146,8 +146,8 @@ pub(super) fn invoice_numbers(recording: &Recording) -> Judged {
     })
 }
 
-/// Strictly falling from row to row, since lists begin with the newest.
-pub(super) fn event_ids(recording: &Recording) -> Judged {
+/// Judges event ids, which strictly decrease from row to row because lists start with the newest event.
+pub(super) fn event_ids(recording: &Recording) -> CheckResult {
     const VERSION_AT: usize = 14;
     let mut pages: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for (number, event) in rows(recording, List::Events) {
@@ -165,7 +165,7 @@ pub(super) fn event_ids(recording: &Recording) -> Judged {
             ));
         }
     }
-    if pages.is_empty() { Err(none("event")) } else { Ok(Held::Plainly) }
+    if pages.is_empty() { Err(none("event")) } else { Ok(CheckOutcome::Holds) }
 }
 
 fn coin(text: &str) -> bool {
@@ -179,7 +179,7 @@ fn fiat(text: &str) -> bool {
     text.split_once('.').is_some_and(|(_, decimals)| decimals.len() == 2)
 }
 
-pub(super) fn amounts(recording: &Recording) -> Judged {
+pub(super) fn amounts(recording: &Recording) -> CheckResult {
     let odd = |it: &Value, name: &str, fine: fn(&str) -> bool, expected: &str| {
         let told = it.get(name)?;
         let is_fine = told.is_null() || told.as_str().is_some_and(fine);
@@ -194,7 +194,7 @@ pub(super) fn amounts(recording: &Recording) -> Judged {
     })
 }
 
-/// Every member that tells a moment, at whatever depth. A due date is a day.
+/// Collects all members that are times, at any depth. A due date is a day, not a time.
 fn moments(value: &Value, found: &mut Vec<Value>) {
     match value {
         Value::Array(items) => items.iter().for_each(|it| moments(it, found)),
@@ -212,7 +212,7 @@ fn moments(value: &Value, found: &mut Vec<Value>) {
     }
 }
 
-pub(super) fn times(recording: &Recording) -> Judged {
+pub(super) fn times(recording: &Recording) -> CheckResult {
     let found = successes(recording).flat_map(|(it, body)| {
         let mut found = Vec::new();
         moments(&body, &mut found);
@@ -226,7 +226,7 @@ pub(super) fn times(recording: &Recording) -> Judged {
     })
 }
 
-pub(super) fn meta(recording: &Recording) -> Judged {
+pub(super) fn meta(recording: &Recording) -> CheckResult {
     let pages = successes(recording).filter(|(it, _)| matches!(it.purpose, Purpose::Page(_)));
     each(pages.map(|(it, body)| (it.number, Value::clone(&body))), "page", |body| {
         let meta = body.get("meta")?;
@@ -239,7 +239,7 @@ pub(super) fn meta(recording: &Recording) -> Judged {
     })
 }
 
-pub(super) fn links(recording: &Recording) -> Judged {
+pub(super) fn links(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for exchange in &recording.exchanges {
         let Purpose::Page(PageAsk { filters, per_page, link: None, .. }) = &exchange.purpose else {
@@ -266,10 +266,10 @@ pub(super) fn links(recording: &Recording) -> Judged {
             judged = true;
         }
     }
-    if judged { Ok(Held::Plainly) } else { Err(none("link")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(none("link")) }
 }
 
-pub(super) fn single_objects(recording: &Recording) -> Judged {
+pub(super) fn single_objects(recording: &Recording) -> CheckResult {
     for what in ["charge", "invoice", "payment link"] {
         let (exchange, answer) = choice(recording, what)?;
         let asked = exchange.target.rsplit('/').next().unwrap_or_default();
@@ -282,5 +282,5 @@ pub(super) fn single_objects(recording: &Recording) -> Judged {
             ));
         }
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }

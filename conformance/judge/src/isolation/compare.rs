@@ -1,27 +1,29 @@
-//! Absent, foreign, absent, then foreign, absent, foreign: a difference tells of the object only if it keeps following
-//! the object, in each of two rounds.
+//! Comparison of 404 responses for absent and foreign objects.
+//!
+//! The requests of one round are absent, foreign, absent; those of the other foreign, absent, foreign. A difference
+//! counts only if it follows the object in both rounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use conformance_model::reading::is_infrastructure;
-use conformance_model::recording::{Answer, Exchange, Kind, Purpose, Recording, Side, shorten};
+use conformance_model::recording::{Answer, Exchange, ObjectKind, Purpose, Recording, Side, shorten};
 use conformance_model::verdict::CheckError;
 
-/// The answers of 404 of one round: about something that exists elsewhere, and about what nobody has.
+/// The 404 responses of one round, for foreign and for absent objects.
 pub(super) struct Round<'a> {
     foreign: Vec<&'a Exchange>,
     absent: Vec<&'a Exchange>,
-    /// The headers that differ between equal answers to equal requests.
+    /// The headers that differ between equal responses to equal requests.
     noise: BTreeSet<&'a str>,
 }
 
-/// The headers that differ between equal answers to equal requests: the name of a replica, an id of the request. They
-/// cannot follow an object.
+/// Returns the headers that differ between equal responses to equal requests, such as the name of a replica or a
+/// request id. They do not depend on the object.
 fn noise(recording: &Recording) -> BTreeSet<&str> {
     let mut answers: BTreeMap<_, Vec<&Answer>> = BTreeMap::new();
-    // Single objects are compared, and prove nothing about each other.
+    // Single objects are the subject of the comparison.
     for exchange in recording.exchanges.iter().filter(|it| key(it).is_none()) {
         if let Some(answer) = exchange.answer() {
             let asked = (exchange.caller, exchange.method(), exchange.target.as_str());
@@ -40,8 +42,8 @@ fn noise(recording: &Recording) -> BTreeSet<&str> {
     names.into_iter().filter(|name| answers.values().any(|all| differs(all, name))).collect()
 }
 
-/// The kind of object that was asked for, the round and the side; an event has no kind.
-fn key(exchange: &Exchange) -> Option<(Option<Kind>, u8, Side)> {
+/// Returns the kind of the requested object (`None` for an event), the round and the side.
+fn key(exchange: &Exchange) -> Option<(Option<ObjectKind>, u8, Side)> {
     match &exchange.purpose {
         Purpose::Event { round, side, .. } => Some((None, *round, *side)),
         Purpose::Object { kind, round, side, .. } => Some((Some(*kind), *round, *side)),
@@ -49,7 +51,7 @@ fn key(exchange: &Exchange) -> Option<(Option<Kind>, u8, Side)> {
     }
 }
 
-/// The rounds to which these foreign answers belong. Any other answer than 404 is another statement's.
+/// Returns the rounds of these foreign responses. Other statements judge statuses other than 404.
 pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> Vec<Round<'a>> {
     let noise = noise(recording);
     let numbers: BTreeSet<u8> = foreign.iter().filter_map(|it| Some(key(it)?.1)).collect();
@@ -77,7 +79,7 @@ pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> 
 }
 
 impl Round<'_> {
-    /// Every place where all foreign answers say one thing and all absent ones another.
+    /// Returns the features in which all foreign responses agree, all absent ones agree, and the two differ.
     fn differences(&self) -> BTreeMap<String, [Option<String>; 2]> {
         let [foreign, absent] = [&self.foreign, &self.absent]
             .map(|all| all.iter().map(|it| features(it, &self.noise)).collect::<Vec<_>>());
@@ -101,11 +103,11 @@ impl Round<'_> {
 
 const LENGTH: &str = "body length";
 
-/// The differences that every round shows, beside the exchange that shows them first.
+/// Returns the first difference that occurs in every round, and its first exchange.
 ///
 /// # Errors
 ///
-/// A difference that one round alone shows is not judged: it may be the order of the requests.
+/// If only one round was sent, a difference is not judged: it may depend on the order of the requests.
 pub(super) fn lasting(rounds: &[Round<'_>]) -> Result<Option<(u32, String)>, CheckError> {
     let mut differences = rounds.iter().map(Round::differences);
     let Some(mut common) = differences.next() else { return Ok(None) };
@@ -124,7 +126,7 @@ pub(super) fn lasting(rounds: &[Round<'_>]) -> Result<Option<(u32, String)>, Che
     }
 }
 
-/// An answer as named features: each header field, and each place in the body.
+/// Splits a response into named features: each header field, and each member of the body.
 fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, String> {
     let (Purpose::Event { id, .. } | Purpose::Object { id, .. }, Some(answer)) =
         (&exchange.purpose, exchange.answer())
@@ -145,7 +147,7 @@ fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, Str
         Some(value) => places("body", &value, &neutral, &mut features),
         None => drop(features.insert("body".into(), body.clone())),
     }
-    // Comes after the places by its name: it tells of what they do not show, such as the order of names.
+    // Sorts after the members. Covers differences that they do not, such as the order of names.
     features.insert("text of the body".into(), body.clone());
     features.insert(LENGTH.into(), body.len().to_string());
     features

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use conformance_model::reading::{Fit, WINDOW, is_served, retry_after};
+use conformance_model::reading::{LimiterReading, WINDOW, is_served, retry_after};
 use conformance_model::recording::{Burst, Caller, Exchange, Purpose, Recording};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::Mode;
 
 use super::history::of_key;
 use super::{answers_429, burst_step, never_refused, series};
 use crate::evidence::unanswered;
 
-pub(super) fn every_path(recording: &Recording) -> Judged {
+pub(super) fn every_path(recording: &Recording) -> CheckResult {
     let (series, _) = series(recording)?;
     answers_429(recording)?;
     let mut rounds: BTreeMap<u8, BTreeMap<(&str, &str), u16>> = BTreeMap::new();
@@ -21,8 +21,8 @@ pub(super) fn every_path(recording: &Recording) -> Judged {
             rounds.entry(round).or_default().insert((it.method(), &it.target), status);
         }
     }
-    // While a window ends or a bucket refills, being served proves nothing. It does when some other path
-    // was refused in every round, and more was served than a bucket refills in that time.
+    // A served request may mean that a window ended or a bucket refilled. It counts only if another path was
+    // refused in every round, and more was served than a bucket refills in that time.
     let has_refusal = |round: &BTreeMap<_, u16>| round.values().any(|status| *status == 429);
     let too_brief = CheckError::unjudged(
         "the key was not refused long enough to try every path",
@@ -36,8 +36,8 @@ pub(super) fn every_path(recording: &Recording) -> Judged {
         all.map(|(asked, _)| *asked).collect()
     };
     let (refused, served) = (with(|status| status == 429), with(|status| (200..300).contains(&status)));
-    // A bucket would have served more than 120 in a burst of that length.
-    let is_window = series.fit() == Fit::Exact && series.elapsed >= Duration::from_millis(1_500);
+    // In a burst of this length, a bucket would have served more than 120.
+    let is_window = series.fit() == LimiterReading::Exact && series.elapsed >= Duration::from_millis(1_500);
     let refilled = if is_window { 0 } else { refilled_in_rounds(recording) };
     if let Some((method, path)) = served.difference(&refused).next() {
         if served_in_rounds(recording) <= refilled {
@@ -52,9 +52,9 @@ pub(super) fn every_path(recording: &Recording) -> Judged {
     let absent = with(|status| status == 404);
     match absent.difference(&refused).next() {
         Some((_, path)) => {
-            Ok(Held::With(format!("what is not found is answered 404 above the limit ({path})")))
+            Ok(CheckOutcome::HoldsWith(format!("what is not found is answered 404 above the limit ({path})")))
         }
-        None => Ok(Held::Plainly),
+        None => Ok(CheckOutcome::Holds),
     }
 }
 
@@ -74,14 +74,14 @@ fn served_in_rounds(recording: &Recording) -> u128 {
         as u128
 }
 
-/// The tokens that a bucket of two a second gets meanwhile, and one that may have been half full before.
+/// Returns the tokens that a bucket of two per second gets during the rounds, plus one for a partial token before.
 pub(super) fn refilled_in_rounds(recording: &Recording) -> u128 {
     let start = in_rounds(recording).next().map_or(Duration::ZERO, |it| it.sent);
     let end = in_rounds(recording).last().map_or(Duration::ZERO, |it| it.ended);
     end.saturating_sub(start).as_millis() / 500 + 1
 }
 
-pub(super) fn per_key(recording: &Recording) -> Judged {
+pub(super) fn per_key(recording: &Recording) -> CheckResult {
     series(recording)?;
     let other = burst_step(recording, &Burst::OtherKey);
     let Some(exchange) = other else { return Err(not_asked_while_refused(recording, "the live key")) };
@@ -95,13 +95,13 @@ pub(super) fn per_key(recording: &Recording) -> Judged {
             "200 to the live key while the test key is refused",
             "429",
         )),
-        Some(_) if is_served(exchange) => Ok(Held::Plainly),
+        Some(_) if is_served(exchange) => Ok(CheckOutcome::Holds),
         _ => Err(unanswered(other, "the live key")),
     }
 }
 
-/// Returns `true` if another key is refused for its own requests: it was refused before the test key was, or after the test key's
-/// minute was over.
+/// Returns `true` if another key is at its own limit: it was refused before the test key, or after the minute of the
+/// test key ended.
 pub(crate) fn is_busy(recording: &Recording, refused: &Exchange) -> bool {
     let of_test = of_key(recording).find(|it| it.status() == Some(429));
     let earlier = |it: &Exchange| of_test.is_some_and(|test| it.number < test.number || it.sent < test.sent);
@@ -115,7 +115,7 @@ pub(crate) fn is_busy(recording: &Recording, refused: &Exchange) -> bool {
     })
 }
 
-/// The error for a key that was not asked while the test key was refused.
+/// Returns the error for a key that sent no request while the test key was refused.
 pub(crate) fn not_asked_while_refused(recording: &Recording, key: &str) -> CheckError {
     let is_refused = |it: &&Exchange| it.caller == Caller::Own(Mode::Test) && it.status() == Some(429);
     match recording.exchanges.iter().find(is_refused) {

@@ -1,4 +1,4 @@
-//! The requests of the test key in the minute before a refusal, and the windows that they show.
+//! The requests of the test key in the minute before a refusal, and the windows that they imply.
 
 use std::time::Duration;
 
@@ -6,41 +6,41 @@ use conformance_model::reading::{LIMIT, WINDOW, http_date, is_served, retry_afte
 use conformance_model::recording::{Caller, Exchange, Recording};
 use conformance_model::words::Mode;
 
-/// Windows are kept in whole seconds by some limiters.
+/// The rounding of limiters that use whole seconds.
 const ROUNDING: Duration = Duration::from_secs(1);
-/// Requests that may be counted for one minute or the next.
+/// The number of requests that may count for either of two minutes.
 const SLACK: u64 = 2;
-/// So long does a share of the clock's minute before stay above the limit, if the refusals of a run count too.
+/// The longest time for which the weighted count of the previous clock minute stays above the limit, if refusals count.
 const SHARE_FALLS: Duration = Duration::from_secs(15);
-/// Served so often in a row after a refusal, a key has a new window.
+/// The number of consecutive served requests after a refusal that show a new window.
 const FRESH: usize = 8;
 
-/// The requests of the test key, in order.
+/// Returns the requests of the test key, in order.
 pub(super) fn of_key(recording: &Recording) -> impl DoubleEndedIterator<Item = &Exchange> {
     recording.exchanges.iter().filter(|it| it.caller == Caller::Own(Mode::Test))
 }
 
-/// The requests of the test key in the minute before an exchange, served or refused.
+/// Returns the number of requests of the test key in the minute before an exchange, served or refused.
 pub(super) fn in_minute_before(recording: &Recording, exchange: &Exchange) -> u64 {
     count(recording, exchange, WINDOW, Duration::ZERO)
 }
 
-/// The refusals of the test key in the two minutes before an exchange.
+/// Returns the number of refusals of the test key in the two minutes before an exchange.
 pub(super) fn refusals_before(recording: &Recording, exchange: &Exchange) -> u32 {
     let age = |it: &Exchange| exchange.sent.saturating_sub(it.ended);
     let before = of_key(recording).filter(|it| it.number < exchange.number && it.status() == Some(429));
     before.filter(|it| age(it) <= WINDOW * 2).count() as u32
 }
 
-/// The requests of the test key before an exchange that ended at most `from` and at least `to` before it.
+/// Returns the number of requests of the test key that ended at most `from` and at least `to` before an exchange.
 fn count(recording: &Recording, exchange: &Exchange, from: Duration, to: Duration) -> u64 {
     let before = of_key(recording).filter(|it| it.number < exchange.number);
     let age = |it: &Exchange| exchange.sent.saturating_sub(it.ended);
     before.filter(|it| age(it) <= from && age(it) >= to).count() as u64
 }
 
-/// Returns `true` if a limiter of 120 in a minute that counts refusals too may refuse here: so many requests came within
-/// the minute before, or a share of the clock's minute before makes up for them.
+/// Returns `true` if a limiter of 120 per minute that also counts refusals may refuse this request: by the requests of
+/// the minute before, or by a sliding window that weights the previous clock minute.
 pub(super) fn may_be_refused(recording: &Recording, refused: &Exchange) -> bool {
     let limit = u64::from(LIMIT);
     let second = refused.answer().and_then(|it| http_date(it.header("date")?)).map(|it| it.second());
@@ -54,19 +54,19 @@ pub(super) fn may_be_refused(recording: &Recording, refused: &Exchange) -> bool 
         let before = count(recording, refused, start + WINDOW, start);
         before * (60 - second) + (current + SLACK) * 60 >= limit * 60
     };
-    // Such a share falls below the limit soon.
+    // A weighted count falls below the limit soon.
     let is_soon = refused.answer().and_then(retry_after).is_none_or(|delay| delay <= SHARE_FALLS);
     in_minute_before(recording, refused) + SLACK >= limit || is_soon && seconds.any(share)
 }
 
-/// Two windows that end closer together than a minute: a key was refused, served as much as a new window has, refused
-/// and served again. Neither a bucket of two a second nor a log of the last minute serves so much.
+/// Returns the evidence of two windows that end less than a minute apart: a key was refused, served a new window's
+/// worth of requests, refused and served again. Neither a bucket of two per second nor a sliding log serves that many.
 pub(super) fn short_windows(recording: &Recording) -> Option<(u32, String)> {
     let all: Vec<_> = of_key(recording).collect();
     let is_refused = |at: &usize| all[*at].status() == Some(429);
     let is_ok = |it: &&&Exchange| it.status() == Some(200);
     let refusals: Vec<_> = (0..all.len()).filter(is_refused).collect();
-    // Until a bucket serves again, it takes a second.
+    // A bucket serves again after a second.
     let delay: Vec<_> = refusals.iter().filter_map(|at| all[*at].answer().and_then(retry_after)).collect();
     let is_bucket = !delay.is_empty() && delay.iter().all(|delay| delay.as_secs() <= 2);
     // The last refusal of a window, and the first of the next.

@@ -7,13 +7,13 @@ use conformance_model::words::Mode;
 
 use super::ordinal;
 
-/// A bucket refills this much between two requests.
+/// The tokens that a bucket may refill between two requests.
 const SLACK: u32 = 2;
-/// The number of requests that are under way at the same time.
+/// The number of concurrent requests.
 const AT_ONCE: u64 = 5;
 
-/// Returns why the key seems to be used by another client, if it does: the quota in the headers falls faster than the
-/// suite asks, or the two bursts were refused at different places.
+/// Returns the evidence that another client uses the key, if any: the quota in the headers falls faster than the suite
+/// sends requests, or the two bursts were refused at different requests.
 pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
     let shots = shots(recording);
     let left: Vec<(&Exchange, u64)> = shots
@@ -45,7 +45,7 @@ pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
     })
 }
 
-/// The error for a key that another client uses.
+/// Returns the error for a key that another client uses.
 pub(super) fn shared_key(why: &str) -> CheckError {
     CheckError::unjudged(
         format!("another client seems to use the test key: {why}"),
@@ -58,16 +58,16 @@ fn shots(recording: &Recording) -> Vec<&Exchange> {
     recording.exchanges.iter().filter(|it| it.purpose == shot).collect()
 }
 
-/// The number of our requests after one exchange and up to another, of those that fit.
+/// Returns the number of matching requests of the suite after one exchange and up to another.
 fn asked(recording: &Recording, after: &Exchange, to: &Exchange, fits: impl Fn(&Exchange) -> bool) -> u64 {
     let between = recording.exchanges.iter().filter(|it| it.number > after.number && it.number <= to.number);
     between.filter(|it| fits(it)).count() as u64
 }
 
-/// Returns `true` if the quota falls by two for each request of one kind, and in both bursts to the same place: the server
-/// counts so. The requests of others come at irregular times.
+/// Returns `true` if the quota falls by two for each request of one kind, and both bursts were refused at the same
+/// request. Then the server counts these requests twice; another client would send at irregular times.
 fn counts_twice(recording: &Recording, left: &[(&Exchange, u64)]) -> bool {
-    /// Fewer quotas show no rule.
+    /// The fewest quotas that show a regularity.
     const QUOTAS_MIN: usize = 10;
     const KINDS: [fn(&Exchange) -> bool; 6] = [
         |_| true,
@@ -97,8 +97,8 @@ fn path(exchange: &Exchange) -> &str {
     exchange.target.split('?').next().unwrap_or_default()
 }
 
-/// Returns `true` if the key, once refused, was served again at about two requests a second. A window that another client shares
-/// serves one only when an old request leaves it.
+/// Returns `true` if the refused key was served again at about two requests per second. A window that is shared with
+/// another client serves a request only when an old one leaves it.
 fn refills_steadily(recording: &Recording) -> bool {
     const SERVED_MIN: u128 = 4;
     let Some(refused) = Series::of(recording, 2).and_then(|it| recording.exchange(it.refused?)) else {
@@ -120,7 +120,7 @@ fn refusal_of(recording: &Recording, series: Series) -> Option<&Answer> {
     recording.exchange(series.refused?)?.answer()
 }
 
-/// The remaining quota in any of the usual headers.
+/// Returns the remaining quota from any of the common headers.
 fn remaining(answer: &Answer) -> Option<u64> {
     let named = ["x-ratelimit-remaining", "x-rate-limit-remaining", "ratelimit-remaining"];
     let plain = named.iter().find_map(|name| answer.header(name)?.trim().parse().ok());
@@ -135,7 +135,7 @@ fn limit_in_headers(answer: &Answer) -> Option<u64> {
     plain.or_else(|| parameter(answer.header("ratelimit")?, &["limit"])).or_else(policy)
 }
 
-/// A number among the parameters of a structured header: `"default";r=50;t=30` or `limit=100, remaining=50`.
+/// Returns a numeric parameter of a structured header, such as `"default";r=50;t=30` or `limit=100, remaining=50`.
 fn parameter(text: &str, names: &[&str]) -> Option<u64> {
     let mut parts = text.split([';', ',']).filter_map(|part| part.trim().split_once('='));
     parts.find_map(|(name, value)| names.contains(&name).then(|| value.trim().parse().ok())?)

@@ -1,24 +1,25 @@
-//! `Retry-After`: its form, its bounds, and that the key is served once it has passed.
+//! `Retry-After`: its format, its bounds, and the service of the key after the wait.
 
 use std::time::Duration;
 
 use conformance_model::reading::{WINDOW, http_date, retry_after};
 use conformance_model::recording::{Answer, Burst, Exchange, Purpose, Recording};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::history::{in_minute_before, may_be_refused, of_key, refusals_before};
 use super::other_traffic::{shared_key, used_by_others};
 use super::{answers_429, series};
 use crate::evidence::unanswered;
 
-/// Seconds are rounded up, and a date has none in between.
+/// The rounding of seconds and dates.
 const ROUNDING: Duration = Duration::from_secs(2);
-/// The cost of a refused request that counts nevertheless.
+/// The additional wait for each refused request, if refusals count against the limit.
 const SHARE: Duration = Duration::from_millis(500);
-/// The longest time between the first requests of a run, by which a refusal that counts may defer the end of a window.
+/// The longest time by which a refusal that counts may defer the end of a window: the time between the first requests
+/// of a run.
 const GAP: Duration = Duration::from_secs(8);
 
-pub(super) fn given(recording: &Recording) -> Judged {
+pub(super) fn given(recording: &Recording) -> CheckResult {
     series(recording)?;
     let refused = answers_429(recording)?;
     for (exchange, answer) in &refused {
@@ -36,7 +37,7 @@ pub(super) fn given(recording: &Recording) -> Judged {
             return broken(format!("Retry-After: {text}"));
         }
         let most = WINDOW + ROUNDING + SHARE * refusals_before(recording, exchange);
-        // More digits than a number has are no shorter a time.
+        // More digits than fit an integer are too long a wait too.
         if retry_after(answer).is_none_or(|delay| delay > most)
             && (seconds || answer.header("date").is_some())
         {
@@ -48,11 +49,11 @@ pub(super) fn given(recording: &Recording) -> Judged {
         Some((number, actual)) => {
             Err(CheckError::broken(number, "a time that does not grow while the key is refused", actual))
         }
-        None => Ok(Held::Plainly),
+        None => Ok(CheckOutcome::Holds),
     }
 }
 
-/// A refusal that asks for a longer wait than an earlier one, although nothing was served in between.
+/// Returns a refusal with a longer wait than an earlier one, although no request was served in between.
 fn grown(recording: &Recording) -> Option<(u32, String)> {
     let mut shortest: Option<(Duration, u32)> = None;
     let mut refusals = 0;
@@ -78,14 +79,14 @@ fn grown(recording: &Recording) -> Option<(u32, String)> {
     None
 }
 
-pub(super) fn kept(recording: &Recording) -> Judged {
+pub(super) fn kept(recording: &Recording) -> CheckResult {
     series(recording)?;
     let refused = answers_429(recording)?;
     let waited: Vec<_> = recording.exchanges.iter().filter_map(|it| Some((it, span(it)?))).collect();
     let Some((last, longest)) = waited.last() else { return never_waited(recording, &refused) };
     let mut deferred = false;
     for (place, (exchange, span)) in waited.iter().enumerate() {
-        // A server that counts whole seconds may cut off what is left of one.
+        // A server that counts whole seconds may round down.
         let a_second_later = |(it, later): &(&Exchange, Duration)| {
             it.sent.saturating_sub(exchange.ended) <= ROUNDING && later > span && it.status() == Some(200)
         };
@@ -95,7 +96,7 @@ pub(super) fn kept(recording: &Recording) -> Judged {
         if let Some(why) = used_by_others(recording) {
             return Err(shared_key(&why));
         }
-        // Where refusals count as well, a client that asks during the wait has to wait longer.
+        // If refusals count, a request during the wait extends it.
         if asked_meanwhile(recording, exchange, *span) && may_be_refused(recording, exchange) {
             deferred = true;
             continue;
@@ -113,10 +114,16 @@ pub(super) fn kept(recording: &Recording) -> Judged {
             "the limit also counts what it refuses, and asked for more each time",
             "check again; if it stays so, ask once, wait as long as Retry-After says, and ask again by hand",
         )),
-        Some(200..=299 | 404) if deferred => Ok(Held::With("once nothing was asked during the wait".into())),
+        Some(200..=299 | 404) if deferred => {
+            Ok(CheckOutcome::HoldsWith("once nothing was asked during the wait".into()))
+        }
         Some(200..=299 | 404) => {
             let late = waited.iter().any(|(it, span)| span < longest && it.status() == Some(429));
-            Ok(if late { Held::With("a second later than it said".into()) } else { Held::Plainly })
+            Ok(if late {
+                CheckOutcome::HoldsWith("a second later than it said".into())
+            } else {
+                CheckOutcome::Holds
+            })
         }
         _ => Err(unanswered(Some(last), "the request after the wait")),
     }
@@ -129,19 +136,19 @@ fn span(exchange: &Exchange) -> Option<Duration> {
     }
 }
 
-/// Returns `true` if the key asked during the wait that ended at this exchange.
+/// Returns `true` if the key sent a request during the wait that ended at this exchange.
 fn asked_meanwhile(recording: &Recording, waited: &Exchange, span: Duration) -> bool {
     let start = waited.sent.saturating_sub(span);
     let midway = Purpose::Burst(Burst::Midway);
     of_key(recording).any(|it| it.purpose == midway && it.number < waited.number && it.sent >= start)
 }
 
-fn never_waited(recording: &Recording, refused: &[(&Exchange, &Answer)]) -> Judged {
+fn never_waited(recording: &Recording, refused: &[(&Exchange, &Answer)]) -> CheckResult {
     let Some(span) = refused.last().and_then(|(_, answer)| retry_after(answer)) else {
         return Err(CheckError::unjudged("no Retry-After says how long to wait", "see limits.retry_after"));
     };
     if let Some(served) = served_after(recording, refused) {
-        return Ok(Held::With(format!("served when that time had passed, at {served}")));
+        return Ok(CheckOutcome::HoldsWith(format!("served when that time had passed, at {served}")));
     }
     Err(CheckError::unjudged(
         format!("Retry-After asks for {} s, and that time did not pass during the check", span.as_secs()),
@@ -149,8 +156,8 @@ fn never_waited(recording: &Recording, refused: &[(&Exchange, &Answer)]) -> Judg
     ))
 }
 
-/// The path of the first request of the same key after a refusal's own time had passed, if it was served: whatever it
-/// was sent for, it proves that the time did pass. Later refusals, during the wait, may have asked for more.
+/// Returns the path of the first request of a key after the wait of a refusal, if it was served. Its purpose does not
+/// matter. Later refusals during the wait may have extended it.
 fn served_after<'a>(recording: &'a Recording, refused: &[(&Exchange, &Answer)]) -> Option<&'a str> {
     refused.iter().rev().find_map(|(last, answer)| {
         let until = last.ended.saturating_add(retry_after(answer)?);

@@ -1,4 +1,4 @@
-//! The agreement of deliveries with the events that the API shows.
+//! The consistency of deliveries with the events of the API.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use conformance_model::reading::{listed, single_event, text_at};
 use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::Mode;
 
 use super::NEEDS;
 use crate::check::Check;
-use crate::contrast::{SETTLED, contradict_as_written, contradiction};
-use crate::delivered::{Seen, caught, is_uuid, told};
+use crate::delivered::{ParsedDelivery, caught, is_uuid, told};
+use crate::diff::{SETTLED, contradict_as_written, contradiction};
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.event_id", NEEDS, event_id),
@@ -20,13 +20,13 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::of("isolation.delivered", NEEDS, isolated),
 ];
 
-/// Returns the exchange in which a key asked for a delivered event.
+/// Returns the exchange in which a key requested a delivered event.
 fn read<'a>(recording: &'a Recording, id: &str, key: Mode, side: Side) -> Option<&'a Exchange> {
     let purpose = Purpose::DeliveredEvent { id: id.to_owned(), side };
     recording.last(|it| it.caller == Caller::Own(key) && it.purpose == purpose)
 }
 
-/// The events of both modes that the API shows.
+/// The events of both modes in the API.
 struct Api<'a> {
     recording: &'a Recording,
     listed: BTreeMap<Mode, BTreeMap<String, Value>>,
@@ -38,28 +38,30 @@ impl<'a> Api<'a> {
         Api { recording, listed: listed.into() }
     }
 
-    /// The event as a key of a mode sees it, if it was seen.
+    /// Returns the event as read with the key of a mode, if it was read.
     fn event(&self, id: &str, claimed: Mode, key: Mode) -> Option<Value> {
         let side = if claimed == key { Side::Own } else { Side::Foreign };
         let alone = read(self.recording, id, key, side).filter(|it| it.status() == Some(200));
-        // An answer that is another event is no sight of this one.
+        // The response may contain another event.
         let alone = alone.and_then(single_event).filter(|event| text_at(event, &["id"]) == Some(id));
         alone.or_else(|| self.listed[&key].get(id).cloned())
     }
 
-    /// Returns the exchange in which the key got no such event.
+    /// Returns the exchange in which the key got a 404 for the event.
     fn absent(&self, id: &str, claimed: Mode) -> Option<&'a Exchange> {
         read(self.recording, id, claimed, Side::Own).filter(|it| it.status() == Some(404))
     }
 }
 
-/// Deliveries of real events, with the id that they name and the mode.
-fn events<'a>(seen: &'a [Seen<'a>]) -> impl Iterator<Item = (&'a Seen<'a>, &'a str, Mode)> {
+/// Returns the deliveries of real events, with event id and mode.
+fn events<'a>(
+    seen: &'a [ParsedDelivery<'a>],
+) -> impl Iterator<Item = (&'a ParsedDelivery<'a>, &'a str, Mode)> {
     let real = seen.iter().filter(|it| !it.is_test());
     real.filter_map(|it| Some((it, it.text(&["event_id"])?, it.mode()?)))
 }
 
-fn event_id(recording: &Recording) -> Judged {
+fn event_id(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
     let api = Api::of(recording);
     let mut types: BTreeMap<&str, &str> = BTreeMap::new();
@@ -78,7 +80,7 @@ fn event_id(recording: &Recording) -> Judged {
         let Some(event) = api.event(id, mode, mode) else {
             let elsewhere = api.event(id, mode, mode.other()).is_some();
             match api.absent(id, mode) {
-                // webhooks.mode tells of an event that only the other key sees.
+                // webhooks.mode judges an event that only the other key can read.
                 Some(exchange) if !elsewhere => {
                     return Err(CheckError::broken(
                         exchange.number,
@@ -110,11 +112,11 @@ fn event_id(recording: &Recording) -> Judged {
             "the API was not seen to show any of the events that were delivered",
             "see events.single; then cause a delivery of an event that is new",
         )),
-        count => Ok(Held::With(format!("{count} deliveries name events that the API shows"))),
+        count => Ok(CheckOutcome::HoldsWith(format!("{count} deliveries name events that the API shows"))),
     }
 }
 
-fn mode(recording: &Recording) -> Judged {
+fn mode(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
     let api = Api::of(recording);
     let mut judged = false;
@@ -136,11 +138,11 @@ fn mode(recording: &Recording) -> Judged {
             ));
         }
     }
-    if judged { Ok(Held::Plainly) } else { Err(crate::delivered::missing("a mode")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(crate::delivered::missing("a mode")) }
 }
 
-/// Counts only beside a 200 for the same path with the right key.
-fn isolated(recording: &Recording) -> Judged {
+/// Judges the 404 for a delivered event with the key of the other mode. It counts only if the key of its mode gets 200.
+fn isolated(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
     let api = Api::of(recording);
     let mut judged = false;
@@ -170,7 +172,7 @@ fn isolated(recording: &Recording) -> Judged {
         }
     }
     if judged {
-        return Ok(Held::Plainly);
+        return Ok(CheckOutcome::Holds);
     }
     Err(CheckError::unjudged(
         "no event that was delivered could be read with its own key",

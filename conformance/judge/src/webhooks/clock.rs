@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use conformance_model::reading::{text_at, utc};
 use conformance_model::recording::Recording;
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::Mode;
 
 use super::route::{WITH_LISTS, new_events};
@@ -17,9 +17,9 @@ pub(crate) const CHECKS: &[Check] = &[Check::of("webhooks.clock", WITH_LISTS, cl
 /// The largest difference between the clocks of the service and the receiver.
 const APART_SECS: i64 = 300;
 
-/// Judged on the first delivery of events that happened while somebody listened: whatever its times are the times of,
-/// it lies between the beginning and the arrival.
-fn clock(recording: &Recording) -> Judged {
+/// Judges the first delivery of each event during the run. Whatever its times refer to, they are between the start of
+/// the receiver and the arrival.
+fn clock(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
     let Some(began) = catch.all.began.filter(|_| !catch.all.settled) else {
         return Err(CheckError::Inapplicable("the service does not go by the receiver's clock".into()));
@@ -29,7 +29,7 @@ fn clock(recording: &Recording) -> Judged {
     let mut new: BTreeSet<_> = new.iter().flatten().filter_map(id).collect();
     let mut judged = false;
     for seen in catch.readable() {
-        // Only the first of each: a repeated one may keep its time.
+        // Only the first delivery of each event: a retry may have the old time.
         if !seen.text(&["event_id"]).is_some_and(|event| new.remove(event)) {
             continue;
         }
@@ -50,7 +50,7 @@ fn clock(recording: &Recording) -> Judged {
         }
     }
     match judged {
-        true => Ok(Held::With(format!("{APART_SECS} s allowed"))),
+        true => Ok(CheckOutcome::HoldsWith(format!("{APART_SECS} s allowed"))),
         false => Err(CheckError::unjudged(
             "no delivery told of an event that happened while the suite received",
             "cause one while the suite receives, with keys of the same account",

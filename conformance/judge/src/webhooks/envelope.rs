@@ -1,4 +1,4 @@
-//! The request: its headers, and the members of its body.
+//! The headers and the body members of a delivery.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::deliveries::Deliveries;
 use conformance_model::reading::duplicate_key;
 use conformance_model::recording::{Recording, shorten};
-use conformance_model::verdict::{Held, Judged};
+use conformance_model::verdict::{CheckOutcome, CheckResult};
 
 use super::NEEDS;
 use crate::check::{Check, Flaw};
-use crate::delivered::{Seen, caught, each, has_microseconds, is_uuid, told};
+use crate::delivered::{ParsedDelivery, caught, each, has_microseconds, is_uuid, told};
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.post", NEEDS, post),
@@ -27,12 +27,12 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.data", NEEDS, |it| readable(it, data)),
 ];
 
-fn any(recording: &Recording, flaw: fn(&Deliveries, &Seen<'_>) -> Flaw) -> Judged {
+fn any(recording: &Recording, flaw: fn(&Deliveries, &ParsedDelivery<'_>) -> Flaw) -> CheckResult {
     each(recording, "any content", |_| true, flaw)
 }
 
-/// Of a body that cannot be read, `webhooks.post` tells.
-fn readable(recording: &Recording, flaw: fn(&Value, &Seen<'_>) -> Flaw) -> Judged {
+/// Judges the deliveries with a readable body. `webhooks.post` judges the others.
+fn readable(recording: &Recording, flaw: fn(&Value, &ParsedDelivery<'_>) -> Flaw) -> CheckResult {
     each(
         recording,
         "a body that is a JSON object",
@@ -41,7 +41,7 @@ fn readable(recording: &Recording, flaw: fn(&Value, &Seen<'_>) -> Flaw) -> Judge
     )
 }
 
-fn post(recording: &Recording) -> Judged {
+fn post(recording: &Recording) -> CheckResult {
     any(recording, |_, it| {
         if it.delivery.method != "POST" {
             return Some(("POST".into(), shorten(&it.delivery.method)));
@@ -49,11 +49,13 @@ fn post(recording: &Recording) -> Judged {
         let fine = it.body.as_ref().is_some_and(Value::is_object);
         (!fine).then(|| ("a body that is a JSON object".into(), shorten(&it.delivery.body.lossy())))
     })?;
-    Ok(Held::With("of HTTPS the receiver sees nothing: whatever stands before it ends TLS".into()))
+    Ok(CheckOutcome::HoldsWith(
+        "of HTTPS the receiver sees nothing: whatever stands before it ends TLS".into(),
+    ))
 }
 
-/// The one value of a header, or what is there instead.
-fn only(it: &Seen<'_>, name: &str) -> Result<String, String> {
+/// Returns the single value of a header, or a description of the values otherwise.
+fn only(it: &ParsedDelivery<'_>, name: &str) -> Result<String, String> {
     let values = it.delivery.values(name);
     match values.as_slice() {
         [] => Err(format!("no {name}")),
@@ -62,7 +64,7 @@ fn only(it: &Seen<'_>, name: &str) -> Result<String, String> {
     }
 }
 
-fn content_type(_: &Deliveries, it: &Seen<'_>) -> Flaw {
+fn content_type(_: &Deliveries, it: &ParsedDelivery<'_>) -> Flaw {
     let found = only(it, "Content-Type");
     let essence = |value: &String| {
         let essence = value.split(';').next().unwrap_or_default().trim();
@@ -73,14 +75,14 @@ fn content_type(_: &Deliveries, it: &Seen<'_>) -> Flaw {
     (!fine).then(|| ("Content-Type application/json".into(), actual()))
 }
 
-fn user_agent(all: &Deliveries, it: &Seen<'_>) -> Flaw {
+fn user_agent(all: &Deliveries, it: &ParsedDelivery<'_>) -> Flaw {
     let found = only(it, "User-Agent");
     let fine = found.as_ref().is_ok_and(|value| *value == all.user_agent);
     let actual = || found.map_or_else(|none| none, |it| format!("User-Agent {}", shorten(&it)));
     (!fine).then(|| (format!("User-Agent {}", all.user_agent), actual()))
 }
 
-fn event_header(all: &Deliveries, it: &Seen<'_>) -> Flaw {
+fn event_header(all: &Deliveries, it: &ParsedDelivery<'_>) -> Flaw {
     let name = format!("{}-Event", all.header_prefix);
     let value = match only(it, &name) {
         Ok(value) => value,
@@ -101,14 +103,14 @@ fn event_header(all: &Deliveries, it: &Seen<'_>) -> Flaw {
     }
 }
 
-fn delivery_ids(recording: &Recording) -> Judged {
+fn delivery_ids(recording: &Recording) -> CheckResult {
     let held = any(recording, delivery_id)?;
     let catch = caught(recording)?;
     let mut events: BTreeMap<String, (&str, String)> = BTreeMap::new();
     for seen in catch.readable() {
         let (Some(id), Some(event)) = (seen.text(&["id"]), seen.text(&["event_id"])) else { continue };
         let (before, name) = events.entry(id.to_ascii_lowercase()).or_insert_with(|| (event, seen.name()));
-        // Repeats keep their id, by some. Two events are two deliveries, by any reading.
+        // A retry may have the same id. Two events are two deliveries in any interpretation.
         if !before.eq_ignore_ascii_case(event) {
             let expected = format!("another id than that of {name}, which tells of another event");
             return Err(seen.broken(expected, format!("id {}", shorten(id))));
@@ -117,7 +119,7 @@ fn delivery_ids(recording: &Recording) -> Judged {
     Ok(held)
 }
 
-fn delivery_id(all: &Deliveries, it: &Seen<'_>) -> Flaw {
+fn delivery_id(all: &Deliveries, it: &ParsedDelivery<'_>) -> Flaw {
     let name = format!("{}-Delivery", all.header_prefix);
     let value = match only(it, &name) {
         Ok(value) => value,
@@ -134,9 +136,9 @@ fn delivery_id(all: &Deliveries, it: &Seen<'_>) -> Flaw {
     }
 }
 
-fn body(body: &Value, it: &Seen<'_>) -> Flaw {
+fn body(body: &Value, it: &ParsedDelivery<'_>) -> Flaw {
     for name in ["id", "event_id", "event", "mode", "created_at"] {
-        // A test delivery tells of no event.
+        // A test delivery has no event.
         let fine = body.get(name).is_some_and(Value::is_string) || (it.is_test() && name == "event_id");
         if !fine {
             return Some((format!("{name} as a string"), told(body, name)));
@@ -146,22 +148,22 @@ fn body(body: &Value, it: &Seen<'_>) -> Flaw {
     (!fine).then(|| ("data as an object".into(), told(body, "data")))
 }
 
-fn duplicate_keys(_: &Value, it: &Seen<'_>) -> Flaw {
+fn duplicate_keys(_: &Value, it: &ParsedDelivery<'_>) -> Flaw {
     let double = duplicate_key(&it.delivery.body.lossy())?;
     Some(("each name once in an object".into(), format!("`{}` twice", shorten(&double))))
 }
 
-fn event_type(body: &Value, it: &Seen<'_>) -> Flaw {
+fn event_type(body: &Value, it: &ParsedDelivery<'_>) -> Flaw {
     let fine = EVENT_TYPES.contains(&it.kind()?);
     (!fine).then(|| ("one of the thirteen types".into(), told(body, "event")))
 }
 
-fn created_at(body: &Value, it: &Seen<'_>) -> Flaw {
+fn created_at(body: &Value, it: &ParsedDelivery<'_>) -> Flaw {
     let fine = has_microseconds(it.text(&["created_at"])?);
     (!fine).then(|| ("an ISO 8601 time in UTC with microseconds".into(), told(body, "created_at")))
 }
 
-fn data(body: &Value, it: &Seen<'_>) -> Flaw {
+fn data(body: &Value, it: &ParsedDelivery<'_>) -> Flaw {
     let (there, other) = match it.kind()?.split_once('.')?.0 {
         "charge" => ("charge", "invoice"),
         "invoice" => ("invoice", "charge"),

@@ -1,4 +1,4 @@
-//! The routes of deliveries: to the right endpoints, and never to the target of a redirect.
+//! The routing of deliveries: to the correct endpoints, and never to the target of a redirect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use serde_json::Value;
 
 use conformance_model::catalogue::EVENT_TYPES;
-use conformance_model::deliveries::{Deliveries, Place};
+use conformance_model::deliveries::{DeclaredEndpoint, Deliveries};
 use conformance_model::group::Group;
 use conformance_model::reading::{after_rows, before_rows, text_at};
 use conformance_model::recording::Recording;
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::{Mode, Part};
 
 use super::NEEDS;
 use crate::check::Check;
-use crate::delivered::{Catch, Seen, caught};
+use crate::delivered::{ParsedDelivery, ReceivedDeliveries, caught};
 
-/// The list shows which events are new.
+/// The probes that cause deliveries, and the lists, which show the new events.
 pub(super) const WITH_LISTS: &[Group] = &[Group::Account, Group::Lists, Group::Webhooks];
 
 pub(crate) const CHECKS: &[Check] = &[
@@ -28,12 +28,12 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.retries", NEEDS, retries),
 ];
 
-/// The time that deliveries of a type may lag behind others before the type counts as left out.
+/// The time that deliveries of a type may lag behind others before the type counts as not delivered.
 const LATENESS: Duration = Duration::from_secs(30);
-/// The time that a single one may lag.
+/// The time that a single delivery may lag.
 const LATENESS_LONG: Duration = Duration::from_secs(600);
 
-/// The events of a mode that came to be while somebody received, newest first; `None` if that is not known.
+/// Returns the events of a mode that were created while the receiver ran, newest first; `None` if unknown.
 pub(super) fn new_events(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
     recording.deliveries.as_ref()?.receiver.as_ref()?;
     let id = |row: &Value| text_at(row, &["id"]).map(str::to_owned);
@@ -47,13 +47,13 @@ fn kind(row: &Value) -> &str {
     text_at(row, &["type"]).unwrap_or_default()
 }
 
-/// Returns `true` if there was an event of that mode, which could have gone astray.
-fn happened(recording: &Recording, catch: &Catch<'_>, mode: Mode) -> bool {
+/// Returns `true` if there was an event of the mode, which could have been misrouted.
+fn happened(recording: &Recording, catch: &ReceivedDeliveries<'_>, mode: Mode) -> bool {
     catch.readable().any(|it| it.mode() == Some(mode) && !it.is_test())
         || new_events(recording, mode).is_some_and(|rows| !rows.is_empty())
 }
 
-fn mode_endpoints(recording: &Recording) -> Judged {
+fn mode_endpoints(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
     let mut exercised = false;
     let mut known = false;
@@ -70,7 +70,7 @@ fn mode_endpoints(recording: &Recording) -> Judged {
         exercised |= happened(recording, &catch, own.other());
     }
     match (exercised, known) {
-        (true, _) => Ok(Held::Plainly),
+        (true, _) => Ok(CheckOutcome::Holds),
         (false, true) => Err(CheckError::unjudged(
             "events happened in one mode only",
             "cause deliveries in the other mode too while the suite receives",
@@ -86,13 +86,13 @@ fn no_endpoint() -> CheckError {
     )
 }
 
-fn wanted(place: &Place) -> Option<(&BTreeSet<String>, Mode)> {
+fn wanted(place: &DeclaredEndpoint) -> Option<(&BTreeSet<String>, Mode)> {
     Some((place.events.as_ref()?, place.mode?))
 }
 
-fn subscribed(recording: &Recording) -> Judged {
+fn subscribed(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
-    let real = |it: &&Seen<'_>| !it.is_test();
+    let real = |it: &&ParsedDelivery<'_>| !it.is_test();
     for seen in catch.readable().filter(real) {
         let Some(place) = seen.delivery.endpoint.and_then(|at| catch.all.endpoints.get(at)) else { continue };
         if let (Some(events), Some(kind)) = (&place.events, seen.kind())
@@ -102,15 +102,15 @@ fn subscribed(recording: &Recording) -> Judged {
             return Err(seen.broken(format!("only {} at {}", wants.join(", "), place.path), kind));
         }
     }
-    // An endpoint that wants everything can't get too much.
+    // An endpoint that subscribes to all types cannot receive a wrong one.
     let exercised = catch.all.endpoints.iter().filter_map(wanted).any(|(events, mode)| {
         let unwanted = |it: &str| EVENT_TYPES.contains(&it) && !events.contains(it);
         let delivered = catch.readable().filter(real).filter(|it| it.mode() == Some(mode));
-        delivered.filter_map(Seen::kind).any(unwanted)
+        delivered.filter_map(ParsedDelivery::kind).any(unwanted)
             || new_events(recording, mode).is_some_and(|rows| rows.iter().any(|row| unwanted(kind(row))))
     });
     if exercised {
-        return Ok(Held::Plainly);
+        return Ok(CheckOutcome::Holds);
     }
     Err(CheckError::unjudged(
         "no endpoint is known to want some types and not others that happened",
@@ -119,7 +119,7 @@ fn subscribed(recording: &Recording) -> Judged {
     ))
 }
 
-fn pushed(recording: &Recording) -> Judged {
+fn pushed(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
     let mut count = 0;
     let mut behind = None;
@@ -146,7 +146,9 @@ fn pushed(recording: &Recording) -> Judged {
         ));
     }
     if count > 0 {
-        return Ok(Held::With(format!("{count} new events came to the endpoints that want them")));
+        return Ok(CheckOutcome::HoldsWith(format!(
+            "{count} new events came to the endpoints that want them"
+        )));
     }
     Err(match catch.all.receiver {
         None => CheckError::unjudged(
@@ -160,25 +162,25 @@ fn pushed(recording: &Recording) -> Judged {
     })
 }
 
-/// The new events that one endpoint wants, newest first, each with the time at which it came there.
+/// The new events for one endpoint, newest first, each with the time of its first delivery there.
 struct Row {
     events: Vec<(Value, Option<Duration>)>,
-    /// `true` if every delivery was accepted there: a refused sender may hold back the next ones.
+    /// `true` if every delivery was accepted there. After a failure, the sender may delay further ones.
     in_favour: bool,
     lasted: Duration,
-    /// The ids of events that are newer than all that came anywhere: others than those that were caused.
+    /// The ids of events that are newer than all delivered ones; the suite did not cause them.
     on_their_way: BTreeSet<String>,
 }
 
-/// An event that came to an endpoint later than another that is newer, or not at all.
+/// An event that was not delivered to an endpoint.
 struct Missing<'a> {
     event: &'a Value,
-    /// For how long newer ones have been there, if any is.
+    /// The time since a newer event was delivered, if any was.
     overtaken: Option<Duration>,
 }
 
 impl Row {
-    fn of(recording: &Recording, catch: &Catch<'_>, at: usize) -> Option<Row> {
+    fn of(recording: &Recording, catch: &ReceivedDeliveries<'_>, at: usize) -> Option<Row> {
         let (events, mode) = wanted(&catch.all.endpoints[at])?;
         let rows = new_events(recording, mode)?;
         let here = || catch.seen.iter().filter(|it| it.delivery.endpoint == Some(at));
@@ -212,7 +214,8 @@ impl Row {
         self.events.iter().filter(|(_, arrival)| arrival.is_some()).count()
     }
 
-    /// Without an older one that was delivered, the endpoint may not have been there yet.
+    /// Returns the events that were not delivered, but are newer than a delivered one. The endpoint may not have
+    /// existed before that.
     fn missing(&self) -> impl Iterator<Item = Missing<'_>> {
         let oldest = self.events.iter().rposition(|(_, arrival)| arrival.is_some()).unwrap_or(0);
         let all = self.events.iter().enumerate().take(if self.in_favour { oldest } else { 0 });
@@ -222,7 +225,8 @@ impl Row {
         })
     }
 
-    /// One that is late may have been lost on its way to us, and be repeated. Not so a type of which none comes.
+    /// Returns `true` if a missing event counts as not delivered: it is very late, or no event of its type was
+    /// delivered. A single delivery may have been lost and be retried later.
     fn is_left_out(&self, missing: &Missing<'_>) -> bool {
         let since = |it: &Missing<'_>, span| it.overtaken.is_some_and(|overtaken| overtaken >= span);
         let alike = |it: &Missing<'_>| kind(it.event) == kind(missing.event) && since(it, LATENESS);
@@ -232,7 +236,7 @@ impl Row {
     }
 }
 
-fn redirects(recording: &Recording) -> Judged {
+fn redirects(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
     let all = catch.all;
     let answered: Vec<_> = all.caught.iter().filter(|it| it.was_redirected()).collect();
@@ -250,22 +254,22 @@ fn redirects(recording: &Recording) -> Judged {
             "check again with `--redirect-trial`: the first deliveries are then answered 302 and 307; or declare \
              `--without redirects`",
         )),
-        count => Ok(Held::With(format!("{count} answered with a redirect, none followed"))),
+        count => Ok(CheckOutcome::HoldsWith(format!("{count} answered with a redirect, none followed"))),
     }
 }
 
-/// Judges the repetition of deliveries that were not accepted.
-fn retries(recording: &Recording) -> Judged {
+/// Observes the retries of deliveries that were not accepted.
+fn retries(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
     let mut seen = BTreeSet::new();
     let mut told = BTreeSet::new();
     for (at, failed) in catch.seen.iter().enumerate().filter(|(_, it)| !it.delivery.was_taken()) {
         let Some(event) = failed.text(&["event_id"]) else { continue };
-        // What became of the first attempt says it all.
+        // Only the first attempt of each event counts.
         if !told.insert((failed.delivery.endpoint, event)) {
             continue;
         }
-        let same = |it: &&Seen<'_>| {
+        let same = |it: &&ParsedDelivery<'_>| {
             it.delivery.endpoint == failed.delivery.endpoint && it.text(&["event_id"]) == Some(event)
         };
         let again: Vec<_> = catch.seen[at + 1..].iter().filter(same).collect();
@@ -279,7 +283,7 @@ fn retries(recording: &Recording) -> Judged {
         };
         let kept = again.iter().all(|it| it.text(&["id"]) == failed.text(&["id"]));
         let id = if kept { "under the same id" } else { "under a new id" };
-        // Where somebody moves the service's clock, ours tells nothing.
+        // If the clock of the service is controlled, times of arrival mean nothing.
         let gap = first.delivery.arrived.saturating_sub(failed.delivery.arrived).as_secs();
         let when = if catch.all.settled { String::new() } else { format!(" {gap} s later") };
         seen.insert(format!("after {answer} it came again{when} {id}"));
@@ -290,7 +294,7 @@ fn retries(recording: &Recording) -> Judged {
             "check again with `--redirect-trial`: the first delivery is then refused",
         ));
     }
-    Ok(Held::Seen(seen.into_iter().collect::<Vec<_>>().join(", ")))
+    Ok(CheckOutcome::Observed(seen.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
 fn within(all: &Deliveries) -> String {

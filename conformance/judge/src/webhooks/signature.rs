@@ -1,14 +1,14 @@
-//! The signature: its form, whose secret it was made with, and how.
+//! The signature of a delivery: its format, its secret and its construction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use conformance_model::deliveries::{Deliveries, Signed};
+use conformance_model::deliveries::{Deliveries, SignatureStatus};
 use conformance_model::recording::{Recording, shorten};
-use conformance_model::verdict::{CheckError, Held, Judged};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
 use crate::check::{Check, Flaw};
-use crate::delivered::{Catch, Seen, caught, each};
+use crate::delivered::{ParsedDelivery, ReceivedDeliveries, caught, each};
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.signature_shape", NEEDS, shape),
@@ -17,10 +17,10 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.signature_scheme", NEEDS, scheme),
 ];
 
-/// No clock shows so many seconds before the year 5138: whoever sends more counts in a smaller unit.
+/// The bound of `t` in seconds, which is in the year 5138. A larger value is in a smaller unit.
 const SECONDS_MAX: u64 = 100_000_000_000;
 
-fn shape(recording: &Recording) -> Judged {
+fn shape(recording: &Recording) -> CheckResult {
     each(recording, "any content", |_| true, flaw)
 }
 
@@ -28,15 +28,15 @@ fn name(all: &Deliveries) -> String {
     format!("{}-Signature", all.header_prefix)
 }
 
-/// `t`, where it is in seconds.
-pub(super) fn signed_at(all: &Deliveries, it: &Seen<'_>) -> Option<i64> {
+/// Returns `t`, if it is in seconds.
+pub(super) fn signed_at(all: &Deliveries, it: &ParsedDelivery<'_>) -> Option<i64> {
     let values = it.delivery.values(&name(all));
     let times =
         values.iter().flat_map(|value| value.split(',')).filter_map(|it| it.trim().strip_prefix("t="));
     times.filter_map(|time| time.parse().ok()).find(|secs| *secs < SECONDS_MAX).map(u64::cast_signed)
 }
 
-fn flaw(all: &Deliveries, it: &Seen<'_>) -> Flaw {
+fn flaw(all: &Deliveries, it: &ParsedDelivery<'_>) -> Flaw {
     let name = name(all);
     let expected = |what: &str| Some(format!("{name} with {what}"));
     let values = it.delivery.values(&name);
@@ -65,31 +65,31 @@ fn flaw(all: &Deliveries, it: &Seen<'_>) -> Flaw {
     None
 }
 
-fn signed(recording: &Recording) -> Judged {
+fn signed(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
     for seen in &catch.seen {
         match &seen.delivery.signed {
-            Signed::Nothing => return Err(seen.broken("a signature", "none")),
-            Signed::Openly => {
+            SignatureStatus::Nothing => return Err(seen.broken("a signature", "none")),
+            SignatureStatus::Openly => {
                 return Err(
                     seen.broken("a signature made with the endpoint's secret", "a hash without any secret")
                 );
             }
-            Signed::By { own: false, .. } => {
+            SignatureStatus::By { own: false, .. } => {
                 return Err(seen.broken("the secret of its endpoint", "the secret of another endpoint"));
             }
             _ => {}
         }
     }
     constant(&catch)?;
-    let with = |fits: fn(&Signed) -> bool| -> Vec<&Seen<'_>> {
+    let with = |fits: fn(&SignatureStatus) -> bool| -> Vec<&ParsedDelivery<'_>> {
         catch.seen.iter().filter(|it| fits(&it.delivery.signed)).collect()
     };
-    let verified = with(|it| matches!(it, Signed::By { .. }));
-    let unknown = with(|it| *it == Signed::Unknown);
-    // Of two endpoints at one address each has a secret of its own, and the event comes to both. Where a rewritten body
-    // is signed, a signature that fits no rewriting that the suite knows is one more construction, not another secret.
-    let beside = |odd: &&&Seen<'_>| {
+    let verified = with(|it| matches!(it, SignatureStatus::By { .. }));
+    let unknown = with(|it| *it == SignatureStatus::Unknown);
+    // Two endpoints with one address have different secrets, and both receive the event. If a rewritten body is signed,
+    // an unknown signature is another construction, not another secret.
+    let beside = |odd: &&&ParsedDelivery<'_>| {
         let here = || verified.iter().filter(|it| it.delivery.endpoint == odd.delivery.endpoint);
         if here().any(|it| is_rewritten(it)) {
             return false;
@@ -112,19 +112,23 @@ fn signed(recording: &Recording) -> Judged {
     if verified.is_empty() {
         return Err(no_secret());
     }
-    let more = with(|it| *it == Signed::NoSecret).len();
+    let more = with(|it| *it == SignatureStatus::NoSecret).len();
     let note = format!("{} deliveries fit the secret of their endpoint", verified.len());
-    Ok(Held::With(if more > 0 { format!("{note}; of {more} others no secret is known") } else { note }))
+    Ok(CheckOutcome::HoldsWith(if more > 0 {
+        format!("{note}; of {more} others no secret is known")
+    } else {
+        note
+    }))
 }
 
-/// Returns `true` if a signature fits another text than the raw body.
-fn is_rewritten(seen: &Seen<'_>) -> bool {
-    let Signed::By { differs, .. } = &seen.delivery.signed else { return false };
+/// Returns `true` if a signature covers a rewritten body instead of the raw one.
+fn is_rewritten(seen: &ParsedDelivery<'_>) -> bool {
+    let SignatureStatus::By { differs, .. } = &seen.delivery.signed else { return false };
     differs.iter().any(|it| it.name == "body_rewritten")
 }
 
-/// Checks that the signature depends on the signed text.
-fn constant(catch: &Catch<'_>) -> Result<(), CheckError> {
+/// Checks that different bodies have different signatures.
+fn constant(catch: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
     let mut bodies: BTreeMap<String, &[u8]> = BTreeMap::new();
     for seen in &catch.seen {
         let values = seen.delivery.values(&name(catch.all));
@@ -148,12 +152,12 @@ fn no_secret() -> CheckError {
     )
 }
 
-/// Returns the constructions of the deliveries that fit a secret.
-fn made(recording: &Recording) -> Result<Vec<(Seen<'_>, Vec<String>, String)>, CheckError> {
+/// Returns the deliveries whose signature matches a secret, with their constructions.
+fn made(recording: &Recording) -> Result<Vec<(ParsedDelivery<'_>, Vec<String>, String)>, CheckError> {
     let catch = caught(recording)?;
     let mut made = Vec::new();
     for seen in catch.seen {
-        if let Signed::By { differs, .. } = &seen.delivery.signed {
+        if let SignatureStatus::By { differs, .. } = &seen.delivery.signed {
             let names = differs.iter().map(|it| it.name.clone()).collect();
             let words: Vec<_> = differs.iter().map(|it| it.words.as_str()).collect();
             let words = words.join("; ");
@@ -163,18 +167,18 @@ fn made(recording: &Recording) -> Result<Vec<(Seen<'_>, Vec<String>, String)>, C
     if made.is_empty() { Err(no_secret()) } else { Ok(made) }
 }
 
-/// `t` is worth nothing, and neither is a body, if whoever changes it need not sign again.
-fn covers(recording: &Recording) -> Judged {
+/// Judges that `t` and the raw body are signed, so that neither can be changed.
+fn covers(recording: &Recording) -> CheckResult {
     for (seen, names, words) in made(recording)? {
         let has = |name: &str| names.iter().any(|it| it == name);
         if has("body_only") || has("body_rewritten") {
             return Err(seen.broken("t and the raw body under the signature", words));
         }
     }
-    Ok(Held::Plainly)
+    Ok(CheckOutcome::Holds)
 }
 
-fn scheme(recording: &Recording) -> Judged {
+fn scheme(recording: &Recording) -> CheckResult {
     let usual = "HMAC-SHA256 of `<t>.<body>` under the secret's text, in small hexadecimal digits";
     let ways: BTreeSet<String> = made(recording)?
         .into_iter()
@@ -184,5 +188,5 @@ fn scheme(recording: &Recording) -> Judged {
             },
         )
         .collect();
-    Ok(Held::Seen(ways.into_iter().collect::<Vec<_>>().join(" · ")))
+    Ok(CheckOutcome::Observed(ways.into_iter().collect::<Vec<_>>().join(" · ")))
 }

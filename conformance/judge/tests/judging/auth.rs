@@ -1,4 +1,4 @@
-//! Chapter "auth": refusals need an accepted request beside them, and a reason where there is none.
+//! Chapter "auth": a refusal counts only with a served request at the same path.
 
 use conformance_model::recording::{Caller, Forgery, Purpose, Side};
 
@@ -7,7 +7,7 @@ use super::{LIVE, TEST, account, ask, check, check_says, exchange, page, recordi
 use serde_json::json;
 
 #[test]
-fn a_path_is_judged_only_beside_a_200_to_our_own_key_there() {
+fn a_path_is_judged_only_if_an_own_key_gets_200_there() {
     let forged = Caller::Forged(Forgery::Unknown);
     for (caller, path, status, expected) in [
         (LIVE, "/v1/charges", 200, "fail"),
@@ -31,7 +31,7 @@ fn a_key_without_letters_has_no_other_case() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_what_helps() {
+fn a_missing_key_is_reported_with_the_remedy() {
     let served = vec![account(LIVE, "live"), account(TEST, "test"), refusal(Caller::Nobody, 401)];
     check_says(&recording(served), "auth.revoked_key", "there was no revoked key to ask with");
     let listed = vec![page(ask(None, 100), &json!([]), [1, 1, 100, 0])];
@@ -46,7 +46,7 @@ fn what_is_missing_is_named_with_what_helps() {
 }
 
 #[test]
-fn a_key_with_anything_behind_it_is_another() {
+fn a_key_with_appended_text_must_be_refused() {
     let with = |more: Forgery, status| {
         let asked = [(Forgery::Appended, 401), (Forgery::NoScheme, 401), (more, status)];
         let asked = asked.map(|(it, status)| refusal(Caller::Forged(it), status)).to_vec();

@@ -18,7 +18,7 @@ fn with(name: &str, value: &str, exchange: Exchange) -> Exchange {
     exchange
 }
 
-/// An event that does not exist and is served, long after the other answers.
+/// A nonexistent event that is served, long after the other responses.
 #[track_caller]
 fn check_served(before: &[Exchange], served: Exchange, expected: &str) {
     let own = [event(Side::Own, 200)];
@@ -36,13 +36,13 @@ fn event(side: Side, status: u16) -> Exchange {
     exchange(TEST, purpose, &format!("/v1/events/{side:?}"), status, &json!({ "message": "No." }))
 }
 
-/// The same answer to a request that no statement is judged by.
+/// The same response to a request that no statement uses.
 fn earlier(status: u16) -> Exchange {
     Exchange { purpose: Purpose::Choice { what: "events".into() }, ..absent(status) }
 }
 
 #[test]
-fn a_cache_is_known_by_what_it_says() {
+fn a_cache_is_detected_by_its_headers() {
     for (name, value, expected) in [
         ("age", "1", "not judged"),
         ("age", "0", "fail"),
@@ -64,7 +64,7 @@ fn a_cache_is_known_by_what_it_says() {
 }
 
 #[test]
-fn a_cache_is_known_by_an_answer_given_again_after_a_later_one() {
+fn a_cache_is_detected_by_a_repeated_older_response() {
     let now = |seconds: u32, it| with("date", &NOON.replace(":00 GMT", &format!(":{seconds:02} GMT")), it);
     let later = |seconds| now(seconds, refusal(Caller::Nobody, 401));
     let again = || now(0, absent(200));
@@ -77,7 +77,7 @@ fn a_cache_is_known_by_an_answer_given_again_after_a_later_one() {
     check_served(&[now(0, earlier(403)), later(3)], again(), "fail");
     check_served(&[first(), later(3)], now(0, absent(403)), "fail");
     check_served(&[now(1, earlier(200)), later(9)], again(), "fail");
-    // Two replicas of which one is ahead.
+    // Two replicas with different clocks.
     let at_once = Exchange { ended: Duration::from_secs(9), ..first() };
     check_served(&[at_once, later(3)], again(), "fail");
     let elsewhere = Exchange { target: "/v1/other".into(), ..first() };
@@ -89,7 +89,7 @@ fn a_cache_is_known_by_an_answer_given_again_after_a_later_one() {
 }
 
 #[test]
-fn a_cache_speaks_only_for_what_was_asked_past_it() {
+fn a_cache_excuses_only_statements_that_use_the_response() {
     let short = |ask: PageAsk| page(ask, &json!([{ "id": 1, "type": "a" }]), [1, 1, 100, 2]);
     let filters = vec![("type".to_owned(), "b".to_owned())];
     let by_type = PageAsk { filters, ..ask(None, 100) };
@@ -103,7 +103,7 @@ fn a_cache_speaks_only_for_what_was_asked_past_it() {
 }
 
 #[test]
-fn what_one_key_must_never_see_is_a_violation_whoever_answered() {
+fn data_of_another_key_is_a_violation_even_from_a_cache() {
     let accounts = || vec![account(LIVE, "live"), account(TEST, "test")];
     let forged = with("age", "7", refusal(Caller::Forged(Forgery::Unknown), 200));
     check(&recording([accounts(), vec![forged]].concat()), "auth.unknown_key", "fail");
@@ -115,7 +115,7 @@ fn what_one_key_must_never_see_is_a_violation_whoever_answered() {
 }
 
 #[test]
-fn what_a_cache_answered_in_a_burst_is_not_counted() {
+fn cached_responses_in_a_burst_are_not_counted() {
     let mut met = burst(121, true, Duration::ZERO);
     met.exchanges[7] = with("age", "1", met.exchanges[7].clone());
     check(&met, "limits.refused", "pass");
@@ -123,7 +123,7 @@ fn what_a_cache_answered_in_a_burst_is_not_counted() {
     for exchange in &mut met.exchanges[7..90] {
         *exchange = with("age", "1", exchange.clone());
     }
-    // Services may count the answers of a cache, or not.
+    // A limiter may or may not count cached responses.
     check(&met, "limits.served", "pass");
     let mut met = burst(60, false, Duration::ZERO);
     check(&met, "limits.refused", "not judged");

@@ -1,9 +1,11 @@
-//! Deliveries to a receiver, written by hand.
+//! Handwritten deliveries to a receiver.
 
 use std::time::Duration;
 
-use conformance_model::deliveries::{Deliveries, Delivery, Difference, Place, Registration, Signed};
-use conformance_model::octets::Octets;
+use conformance_model::deliveries::{
+    DeclaredEndpoint, Deliveries, Delivery, Difference, Registration, SignatureStatus,
+};
+use conformance_model::raw_bytes::RawBytes;
 use conformance_model::recording::Recording;
 use conformance_model::words::Mode;
 
@@ -22,9 +24,9 @@ pub(super) fn delivery(body: &Value) -> Delivery {
         method: "POST".into(),
         path: "/test".into(),
         headers: Vec::new(),
-        body: Octets(body.to_string().into_bytes()),
+        body: RawBytes(body.to_string().into_bytes()),
         answered: Some(200),
-        signed: Signed::NoSecret,
+        signed: SignatureStatus::NoSecret,
     }
 }
 
@@ -33,7 +35,7 @@ pub(super) fn caught(deliveries: Vec<Delivery>) -> Recording {
     for (number, delivery) in (1..).zip(&mut caught) {
         delivery.number = number;
     }
-    let endpoints = vec![Place { path: "/test".into(), mode: Some(Mode::Test), events: None }];
+    let endpoints = vec![DeclaredEndpoint { path: "/test".into(), mode: Some(Mode::Test), events: None }];
     let deliveries = Deliveries {
         header_prefix: "X-Service".into(),
         user_agent: "Service-Webhooks/1.0".into(),
@@ -46,7 +48,7 @@ pub(super) fn caught(deliveries: Vec<Delivery>) -> Recording {
     Recording { deliveries: Some(deliveries), ..recording(vec![]) }
 }
 
-/// A delivery of a type, with a charge.
+/// Returns a delivery of a type, with a charge.
 fn of_charge(kind: &str, at: &str, charge: &Value) -> Value {
     json!({
         "id": "0190a5c7-7f3e-7ddd-8def-000000000001",
@@ -94,14 +96,14 @@ fn a_finding_names_the_delivery_and_the_value() {
 }
 
 #[test]
-fn what_charges_show_beside_the_documented_fields_is_noted() {
+fn undocumented_fields_of_charges_are_observed() {
     let seen = |charge: &Value| one("charge.paid", charge);
     check_says(&seen(&json!({ "code": "k", "colour": "red" })), "charges.other_fields", "seen: \"colour\"");
     check_says(&seen(&json!({ "code": "k" })), "charges.other_fields", "seen: \"nothing\"");
 }
 
 #[test]
-fn what_became_of_a_charge_is_read_by_the_time_of_its_events() {
+fn transitions_are_observed_by_the_times_of_events() {
     let charge = |at, status: &str| of_charge("charge.paid", at, &json!({ "code": "k", "status": status }));
     let later = "2026-02-01T11:00:00.000000Z";
     let both = |first: &Value, second: &Value| caught(vec![delivery(first), delivery(second)]);
@@ -110,7 +112,7 @@ fn what_became_of_a_charge_is_read_by_the_time_of_its_events() {
         check_says(&recording, "charges.transitions", "seen: \"pending to paid\"");
     }
     check(&both(&paid, &paid), "charges.transitions", "not judged");
-    // At the same time: the order of arrival tells nothing.
+    // Events at the same time: the order of arrival means nothing.
     let expired = charge(AT, "expired");
     for recording in [both(&pending, &expired), both(&expired, &pending)] {
         check(&recording, "charges.transitions", "not judged");
@@ -121,7 +123,7 @@ fn what_became_of_a_charge_is_read_by_the_time_of_its_events() {
 }
 
 #[test]
-fn that_nothing_came_is_told_with_what_came_instead() {
+fn missing_deliveries_are_reported_with_the_other_requests() {
     let mut none = caught(vec![]);
     check(&none, "webhooks.post", "not judged");
     check_says(&none, "webhooks.post", "why: \"no delivery came within 60 s\"");
@@ -131,45 +133,49 @@ fn that_nothing_came_is_told_with_what_came_instead() {
     check_says(&none, "webhooks.post", why);
 }
 
-fn signed(signed: Signed, endpoint: usize, event: &str) -> Delivery {
+fn signed(signed: SignatureStatus, endpoint: usize, event: &str) -> Delivery {
     let body = json!({ "event_id": event, "n": endpoint });
     Delivery { signed, endpoint: Some(endpoint), ..delivery(&body) }
 }
 
-fn by(own: bool, differs: &[&str]) -> Signed {
+fn by(own: bool, differs: &[&str]) -> SignatureStatus {
     let differs = differs.iter().map(|it| Difference { name: (*it).into(), words: format!("in {it}") });
-    Signed::By { own, differs: differs.collect() }
+    SignatureStatus::By { own, differs: differs.collect() }
 }
 
 #[test]
-fn a_signature_counts_by_whose_secret_it_fits() {
+fn a_signature_is_judged_by_the_secret_that_it_matches() {
     let ours = || by(true, &[]);
     for (first, second, expected) in [
         (signed(ours(), 0, "a"), signed(ours(), 0, "b"), "pass"),
-        (signed(ours(), 0, "a"), signed(Signed::NoSecret, 1, "b"), "pass"),
-        (signed(ours(), 0, "a"), signed(Signed::Nothing, 0, "b"), "fail"),
-        (signed(ours(), 0, "a"), signed(Signed::Openly, 0, "b"), "fail"),
+        (signed(ours(), 0, "a"), signed(SignatureStatus::NoSecret, 1, "b"), "pass"),
+        (signed(ours(), 0, "a"), signed(SignatureStatus::Nothing, 0, "b"), "fail"),
+        (signed(ours(), 0, "a"), signed(SignatureStatus::Openly, 0, "b"), "fail"),
         (signed(ours(), 0, "a"), signed(by(false, &[]), 0, "b"), "fail"),
-        // The same endpoint and another event: a secret of its own there would have signed both.
-        (signed(ours(), 0, "a"), signed(Signed::Unknown, 0, "b"), "fail"),
-        (signed(ours(), 0, "a"), signed(Signed::Unknown, 0, "a"), "not judged"),
-        (signed(ours(), 0, "a"), signed(Signed::Unknown, 1, "b"), "not judged"),
-        // Where a rewritten body is signed, there may be rewritings that the suite does not know.
-        (signed(by(true, &["body_rewritten"]), 0, "a"), signed(Signed::Unknown, 0, "b"), "not judged"),
-        (signed(Signed::NoSecret, 0, "a"), signed(Signed::NoSecret, 0, "b"), "not judged"),
+        // The same endpoint and another event: its secret would have signed both.
+        (signed(ours(), 0, "a"), signed(SignatureStatus::Unknown, 0, "b"), "fail"),
+        (signed(ours(), 0, "a"), signed(SignatureStatus::Unknown, 0, "a"), "not judged"),
+        (signed(ours(), 0, "a"), signed(SignatureStatus::Unknown, 1, "b"), "not judged"),
+        // If a rewritten body is signed, the suite may not know all rewritings.
+        (
+            signed(by(true, &["body_rewritten"]), 0, "a"),
+            signed(SignatureStatus::Unknown, 0, "b"),
+            "not judged",
+        ),
+        (signed(SignatureStatus::NoSecret, 0, "a"), signed(SignatureStatus::NoSecret, 0, "b"), "not judged"),
     ] {
         check(&caught(vec![first, second]), "webhooks.signed", expected);
     }
-    let all = caught(vec![signed(ours(), 0, "a"), signed(Signed::NoSecret, 1, "b")]);
+    let all = caught(vec![signed(ours(), 0, "a"), signed(SignatureStatus::NoSecret, 1, "b")]);
     check_says(&all, "webhooks.signed", "1 deliveries fit the secret of their endpoint; of 1 others");
     let known = caught(vec![signed(ours(), 0, "a")]);
     check_says(&known, "webhooks.signed", "fit the secret of their endpoint\"");
-    let none = caught(vec![signed(Signed::NoSecret, 0, "a")]);
+    let none = caught(vec![signed(SignatureStatus::NoSecret, 0, "a")]);
     check_says(&none, "webhooks.signed", "no secret of an endpoint is known");
 }
 
 #[test]
-fn what_is_not_signed_is_worth_nothing() {
+fn body_and_time_must_be_signed() {
     for (name, expected) in [("body_only", "warn"), ("body_rewritten", "warn"), ("upper_case", "pass")] {
         let made = caught(vec![signed(by(true, &[name]), 0, "a")]);
         check(&made, "webhooks.signature_covers", expected);
@@ -195,7 +201,7 @@ fn the_signature_has_a_shape() {
         ("v1=ab", "fail"),
     ] {
         let mut it = delivery(&json!({}));
-        it.headers.push(("x-service-signature".into(), Octets(value.into())));
+        it.headers.push(("x-service-signature".into(), RawBytes(value.into())));
         check(&caught(vec![it.clone()]), "webhooks.signature_shape", expected);
         it.headers.extend_from_within(..);
         check(&caught(vec![it]), "webhooks.signature_shape", "fail");
@@ -204,9 +210,9 @@ fn the_signature_has_a_shape() {
 }
 
 #[test]
-fn one_signature_for_two_bodies_is_none() {
+fn one_signature_for_two_bodies_is_a_violation() {
     let with = |value: &str, body: &Value| {
-        let headers = vec![("X-Service-Signature".into(), Octets(value.into()))];
+        let headers = vec![("X-Service-Signature".into(), RawBytes(value.into()))];
         Delivery { headers, signed: by(true, &[]), ..delivery(body) }
     };
     for (first, second, expected) in [
@@ -220,7 +226,7 @@ fn one_signature_for_two_bodies_is_none() {
 }
 
 #[test]
-fn an_address_counts_only_beside_one_that_was_taken() {
+fn a_refused_address_counts_only_if_another_was_accepted() {
     let tried = |public, accepted| Registration {
         address: "http://10.0.0.1/".into(),
         public,
@@ -242,7 +248,7 @@ fn an_address_counts_only_beside_one_that_was_taken() {
 }
 
 #[test]
-fn what_was_turned_away_is_told_with_what_became_of_it() {
+fn retries_of_refused_deliveries_are_observed() {
     let attempt = |id: &str, secs, answered| {
         let body = json!({ "id": id, "event_id": "e" });
         Delivery { answered, arrived: Duration::from_secs(secs), ..delivery(&body) }
@@ -283,7 +289,7 @@ fn a_redirect_is_not_followed() {
 }
 
 #[test]
-fn the_forms_of_an_invoice_are_noted() {
+fn the_formats_of_an_invoice_are_observed() {
     let invoice =
         json!({ "code": "in1", "number": 7, "status": null, "charges": [], "customer": {}, "amount": true });
     let seen = caught(vec![delivery(&json!({ "data": { "invoice": invoice } }))]);

@@ -10,7 +10,7 @@ fn rows(ids: &[u64]) -> Value {
     Value::from_iter(ids.iter().map(|id| json!({ "id": id })))
 }
 
-/// The long page of five, the first of the small ones, and the second, by when a record more was there.
+/// Returns a long page of five records, a first small page, and a second one that was read after a creation.
 fn grown(list: List, second: &[u64]) -> Vec<Exchange> {
     let of_list = |page| PageAsk { list, ..ask(page, 2) };
     vec![
@@ -28,7 +28,7 @@ fn check_both(exchanges: Vec<Exchange>, lost: &str, literal: &str) {
 }
 
 #[test]
-fn what_became_of_the_second_page_is_read_from_the_long_one() {
+fn the_second_page_is_compared_with_the_long_page() {
     check_both(grown(List::Events, &[3, 2]), "pass", "pass");
     check_both(grown(List::Events, &[4, 3]), "pass", "fail");
     check_both(grown(List::Events, &[2, 1]), "fail", "not judged");
@@ -36,7 +36,7 @@ fn what_became_of_the_second_page_is_read_from_the_long_one() {
 }
 
 #[test]
-fn pages_that_are_not_of_one_list_are_not_put_together() {
+fn pages_of_different_lists_are_not_compared() {
     let [long, first, second] = &grown(List::Events, &[4, 3])[..] else { panic!("three pages") };
     let charges = grown(List::Charges, &[3, 2])[1].clone();
     let before = vec![charges, long.clone(), first.clone(), second.clone()];
@@ -46,7 +46,7 @@ fn pages_that_are_not_of_one_list_are_not_put_together() {
         ask.filters.push(("type".into(), "charge.paid".into()));
     }
     check_both(vec![long.clone(), first.clone(), filtered], "not judged", "not judged");
-    // A long page that was read afterwards does not tell what was there before.
+    // A long page that was read afterwards does not show the earlier records.
     check_both(vec![first.clone(), second.clone(), long.clone()], "not judged", "not judged");
     let behind = page(ask(Some(2), 100), &rows(&[16, 15, 14, 13, 12, 11]), [2, 2, 100, 106]);
     let ahead = page(ask(Some(1), 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]);
@@ -54,7 +54,7 @@ fn pages_that_are_not_of_one_list_are_not_put_together() {
 }
 
 #[test]
-fn a_way_that_holds_in_one_list_excuses_no_other() {
+fn a_stable_way_of_paging_in_one_list_does_not_excuse_another_list() {
     let all = [(List::Charges, [3, 2]), (List::Invoices, [3, 2]), (List::Events, [4, 3])];
     let exchanges = all.iter().flat_map(|(list, second)| grown(*list, second)).collect();
     check_both(exchanges, "pass", "fail");
@@ -67,7 +67,7 @@ fn during_inserts(caller: Caller, step: Step, ids: &[u64]) -> Exchange {
 }
 
 #[test]
-fn why_nothing_grew_is_told() {
+fn the_reason_for_missing_growth_is_reported() {
     let says = |exchanges, part: &str| check_says(&recording(exchanges), "paging.stable", part);
     says(vec![], "say --allow-writes");
     let whole = during_inserts(TEST, Step::Whole, &[2, 1]);
@@ -76,7 +76,7 @@ fn why_nothing_grew_is_told() {
     says(vec![whole, during_inserts(TEST, Step::First, &[2])], "no list grew");
 }
 
-/// A list of four that was read page by page while records came to its head.
+/// Returns a list of four records that was read page by page while records were created.
 fn arranged(later: &[Exchange], fresh: &[u64]) -> Recording {
     let (whole, first) =
         (during_inserts(TEST, Step::Whole, &[4, 3, 2, 1]), during_inserts(TEST, Step::First, &[4, 3]));
@@ -84,7 +84,7 @@ fn arranged(later: &[Exchange], fresh: &[u64]) -> Recording {
 }
 
 #[test]
-fn what_was_created_stands_at_the_head_and_hides_nothing() {
+fn created_records_are_at_the_head_and_hide_no_others() {
     let number = |ids: &[u64]| during_inserts(TEST, Step::ByNumber { page: 2 }, ids);
     let link = |ids: &[u64]| during_inserts(TEST, Step::ByLink { page: 2 }, ids);
     for (later, fresh, lost, literal) in [
@@ -94,7 +94,7 @@ fn what_was_created_stands_at_the_head_and_hides_nothing() {
         (vec![number(&[3, 2]), link(&[2, 1])], vec![5, 4, 3, 2, 1], "pass", "pass"),
         (vec![number(&[2, 1])], vec![4, 5, 3, 2, 1], "fail", "pass"),
         (vec![number(&[2, 1])], vec![4, 3, 2, 1], "not judged", "not judged"),
-        // Below what was known, older records may come into sight.
+        // Older records may appear below the known ones.
         (vec![number(&[2, 1])], vec![5, 4, 3, 2, 1, 0], "pass", "pass"),
         (vec![], vec![5, 4, 3, 2, 1], "not judged", "not judged"),
     ] {
@@ -105,7 +105,7 @@ fn what_was_created_stands_at_the_head_and_hides_nothing() {
 }
 
 #[test]
-fn records_without_names_cannot_be_missed() {
+fn the_loss_of_records_without_identifiers_is_not_judged() {
     let unnamed = |words: &[&str]| Value::from_iter(words.iter().map(|word| json!({ "status": word })));
     let charges = |page| PageAsk { list: List::Charges, ..ask(page, 2) };
     let long = PageAsk { list: List::Charges, ..ask(None, 100) };

@@ -16,7 +16,7 @@ fn in_round(round: u8, caller: Caller, side: Side, status: u16, body: &Value) ->
 }
 
 #[test]
-fn why_nothing_could_be_asked_is_told() {
+fn the_reason_for_missing_requests_is_reported() {
     let none = &json!({});
     let own = |status| event(TEST, Side::Own, status, none);
     let foreign = event(TEST, Side::Foreign, 404, none);
@@ -25,7 +25,7 @@ fn why_nothing_could_be_asked_is_told() {
     check_says(&recording(vec![own(200)]), "isolation.not_found", "both modes are needed");
 }
 
-/// An own event, and twice three that are not there, each with a body and a Content-Length.
+/// Returns an own event and two rounds of 404 responses, each with a body and a Content-Length.
 fn trio(caller: Caller, bodies: [&Value; 3], lengths: [&str; 3]) -> Vec<Exchange> {
     let mut all = vec![event(caller, Side::Own, 200, &json!({}))];
     let sides = [Side::AbsentBefore, Side::Foreign, Side::AbsentAfter];
@@ -45,7 +45,7 @@ fn both(bodies: [&Value; 3], lengths: [&str; 3]) -> Recording {
 }
 
 #[test]
-fn a_length_is_a_trace_unless_the_length_of_the_others_wavers() {
+fn a_different_length_is_a_difference_unless_lengths_vary() {
     let (no, never) = (&json!({ "message": "No." }), &json!({ "message": "Never." }));
     let same = ["9", "9", "9"];
     let other = ["9", "8", "9"];
@@ -60,7 +60,7 @@ fn a_length_is_a_trace_unless_the_length_of_the_others_wavers() {
     check_says(&both([&found(5), &found(7), &found(5)], same), id, told);
 }
 
-/// Equal answers to equal requests, with headers of their own.
+/// Returns equal responses to equal requests with different headers.
 fn repeated(name: &str, values: [&str; 2]) -> Vec<Exchange> {
     let named = |value: &str| {
         let mut it = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
@@ -72,7 +72,7 @@ fn repeated(name: &str, values: [&str; 2]) -> Vec<Exchange> {
 }
 
 #[test]
-fn a_header_that_varies_without_a_cause_is_no_trace() {
+fn a_header_that_varies_between_equal_requests_is_noise() {
     let id = "isolation.indistinguishable";
     let no = &json!({ "message": "No." });
     let mut differing = both([no, no, no], ["9", "8", "9"]);
@@ -90,7 +90,7 @@ fn a_header_that_varies_without_a_cause_is_no_trace() {
 }
 
 #[test]
-fn both_modes_must_list_something_before_nothing_is_shared() {
+fn lists_are_compared_only_if_both_modes_have_events() {
     let event = |caller, id: &str| Exchange {
         caller,
         ..page(ask(None, 100), &json!([{ "id": id }]), [1, 1, 100, 1])
@@ -103,7 +103,7 @@ fn both_modes_must_list_something_before_nothing_is_shared() {
 }
 
 #[test]
-fn what_the_other_account_did_not_show_is_told() {
+fn missing_events_of_the_other_account_are_reported() {
     let by_other =
         |purpose, status, body: &Value| exchange(Caller::OtherAccount, purpose, "/v1/events", status, body);
     let account = |status| by_other(Purpose::Account, status, &json!({ "data": { "id": 1 } }));

@@ -9,7 +9,7 @@ use super::{LIVE, TEST, check, check_says, exchange, recording};
 
 use serde_json::json;
 
-/// Shots evenly over a time; the last one is refused if it says so.
+/// Returns requests evenly over a time, of which the last may be refused.
 pub(super) fn burst(served: u32, refused: bool, over: Duration) -> Recording {
     let shots = served + u32::from(refused);
     let shot = |at: u32| {
@@ -24,7 +24,7 @@ pub(super) fn burst(served: u32, refused: bool, over: Duration) -> Recording {
 }
 
 #[test]
-fn a_burst_is_read_by_how_long_it_took() {
+fn a_burst_is_classified_by_its_duration() {
     let none = Duration::ZERO;
     check(&burst(120, true, none), "limits.refused", "pass");
     check(&burst(123, true, Duration::from_secs(2)), "limits.refused", "pass");
@@ -33,7 +33,7 @@ fn a_burst_is_read_by_how_long_it_took() {
 }
 
 #[test]
-fn too_slow_a_burst_decides_nothing() {
+fn a_slow_burst_is_not_judged() {
     let slow = burst(100, false, Duration::from_secs(56));
     check(&slow, "limits.refused", "not judged");
     check(&slow, "limits.served", "not judged");
@@ -48,7 +48,7 @@ fn an_early_refusal_is_repeated_before_it_is_judged() {
     check(&burst(119, true, Duration::ZERO), "limits.served", "not judged");
 }
 
-/// A burst, and three rounds over three paths of which one is served each time.
+/// Returns a burst and three rounds over three paths, of which one is served each time.
 fn rounds(over: Duration) -> Recording {
     let mut burst = burst(120, true, Duration::ZERO);
     for round in 1..=3 {
@@ -71,7 +71,7 @@ fn a_path_is_exempt_only_if_no_bucket_explains_it() {
     check(&rounds(Duration::from_millis(1_500)), "limits.every_path", "not judged");
 }
 
-/// A burst of which so many are served and so many get a 503, and a request a minute later.
+/// Returns a burst with served requests, then 503 responses, and a request a minute later.
 fn unavailable(served: u32, refused: u32, afterwards: u16) -> Recording {
     let mut all = burst(served, false, Duration::ZERO).exchanges;
     let shot = Purpose::Burst(Burst::Shot { series: 1 });
@@ -84,17 +84,17 @@ fn unavailable(served: u32, refused: u32, afterwards: u16) -> Recording {
 }
 
 #[test]
-fn a_limit_that_answers_503_is_told_from_an_outage() {
+fn a_limit_that_returns_503_is_distinguished_from_an_outage() {
     check(&unavailable(120, 121, 200), "limits.refused", "fail");
     check(&unavailable(120, 60, 200), "limits.refused", "fail");
-    // Too few in a row, too early, or for good: that is a server in trouble.
+    // Too few in a row, too early, or permanently: an outage.
     check(&unavailable(120, 59, 200), "limits.refused", "not judged");
     check(&unavailable(119, 121, 200), "limits.refused", "not judged");
     check(&unavailable(120, 121, 503), "limits.refused", "not judged");
 }
 
-/// A burst of which so many are served in two seconds; then there is no answer, six times for ten seconds each. Meanwhile
-/// the live key is served, and a minute later the test key.
+/// Returns a burst with requests served in two seconds, then six requests without a response for ten seconds each.
+/// Meanwhile the live key is served, and a minute later the test key.
 fn silent(served: u32) -> Recording {
     let mut all = burst(served, false, Duration::from_secs(2)).exchanges;
     let at = |it: &mut Exchange, from: u64, to: u64| {
@@ -116,12 +116,12 @@ fn silent(served: u32) -> Recording {
 }
 
 #[test]
-fn a_limit_that_gives_no_answer_is_one_however_long_it_takes() {
+fn a_limit_without_a_response_is_detected_even_if_slow() {
     check(&silent(120), "limits.refused", "fail");
     check(&silent(60), "limits.refused", "not judged");
 }
 
-/// A refusal that asks for some patience, then so many requests in rounds, each half a second after the other.
+/// Returns a refusal with a `Retry-After`, then requests in rounds, half a second apart.
 fn after_refusal(retry_after: &str, statuses: &[u16], apart: Duration) -> Recording {
     let mut all = burst(120, true, Duration::ZERO).exchanges;
     let delay = |it: &mut Exchange| {
@@ -142,11 +142,11 @@ fn after_refusal(retry_after: &str, statuses: &[u16], apart: Duration) -> Record
 }
 
 #[test]
-fn a_refusal_that_is_forgotten_at_once_is_no_limit() {
+fn a_refusal_must_last() {
     let quick = Duration::from_millis(1);
     check(&after_refusal("60", &[200; 5], quick), "limits.refused", "fail");
     check(&after_refusal("60", &[200, 200, 429, 200, 200], quick), "limits.refused", "pass");
-    // A window may end where the server says that it does, and a bucket refills.
+    // A window may end at the stated time, and a bucket refills.
     check(&after_refusal("1", &[200; 5], quick), "limits.refused", "pass");
     check(&after_refusal("60", &[200; 5], Duration::from_millis(500)), "limits.refused", "pass");
     check(&after_refusal("60", &[200], quick), "limits.refused", "pass");
@@ -168,7 +168,7 @@ fn retry_after_has_bounds() {
     }
     check_says(&first("99999999999999999999999"), "limits.retry_after", "at most 60 s");
     check_says(&first("120"), "limits.retry_after", "Retry-After: 120");
-    // A limiter that counts refusals adds half a second for each.
+    // A limiter that counts refusals adds half a second for each one.
     let all = after_refusal("60", &[429; 10], Duration::ZERO).exchanges;
     let with_last = |delay: &str| {
         let mut all = all.clone();
@@ -192,7 +192,7 @@ fn retry_after_does_not_grow_while_the_key_is_refused() {
         let mut all = all.clone();
         set_header(all.last_mut().expect("a refusal"), delay);
         check(&recording(all.clone()), "limits.retry_after", expected);
-        // Served in between, the key begins a new window.
+        // A served request in between starts a new window.
         let served = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
         let before_last = all.len() - 1;
         all.insert(before_last, served);
@@ -201,7 +201,7 @@ fn retry_after_does_not_grow_while_the_key_is_refused() {
 }
 
 #[test]
-fn retry_after_stands_once() {
+fn retry_after_occurs_once() {
     for (more, expected) in [(&[][..], "pass"), (&["60"], "fail"), (&["120"], "fail")] {
         let mut all = after_refusal("60", &[], Duration::ZERO).exchanges;
         let Ending::Answered(answer) = &mut all[120].ending else { panic!("an answer") };
@@ -212,7 +212,7 @@ fn retry_after_stands_once() {
 }
 
 #[test]
-fn a_body_that_is_not_utf_8_is_no_json() {
+fn a_body_that_is_not_utf_8_is_not_json() {
     let mut all = burst(120, true, Duration::ZERO).exchanges;
     check(&recording(all.clone()), "limits.json", "pass");
     let Ending::Answered(answer) = &mut all[120].ending else { panic!("an answer") };
@@ -220,7 +220,7 @@ fn a_body_that_is_not_utf_8_is_no_json() {
     check(&recording(all), "limits.json", "fail");
 }
 
-/// The burst of that number, so long after the start.
+/// Returns the burst with a number, some time after the start.
 fn later(series: u8, seconds: u64, burst: Recording) -> Vec<Exchange> {
     let moved = |mut it: Exchange| {
         it.purpose = Purpose::Burst(Burst::Shot { series });
@@ -232,7 +232,7 @@ fn later(series: u8, seconds: u64, burst: Recording) -> Vec<Exchange> {
 }
 
 #[test]
-fn a_repeated_burst_is_told_with_the_one_before() {
+fn a_repeated_burst_is_reported_with_the_previous_one() {
     let brief = |served| burst(served, true, Duration::ZERO);
     let both = |first: u32, series, second: Recording| {
         recording([brief(first).exchanges, later(series, 130, second)].concat())
@@ -256,7 +256,7 @@ fn a_repeated_burst_is_told_with_the_one_before() {
 }
 
 #[test]
-fn the_request_that_was_refused_is_counted_as_people_do() {
+fn the_refused_request_is_reported_as_an_ordinal() {
     for (served, says) in [
         (0, "1st"),
         (1, "2nd"),
@@ -278,7 +278,7 @@ fn the_request_that_was_refused_is_counted_as_people_do() {
 }
 
 #[test]
-fn as_many_as_the_limit_allows_were_served_however_long_it_took() {
+fn the_limit_is_served_in_any_duration() {
     check(&burst(120, false, Duration::from_secs(56)), "limits.served", "pass");
     check(&burst(119, false, Duration::from_secs(56)), "limits.served", "not judged");
     let mut none = recording(vec![]);
@@ -287,7 +287,7 @@ fn as_many_as_the_limit_allows_were_served_however_long_it_took() {
 }
 
 #[test]
-fn only_the_same_key_served_afterwards_shows_that_a_5xx_was_a_limit() {
+fn a_5xx_counts_as_a_limit_only_if_the_same_key_is_served_later() {
     let with_last = |change: fn(&mut Exchange)| {
         let mut all = unavailable(120, 121, 200);
         change(all.exchanges.last_mut().expect("the later one"));
@@ -295,7 +295,7 @@ fn only_the_same_key_served_afterwards_shows_that_a_5xx_was_a_limit() {
     };
     check(&with_last(|it| it.caller = LIVE), "limits.refused", "not judged");
     check(&with_last(|it| it.sent = Duration::ZERO), "limits.refused", "not judged");
-    // What got no answer in between was not refused.
+    // A request without a response was not refused.
     let mut all = unavailable(120, 60, 200).exchanges;
     let mut lost = all[0].clone();
     lost.ending = Ending::Lost("connection reset".into());
@@ -304,7 +304,7 @@ fn only_the_same_key_served_afterwards_shows_that_a_5xx_was_a_limit() {
 }
 
 #[test]
-fn only_what_ended_before_the_told_time_was_served_too_early() {
+fn only_a_request_that_ended_before_retry_after_was_served_too_early() {
     let mut at_the_end = after_refusal("2", &[200; 5], Duration::ZERO);
     let in_rounds = |it: &&mut Exchange| matches!(it.purpose, Purpose::Burst(Burst::Round { .. }));
     for it in at_the_end.exchanges.iter_mut().filter(in_rounds) {
@@ -318,11 +318,11 @@ fn only_what_ended_before_the_told_time_was_served_too_early() {
 }
 
 #[test]
-fn the_finding_shows_the_last_time_that_the_path_was_served() {
+fn the_finding_names_the_last_served_request_of_the_path() {
     check_says(&rounds(Duration::ZERO), "limits.every_path", "exchange: Some(129)");
 }
 
-/// A burst that ended in a refusal, and one request after it.
+/// Returns a burst that ended in a refusal, and one request after it.
 fn and_then(caller: Caller, step: Burst, status: u16, more: &[Exchange]) -> Recording {
     let mut all = burst(120, true, Duration::from_secs(5)).exchanges;
     all.push(exchange(caller, Purpose::Burst(step), "/v1/account", status, &json!({})));
@@ -331,7 +331,7 @@ fn and_then(caller: Caller, step: Burst, status: u16, more: &[Exchange]) -> Reco
 }
 
 #[test]
-fn the_other_key_has_a_limit_of_its_own_unless_it_is_busy() {
+fn the_other_key_has_a_separate_limit_unless_it_is_busy() {
     let asked = |caller| exchange(caller, Purpose::Account, "/v1/account", 429, &json!({}));
     for (status, more, expected) in [
         (200, None, "pass"),
@@ -347,7 +347,7 @@ fn the_other_key_has_a_limit_of_its_own_unless_it_is_busy() {
 }
 
 #[test]
-fn whoever_waited_as_told_is_served() {
+fn a_key_is_served_after_the_stated_wait() {
     for (status, expected) in
         [(200, "pass"), (404, "pass"), (429, "fail"), (500, "not judged"), (503, "not judged")]
     {
@@ -360,7 +360,7 @@ fn whoever_waited_as_told_is_served() {
     check_says(&late, "limits.retry_after_held", "a second later than it said");
 }
 
-/// Requests of a key: so many at once at a second, with a status, and what `Retry-After` says.
+/// Returns requests of a key: their number, second and status, and the `Retry-After`.
 fn at(all: &mut Vec<Exchange>, second: u64, count: usize, status: u16, delay: &str, purpose: &Burst) {
     for _ in 0..count {
         let mut it = exchange(TEST, Purpose::Burst(purpose.clone()), "/v1/account", status, &json!({}));
@@ -380,7 +380,8 @@ fn waited(seconds: u64) -> Burst {
     Burst::Waited { span: Duration::from_secs(seconds) }
 }
 
-/// A burst, a refusal shortly before the border, a new window with what the run asks in it, a refusal, and a new window.
+/// Returns a burst, a refusal shortly before the end of a window, a new window with the requests of the run, a refusal
+/// and another new window.
 fn windows(length: u64) -> Recording {
     let mut all = Vec::new();
     at(&mut all, 0, 120, 200, "", &SHOT);
@@ -396,7 +397,7 @@ fn windows(length: u64) -> Recording {
 }
 
 #[test]
-fn windows_that_end_too_soon_show_by_their_borders() {
+fn windows_that_end_too_soon_are_detected() {
     check(&windows(10), "limits.refused", "fail");
     check(&windows(45), "limits.refused", "fail");
     check(&windows(54), "limits.refused", "fail");
@@ -405,7 +406,7 @@ fn windows_that_end_too_soon_show_by_their_borders() {
 }
 
 #[test]
-fn a_refusal_after_the_wait_needs_as_many_requests_as_the_limit() {
+fn a_refusal_after_the_wait_needs_120_requests_in_the_minute() {
     let after = |midways: usize, count: usize| {
         let mut all = Vec::new();
         at(&mut all, 0, 120, 200, "", &SHOT);
@@ -416,14 +417,14 @@ fn a_refusal_after_the_wait_needs_as_many_requests_as_the_limit() {
         at(&mut all, 124, count, 200, "", &AGAIN);
         recording(all)
     };
-    // A refusal that restarts the window; and one that counts like any other request.
+    // A refusal that restarts the window, and one that counts as a request.
     check(&after(1, 0), "limits.retry_after_held", "fail");
     check(&after(0, 0), "limits.retry_after_held", "fail");
     check(&after(120, 0), "limits.retry_after_held", "pass");
 }
 
 #[test]
-fn both_bursts_are_read_together() {
+fn both_bursts_are_classified_together() {
     let brief = |served| burst(served, true, Duration::ZERO);
     let both =
         |first: u32, second: Recording| recording([brief(first).exchanges, later(2, 130, second)].concat());
@@ -466,7 +467,7 @@ fn a_consistent_refusal_of_another_kind_is_distinguished_from_an_outage_by_the_o
 }
 
 #[test]
-fn a_quota_that_falls_by_two_in_both_bursts_is_the_servers_own_count() {
+fn a_quota_that_falls_by_two_in_both_bursts_is_not_another_client() {
     let both = |first: u32, by: u32| {
         let mut all = burst(first, true, Duration::ZERO).exchanges;
         for (place, mut it) in (1..).zip(later(2, 180, burst(60, true, Duration::ZERO))) {
@@ -483,7 +484,7 @@ fn a_quota_that_falls_by_two_in_both_bursts_is_the_servers_own_count() {
 }
 
 #[test]
-fn head_belongs_to_the_paths_of_the_limit() {
+fn the_limit_covers_head() {
     let with = |purpose: Burst, status: u16| {
         let mut all = rounds(Duration::ZERO).exchanges;
         all.iter_mut().filter(|it| it.target == "/v1/charges").for_each(|it| set_status(it, 429));
@@ -515,7 +516,7 @@ fn set_status(exchange: &mut Exchange, status: u16) {
 }
 
 #[test]
-fn what_was_refused_is_never_said_not_to_have_been() {
+fn a_refused_key_is_not_reported_as_never_refused() {
     let says = "the test key was refused (exchange 121), and the live key was not asked meanwhile";
     check_says(&burst(120, true, Duration::ZERO), "limits.per_key", says);
     check_says(&burst(242, false, Duration::ZERO), "limits.per_key", "no request was refused");

@@ -1,4 +1,4 @@
-//! Lists: pages that make no sense, filters, and single events.
+//! Lists: inconsistent pages, filters, and single events.
 
 use conformance_model::recording::{Caller, Ending, Exchange, List, PageAsk, Purpose, Recording, Side};
 
@@ -11,7 +11,7 @@ fn filtered(list: List, filters: &[(&str, &str)], per_page: u64) -> PageAsk {
     PageAsk { list, filters, ..ask(None, per_page) }
 }
 
-/// A page of so many rows that says of itself that it is the first and only one.
+/// Returns a page with this number of rows, which is the only one by its numbers.
 fn whole(ask: PageAsk, rows: &Value) -> Exchange {
     let len = rows.as_array().map_or(0, Vec::len) as u64;
     let size = ask.per_page.unwrap_or(25);
@@ -23,7 +23,7 @@ fn by(caller: Caller, exchange: Exchange) -> Exchange {
 }
 
 #[test]
-fn numbers_that_make_no_sense_are_counted_by_nobody() {
+fn pages_with_invalid_numbers_are_not_compared() {
     for meta in [[1, 1, 0, 5], [0, 1, 100, 5]] {
         let odd = page(ask(None, 100), &json!([{ "id": 1 }]), meta);
         check(&recording(vec![odd]), "paging.length", "not judged");
@@ -31,7 +31,7 @@ fn numbers_that_make_no_sense_are_counted_by_nobody() {
 }
 
 #[test]
-fn what_a_list_of_the_other_mode_does_disturbs_nothing() {
+fn changes_in_the_other_mode_do_not_matter() {
     let rows = |ids: &[u64]| Value::from_iter(ids.iter().map(|id| json!({ "id": id })));
     let pages = |ids: &[u64]| {
         vec![
@@ -45,14 +45,14 @@ fn what_a_list_of_the_other_mode_does_disturbs_nothing() {
     check(&recording(pages(&[4, 3])), "paging.joined", "fail");
 }
 
-/// A list filtered by a type, which came empty, beside a page that shows such an event.
+/// Returns an empty list filtered by a type, and a page with an event of that type.
 fn empty_beside(caller: Caller, ask: PageAsk) -> Recording {
     let known = by(caller, whole(ask, &json!([{ "id": "a", "type": "charge.paid" }])));
     recording(vec![known, whole(filtered(List::Events, &[("type", "charge.paid")], 100), &json!([]))])
 }
 
 #[test]
-fn an_empty_list_is_wrong_only_where_the_whole_list_of_that_mode_shows_more() {
+fn an_empty_list_is_wrong_only_if_the_unfiltered_list_has_a_match() {
     check(&empty_beside(TEST, ask(None, 100)), "filters.type", "fail");
     check(&empty_beside(LIVE, ask(None, 100)), "filters.type", "pass");
     check(&empty_beside(TEST, PageAsk { list: List::Charges, ..ask(None, 100) }), "filters.type", "pass");
@@ -60,7 +60,7 @@ fn an_empty_list_is_wrong_only_where_the_whole_list_of_that_mode_shows_more() {
     check(&empty_beside(TEST, other), "filters.type", "pass");
 }
 
-/// A list filtered in some way, and all events.
+/// Returns a filtered list, and all events.
 fn of(filters: &[(&str, &str)], rows: &Value, events: (Caller, &Value)) -> Recording {
     let (caller, events) = events;
     let list = whole(filtered(List::Charges, filters, 100), rows);
@@ -68,7 +68,7 @@ fn of(filters: &[(&str, &str)], rows: &Value, events: (Caller, &Value)) -> Recor
 }
 
 #[test]
-fn charges_are_judged_by_what_they_show() {
+fn charges_are_judged_by_their_fields() {
     let none = (TEST, &json!([]));
     let paid = [("status", "paid")];
     let link = [("payment_link", "pl1")];
@@ -88,7 +88,7 @@ fn charges_are_judged_by_what_they_show() {
 }
 
 #[test]
-fn a_link_that_an_event_of_the_mode_shows_has_charges() {
+fn a_payment_link_of_an_event_has_charges() {
     let shown = |link: &str| json!([{ "id": "a", "charge": { "payment_link": link } }]);
     let empty = json!([]);
     let link = [("payment_link", "pl1")];
@@ -101,10 +101,10 @@ fn a_link_that_an_event_of_the_mode_shows_has_charges() {
 }
 
 #[test]
-fn filters_given_together_are_judged_where_something_shows() {
+fn combined_filters_are_judged_if_rows_have_the_fields() {
     let both = [("status", "paid"), ("payment_link", "pl1")];
     let fits = json!([{ "status": "paid", "payment_link": "pl1" }]);
-    // So many that the page is full, and no whole list beside it: nothing can be counted.
+    // The page is full, and there is no unfiltered list: the total cannot be counted.
     let full = |rows: &Value| recording(vec![page(filtered(List::Charges, &both, 1), rows, [1, 9, 1, 9])]);
     check(&full(&fits), "filters.combined", "pass");
     check(&full(&json!([{ "status": "paid" }])), "filters.combined", "not judged");
@@ -115,7 +115,7 @@ fn filters_given_together_are_judged_where_something_shows() {
 }
 
 #[test]
-fn a_later_page_of_a_filter_holds_what_comes_later() {
+fn a_later_page_of_a_filtered_list_has_the_later_records() {
     let of = |ids: &[&str]| -> Value {
         ids.iter()
             .map(|id| json!({ "id": id, "type": if *id == "x" { "charge.created" } else { "charge.paid" } }))
@@ -141,7 +141,7 @@ fn a_later_page_of_a_filter_holds_what_comes_later() {
     refused.exchanges.push(whole(plain, &of(&["a", "x", "b", "c"])));
     refused.exchanges[2].ending = exchange(TEST, Purpose::Account, "", 400, &json!({})).ending;
     check(&refused, "filters.type", "fail");
-    // No total tells that there is a second page, but the whole list does.
+    // The unfiltered list shows that there is a second page, not the total.
     refused.exchanges.remove(1);
     check(&refused, "filters.type", "fail");
     let few = |ask: PageAsk| whole(ask, &of(&["a", "x"]));
@@ -151,7 +151,7 @@ fn a_later_page_of_a_filter_holds_what_comes_later() {
     check(&refused, "filters.type", "not judged");
 }
 
-/// A charge as pages of different sizes show it one after the other, and the hour of its event on a day that is over.
+/// Returns pages that show a charge in successive states. `event`: the hour of its event on a past day.
 #[track_caller]
 fn check_states(states: &[&str], hour: u32, expected: &str) {
     let event = |hour: u32, code: &str| {
@@ -168,9 +168,9 @@ fn check_states(states: &[&str], hour: u32, expected: &str) {
 }
 
 #[test]
-fn what_changes_to_and_fro_leaves_an_event() {
+fn a_status_that_changes_and_returns_needs_an_event() {
     check_states(&["open", "open"], 2, "not applicable");
-    // One change may be one that has no event.
+    // A single change may have no event.
     check_states(&["open", "overdue"], 2, "not applicable");
     check_states(&["open", "paid", "open"], 2, "fail");
     check_states(&["open", "paid", "expired", "paid"], 22, "fail");
@@ -178,7 +178,7 @@ fn what_changes_to_and_fro_leaves_an_event() {
 }
 
 #[test]
-fn a_total_that_cannot_be_counted_is_no_pass() {
+fn a_total_that_cannot_be_counted_does_not_pass() {
     let of_type = filtered(List::Events, &[("type", "charge.paid")], 1);
     let rows = json!([{ "id": "a", "type": "charge.paid" }]);
     let long = page(ask(None, 100), &rows, [1, 2, 100, 150]);
@@ -189,18 +189,18 @@ fn a_total_that_cannot_be_counted_is_no_pass() {
     check(&between(full(1)), "filters.total", "pass");
     check(&between(full(9)), "filters.total", "fail");
     check_says(&between(full(9)), "filters.total", "meta.total 1 for type charge.paid");
-    // Without a look afterwards, the other eight may have come in between.
+    // Without a later read, the other eight may have been created in between.
     check(&recording(vec![all.clone(), full(9)]), "filters.total", "not judged");
 }
 
-/// Events by their ids, of which those that begin with `p` are of a payment, the newest first.
+/// Returns events by their ids, newest first. Ids with the prefix `p` are payments.
 fn events(ids: &[&str]) -> Value {
     let kind = |id: &str| if id.starts_with('p') { "charge.paid" } else { "charge.created" };
     ids.iter().map(|id| json!({ "id": id, "type": kind(id) })).collect()
 }
 
 #[test]
-fn a_filtered_page_is_compared_only_with_what_stood_still() {
+fn a_filtered_page_is_compared_only_if_the_selection_did_not_change() {
     let paid = |ids: &[&str]| {
         let len = ids.len() as u64;
         page(
@@ -214,13 +214,13 @@ fn a_filtered_page_is_compared_only_with_what_stood_still() {
         (&["p1", "c1", "p0"][..], &["p1", "p0"][..], &["p1", "c1", "p0"][..], "pass"),
         (&["p1", "c1", "p0"], &["p1"], &["p1", "c1", "p0"], "fail"),
         (&["p1", "c1", "p0"], &["p0", "p1"], &["p1", "c1", "p0"], "fail"),
-        // What comes of other types moves nothing here.
+        // Creations of other types do not change the selection.
         (&["p1", "c1", "p0"], &["p1", "p0"], &["c3", "c2", "p1", "c1", "p0"], "pass"),
         (&["p1", "c1", "p0"], &["p0", "p1"], &["c3", "c2", "p1", "c1", "p0"], "fail"),
         (&["p1", "c1", "p0"], &["p1", "p0"], &["p2", "p1", "c1", "p0"], "not judged"),
         (&["p1", "c1", "p0"], &["p2", "p1"], &["p2", "p1", "c1", "p0"], "not judged"),
     ] {
-        // Full pages, so that they do not tell by themselves how many there are.
+        // Full pages, which do not show the total by themselves.
         let mut shown = paid(shown);
         if let Ending::Answered(answer) = &mut shown.ending {
             let told = answer.body.json().expect("JSON");
@@ -234,7 +234,7 @@ fn a_filtered_page_is_compared_only_with_what_stood_still() {
 }
 
 #[test]
-fn a_page_is_joined_to_the_list_as_it_was_when_it_was_read() {
+fn a_page_is_compared_with_the_list_at_the_time_of_its_read() {
     let long = |ids: &[&str]| whole(ask(None, 100), &events(ids));
     let second = |ids: &[&str], total| page(ask(Some(2), 2), &events(ids), [2, 2, 2, total]);
     let (old, new) = (["c3", "c2", "c1"], ["c4", "c3", "c2", "c1"]);
@@ -242,7 +242,7 @@ fn a_page_is_joined_to_the_list_as_it_was_when_it_was_read() {
     check(&recording(vec![long(&old), second(&["c3", "c2"], 4), long(&new)]), "paging.joined", "fail");
     check(&recording(vec![long(&old), second(&["c1"], 3), long(&new)]), "paging.joined", "pass");
     check(&recording(vec![long(&old), second(&["c2", "c1"], 4)]), "paging.joined", "not judged");
-    // A total that none of the others has, where nothing came before or after.
+    // A different total, without creations before or after.
     check(&recording(vec![long(&old), second(&["c3", "c2"], 4), long(&old)]), "paging.joined", "fail");
 }
 
@@ -252,7 +252,7 @@ fn own(caller: Caller, id: &str, status: u16, body: &Value) -> Exchange {
 }
 
 #[test]
-fn a_single_event_is_judged_where_it_is_served() {
+fn a_single_event_is_judged_if_it_is_served() {
     let event = json!({ "id": "a" });
     check(&recording(vec![own(TEST, "a", 200, &event)]), "events.single", "pass");
     check(&recording(vec![own(TEST, "b", 200, &event)]), "events.single", "fail");
@@ -268,7 +268,7 @@ fn a_single_event_is_judged_where_it_is_served() {
 }
 
 #[test]
-fn a_finding_quotes_what_is_wrong() {
+fn a_finding_quotes_the_wrong_value() {
     let row = json!([{ "id": 7, "type": "charge.lost" }]);
     let listed = recording(vec![whole(ask(None, 100), &row)]);
     check_says(&listed, "events.type", "charge.lost");

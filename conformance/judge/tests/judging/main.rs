@@ -1,17 +1,17 @@
-//! The judge alone, on recordings made by hand: no network, no clock.
+//! The judge on handwritten recordings, without network and clock.
 
 mod auth;
 mod caches;
 mod deliveries;
 mod inserts;
+mod invoice_settlement;
 mod isolation;
 mod limits;
 mod lists;
 mod pages;
 mod persistent;
 mod routes;
-mod second;
-mod settling;
+mod second_key;
 mod shown;
 
 use std::time::Duration;
@@ -91,7 +91,7 @@ fn check(recording: &Recording, id: &str, expected: &str) {
     assert_eq!(row.verdict.word(), expected, "{:?}", row.verdict);
 }
 
-/// What a verdict says: the note, the finding, or why there is none and what helps.
+/// Returns the text of a verdict: the note, the finding, or the reason and the remedy.
 #[track_caller]
 fn check_says(recording: &Recording, id: &str, part: &str) {
     let rows = judge(recording);
@@ -101,7 +101,7 @@ fn check_says(recording: &Recording, id: &str, part: &str) {
 }
 
 #[test]
-fn silence_is_never_success() {
+fn an_empty_recording_passes_nothing() {
     let rows = judge(&recording(Vec::new()));
     assert_eq!(rows.len(), judged().len());
     for row in rows {
@@ -174,7 +174,7 @@ fn an_empty_list_has_no_page_or_one() {
 }
 
 #[test]
-fn both_readings_of_the_invoice_filter_are_honest() {
+fn both_interpretations_of_the_invoice_filter_pass() {
     let invoice_event = json!({ "id": "a", "charge": null, "invoice": { "code": "in1" } });
     let charge_event = json!({ "id": "b", "charge": { "code": "ch1", "invoice": "in1" }, "invoice": null });
     let stranger = json!({ "id": "c", "charge": { "code": "ch2", "invoice": null }, "invoice": null });
@@ -195,8 +195,8 @@ fn both_readings_of_the_invoice_filter_are_honest() {
     check(&filtered(&json!([])), "filters.invoice", "fail");
 }
 
-/// Absent, foreign, absent, and in every second round the other way around, with the value of a header each, for each
-/// round; and the other direction.
+/// Returns rounds of absent, foreign, absent (reversed in every second round) in both directions. `rounds`: the values
+/// of a header.
 fn rounds(header: &str, rounds: &[[&str; 3]]) -> Recording {
     let mut exchanges = Vec::new();
     for (caller, other) in [(LIVE, false), (TEST, true)] {
@@ -230,7 +230,7 @@ fn a_difference_must_keep_following_the_object() {
         (&[["a", "b", "c"]], "pass"),
         (&[["a", "b", "a"]], "not judged"),
         (&[["a", "b", "a"], ["a", "a", "b"]], "pass"),
-        // What comes with each second answer comes with an absent one in another round.
+        // A value of every second response is on an absent one in the other round.
         (&[["a", "b", "a"], ["a", "b", "a"]], "pass"),
         (&[["a", "b", "a"], ["b", "a", "b"]], "fail"),
         (&[["a", "b", "a"], ["b", "a", "b"], ["a", "a", "a"]], "pass"),
@@ -250,7 +250,7 @@ fn the_failure_names_the_difference() {
     assert_eq!(finding.actual, "header x-reason: b (otherwise a)");
 }
 
-/// A long page of five, and another page of which the rows are given by the numbers of their ids.
+/// Returns a long page of five records, and another page with these records.
 #[track_caller]
 fn check_page(number: u64, size: u64, ids: &[u64], expected: &str) {
     let rows = |ids: &[u64]| Value::from_iter(ids.iter().map(|id| json!({ "id": id })));
@@ -263,7 +263,7 @@ fn check_page(number: u64, size: u64, ids: &[u64], expected: &str) {
 }
 
 #[test]
-fn every_page_has_its_place_in_the_long_one() {
+fn every_page_equals_its_part_of_the_long_page() {
     check_page(1, 2, &[5, 4], "pass");
     check_page(3, 2, &[1], "pass");
     check_page(4, 2, &[], "pass");
@@ -276,7 +276,7 @@ fn every_page_has_its_place_in_the_long_one() {
 }
 
 #[test]
-fn rows_without_a_name_may_look_different_each_time() {
+fn rows_without_an_identifier_may_differ_between_reads() {
     let rows = |left: &[u64]| Value::from_iter(left.iter().map(|left| json!({ "seconds_left": left })));
     let pages = |second: &[u64]| {
         recording(vec![
@@ -289,7 +289,7 @@ fn rows_without_a_name_may_look_different_each_time() {
 }
 
 #[test]
-fn rows_of_both_modes_are_the_same_only_if_all_of_them_is() {
+fn rows_of_both_modes_are_equal_only_as_a_whole() {
     let charges = |caller, row: &Value| {
         let ask = PageAsk { list: List::Charges, ..ask(None, 100) };
         Exchange { caller, ..page(ask, &json!([row]), [1, 1, 100, 1]) }

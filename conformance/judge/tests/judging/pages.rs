@@ -1,4 +1,4 @@
-//! Chapter "paging": how much must be seen before a page counts, and where links lead.
+//! Chapter "paging": the evidence that pages need, and the targets of links.
 
 use conformance_model::recording::{Ending, Exchange, Link, List, PageAsk, Recording};
 
@@ -11,7 +11,7 @@ fn rows(ids: &[u64]) -> Value {
 }
 
 #[test]
-fn a_statement_about_pages_needs_pages_that_show_it() {
+fn a_statement_about_pages_needs_suitable_pages() {
     let empty = page(ask(None, 100), &json!([]), [1, 1, 100, 0]);
     let first = page(ask(Some(1), 2), &rows(&[5, 4]), [1, 3, 2, 5]);
     let second = page(ask(Some(2), 2), &rows(&[3, 2]), [2, 3, 2, 5]);
@@ -33,8 +33,8 @@ fn a_statement_about_pages_needs_pages_that_show_it() {
 }
 
 #[test]
-fn where_the_long_page_ends_what_it_shows_still_counts() {
-    // Five are told, and three are shown.
+fn the_rows_of_an_incomplete_long_page_count() {
+    // A total of five, and three rows.
     let long = page(ask(None, 100), &rows(&[5, 4, 3]), [1, 1, 100, 5]);
     let beside = |ids: &[u64]| {
         let last = page(ask(Some(2), 2), &rows(&[3, 2]), [2, 3, 2, 5]);
@@ -46,7 +46,7 @@ fn where_the_long_page_ends_what_it_shows_still_counts() {
 }
 
 #[test]
-fn an_order_shows_only_in_two_records_that_tell_their_time() {
+fn the_order_is_judged_only_with_two_dated_records() {
     let at = |day: u64| json!({ "created_at": format!("2026-02-0{day}T10:00:00.000000Z") });
     let bare = json!({ "code": "a" });
     let others = "paging.newest_first_others";
@@ -65,7 +65,7 @@ fn an_order_shows_only_in_two_records_that_tell_their_time() {
     }
 }
 
-/// Puts an address where a page has none.
+/// Replaces a null link by an address.
 fn leads(exchange: Exchange, rel: &str, address: &str) -> Exchange {
     let mut exchange = exchange;
     let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
@@ -76,7 +76,7 @@ fn leads(exchange: Exchange, rel: &str, address: &str) -> Exchange {
 }
 
 #[test]
-fn the_ends_of_a_list_show_only_beside_its_middle() {
+fn the_ends_of_a_list_are_judged_only_with_a_middle_page() {
     let only = page(ask(None, 100), &rows(&[1]), [1, 1, 100, 1]);
     check(&recording(vec![only]), "paging.ends", "not judged");
     let first = || page(ask(Some(1), 2), &rows(&[5, 4]), [1, 3, 2, 5]);
@@ -86,14 +86,14 @@ fn the_ends_of_a_list_show_only_beside_its_middle() {
 }
 
 #[test]
-fn a_link_says_by_its_query_where_it_leads() {
+fn a_link_is_judged_by_its_query() {
     let middle = || page(ask(Some(2), 2), &rows(&[5, 4]), [2, 3, 2, 5]);
     for (rel, address, id, expected) in [
         ("prev", "?page=1&per_page=2", "paging.links_lead", "not judged"),
         ("prev", "?page=3&per_page=2", "paging.links_lead", "fail"),
         ("first", "?per_page=2", "paging.links_lead", "not judged"),
         ("next", "?per_page=2", "paging.links_lead", "fail"),
-        // Where it leads only the server knows.
+        // Only the server knows the target.
         ("next", "?cursor=b7", "paging.links_lead", "not judged"),
         ("last", "?page=2&per_page=2", "paging.links_lead", "fail"),
         ("next", "?page=3", "paging.links_keep_size", "fail"),
@@ -103,7 +103,7 @@ fn a_link_says_by_its_query_where_it_leads() {
     }
 }
 
-/// The first page, the second by its number, and what stands behind the first one's `next`.
+/// Returns the first page, the second by number, and the page behind the first one's `next`.
 fn followed(filters: &[(&str, &str)], behind: &[u64], total: u64) -> Recording {
     let filters: Vec<_> = filters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let of = |filters, page| PageAsk { filters, ..ask(page, 2) };
@@ -119,12 +119,12 @@ fn followed(filters: &[(&str, &str)], behind: &[u64], total: u64) -> Recording {
 fn a_link_leads_to_the_page_of_that_number() {
     check(&followed(&[], &[3, 2], 5), "paging.links_lead", "pass");
     check(&followed(&[], &[4, 3], 5), "paging.links_lead", "fail");
-    // The list has grown, or is another one.
+    // The list grew, or is another list.
     check(&followed(&[], &[4, 3], 6), "paging.links_lead", "pass");
     check(&followed(&[("charge", "ch1")], &[4, 3], 6), "paging.links_lead", "pass");
-    // What has a status may have moved while as many had it.
+    // Records may have changed their status while the total stayed the same.
     check(&followed(&[("status", "paid")], &[4, 3], 5), "paging.links_lead", "pass");
-    // A filtered list has other records than the whole one, but none of them twice.
+    // A filtered list has fewer records than the unfiltered one, but no duplicates.
     check(&followed(&[("charge", "ch1")], &[9, 8], 5), "paging.links_lead", "pass");
     check(&followed(&[("charge", "ch1")], &[4, 3], 5), "paging.links_lead", "fail");
 }

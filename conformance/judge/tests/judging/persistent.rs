@@ -1,4 +1,4 @@
-//! Requests of one kind that never get a clear answer, and those that do not get one by chance.
+//! Permanent failures of a kind of requests, as opposed to transient ones.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{LIVE, TEST, account, check, exchange, recording, refusal};
 
 use serde_json::json;
 
-/// The verdict where requests of a kind end so, between two answers to the right keys.
+/// Returns the verdict if requests of a kind fail between two served requests with valid keys.
 #[track_caller]
 fn check_between(kind: Vec<Exchange>, statement: &str, expected: &str) {
     let served = || vec![account(LIVE, "live"), account(TEST, "test")];
@@ -26,7 +26,7 @@ fn lost(of: Exchange, why: &str) -> Exchange {
 }
 
 #[test]
-fn a_kind_of_requests_that_is_never_answered_breaks_its_statement() {
+fn a_permanent_failure_of_a_kind_of_requests_is_a_violation() {
     for status in [429, 502, 503, 504] {
         check_between(vec![refusal(Caller::Nobody, status); 3], "auth.no_header", "fail");
     }
@@ -36,26 +36,26 @@ fn a_kind_of_requests_that_is_never_answered_breaks_its_statement() {
 }
 
 #[test]
-fn what_happens_once_or_twice_is_no_answer() {
+fn one_or_two_failures_are_transient() {
     check_between(vec![refusal(Caller::Nobody, 503); 2], "auth.no_header", "not judged");
     check_between(vec![absent(503); 2], "errors.not_found", "not judged");
 }
 
 #[test]
-fn a_request_that_was_not_sent_says_nothing() {
+fn a_request_that_was_not_sent_does_not_count() {
     let unsent = lost(refusal(Caller::Nobody, 0), "not asked: the server had fallen silent");
     check_between(vec![unsent; 3], "auth.no_header", "not judged");
 }
 
 #[test]
-fn a_server_that_is_down_from_then_on_does_not_answer_a_kind() {
+fn a_server_that_stays_down_is_not_a_violation() {
     let served = vec![account(LIVE, "live"), account(TEST, "test")];
     let refused = vec![refusal(Caller::Nobody, 503); 3];
     check(&recording([served, refused].concat()), "auth.no_header", "not judged");
 }
 
 #[test]
-fn a_lock_against_guessing_begins_after_refusals() {
+fn a_lockout_starts_after_refusals() {
     let guess = |status| refusal(Caller::Forged(Forgery::Unknown), status);
     let locked = vec![refusal(Caller::Nobody, 401), guess(429), guess(429), guess(429)];
     check_between(locked, "auth.unknown_key", "not judged");
@@ -63,7 +63,7 @@ fn a_lock_against_guessing_begins_after_refusals() {
 }
 
 #[test]
-fn a_limit_that_answers_nothing_is_no_limit_of_429() {
+fn a_limit_without_responses_violates_the_429() {
     let step =
         |caller, step, status| exchange(caller, Purpose::Burst(step), "/v1/account", status, &json!({}));
     let shot = || lost(step(TEST, Burst::Shot { series: 1 }, 0), "connection closed");
@@ -76,7 +76,7 @@ fn a_limit_that_answers_nothing_is_no_limit_of_429() {
     check(&silent(200), "limits.refused", "fail");
     check(&silent(503), "limits.refused", "not judged");
 
-    // A bucket that refills serves some in between.
+    // A bucket serves some in between.
     let busy = |refused| {
         let shots = (0..refused).flat_map(|_| {
             let one = |status| step(TEST, Burst::Shot { series: 1 }, status);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use conformance_model::deliveries::{Delivery, Place};
-use conformance_model::octets::Octets;
+use conformance_model::deliveries::{DeclaredEndpoint, Delivery};
+use conformance_model::raw_bytes::RawBytes;
 use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
 use conformance_model::words::Mode;
 
@@ -45,7 +45,7 @@ fn a_delivery_names_an_event_that_the_api_shows() {
         (vec![read(TEST, Side::Own, 200, &lied)], "fail"),
         (vec![after(TEST, &json!([lied]))], "fail"),
         (vec![read(TEST, Side::Own, 404, &none)], "fail"),
-        // Who shows it at the other key has confused the modes.
+        // The event in the other mode means that the modes are confused.
         (vec![read(TEST, Side::Own, 404, &none), read(LIVE, Side::Foreign, 200, &event)], "not judged"),
         (vec![read(TEST, Side::Own, 200, &other)], "not judged"),
         (vec![read(TEST, Side::Own, 503, &event)], "not judged"),
@@ -80,12 +80,12 @@ fn a_delivery_names_the_mode_whose_key_sees_the_event() {
     }
 }
 
-/// What came to an endpoint of test mode that wants `charge.paid` only.
+/// Returns the deliveries to a test endpoint that subscribes to `charge.paid` only.
 fn choosy(deliveries: Vec<Delivery>, exchanges: Vec<Exchange>) -> Recording {
     let mut recording = beside(deliveries, exchanges);
     let all = recording.deliveries.as_mut().expect("a receiver");
     all.endpoints[0].events = Some(["charge.paid".to_owned()].into());
-    all.endpoints.push(Place { path: "/all".into(), mode: Some(Mode::Live), events: None });
+    all.endpoints.push(DeclaredEndpoint { path: "/all".into(), mode: Some(Mode::Live), events: None });
     recording
 }
 
@@ -98,7 +98,7 @@ fn tried(kind: &str, mode: &str) -> Delivery {
 }
 
 #[test]
-fn an_endpoint_gets_what_it_wants_and_that_shows_where_there_was_more() {
+fn an_endpoint_receives_its_types_only_and_others_must_have_occurred() {
     let paid = || told("charge.paid", "test");
     let listed = |kind: &str| after(TEST, &json!([{ "id": "new", "type": kind }]));
     for (deliveries, exchanges, subscribed, mode_endpoints) in [
@@ -122,8 +122,7 @@ fn an_endpoint_gets_what_it_wants_and_that_shows_where_there_was_more() {
     }
 }
 
-/// Events, the newest first: by kind, and the second at which each came, if it did. All are listened for
-/// a thousand seconds.
+/// Returns events, newest first: the type, and the second of the delivery, if any. The receiver runs for 1,000 seconds.
 #[track_caller]
 fn check_pushed(events: &[(&str, Option<u64>)], settled: bool, expected: &str) {
     let id = |place: usize| format!("event-{place}");
@@ -132,7 +131,7 @@ fn check_pushed(events: &[(&str, Option<u64>)], settled: bool, expected: &str) {
         let body = json!({ "event_id": id(place), "event": kind, "mode": "test" });
         Some(Delivery { arrived: Duration::from_secs((*then)?), ..delivery(&body) })
     });
-    // Something else came, so that there is a delivery at all.
+    // Another delivery, so that there is at least one.
     let other = at(1, told("charge.paid", "live"));
     let listed = after(TEST, &Value::from_iter(rows));
     let mut recording = beside([other].into_iter().chain(came).collect(), vec![listed]);
@@ -142,7 +141,7 @@ fn check_pushed(events: &[(&str, Option<u64>)], settled: bool, expected: &str) {
     check(&recording, "webhooks.pushed", expected);
 }
 
-/// The times of a delivery that came a hundred seconds after the receiver began, in seconds since then.
+/// Returns a delivery 100 seconds after the start of the receiver; its times are in seconds since the start.
 #[track_caller]
 fn check_clock(t: i64, created: i64, event: &str, expected: &str) {
     const BEGAN: i64 = 1_769_940_000;
@@ -151,7 +150,7 @@ fn check_clock(t: i64, created: i64, event: &str, expected: &str) {
     let body = json!({ "event_id": event, "event": "charge.paid", "mode": "test", "created_at": created });
     let mut sent = Delivery { arrived: Duration::from_secs(100), ..delivery(&body) };
     let header = format!("t={},v1=ab", BEGAN + t);
-    sent.headers.push(("X-Service-Signature".into(), Octets(header.into_bytes())));
+    sent.headers.push(("X-Service-Signature".into(), RawBytes(header.into_bytes())));
     let list =
         |purpose, id: &str| exchange(TEST, purpose, "/v1/events", 200, &json!({ "data": [{ "id": id }] }));
     let lists = [(Purpose::BeforeDeliveries, "old"), (Purpose::AfterDeliveries, "new")];
@@ -164,7 +163,7 @@ fn check_clock(t: i64, created: i64, event: &str, expected: &str) {
 }
 
 #[test]
-fn what_happens_while_somebody_listens_has_a_time_of_then() {
+fn events_during_the_run_have_times_of_the_run() {
     check_clock(100, 99, "new", "pass");
     check_clock(-300, -300, "new", "pass");
     check_clock(400, 400, "new", "pass");
@@ -175,7 +174,7 @@ fn what_happens_while_somebody_listens_has_a_time_of_then() {
 }
 
 #[test]
-fn what_newer_events_have_overtaken_for_long_is_lost() {
+fn an_event_that_newer_ones_overtook_long_ago_is_not_delivered() {
     let (paid, expired) = ("charge.paid", "charge.expired");
     for (events, expected) in [
         (vec![], "not judged"),
@@ -185,7 +184,7 @@ fn what_newer_events_have_overtaken_for_long_is_lost() {
         // Overtaken for ten minutes, and for less.
         (vec![(paid, Some(400)), (paid, None), (paid, Some(1))], "fail"),
         (vec![(paid, Some(401)), (paid, None), (paid, Some(1))], "not judged"),
-        // Of a type none comes, twice, for half a minute.
+        // Two events of a type that is never delivered, overtaken for half a minute.
         (vec![(paid, Some(970)), (expired, None), (expired, None), (paid, Some(1))], "fail"),
         (vec![(paid, Some(971)), (expired, None), (expired, None), (paid, Some(1))], "not judged"),
         (vec![(paid, Some(970)), (expired, None), (paid, None), (paid, Some(1))], "not judged"),

@@ -1,4 +1,4 @@
-//! Statements about an object hold wherever it appears: in API events, alone, and on pages of every purpose.
+//! Statements about objects apply to listed events, single events and pages of every purpose.
 
 use std::time::Duration;
 
@@ -47,19 +47,19 @@ fn a_charge_in_an_event_has_the_fields_of_a_charge() {
     }
     check_charge(|it| drop(it.as_object_mut().unwrap().remove("asset")), "charges.fields", "fail");
     check_charge(|it| it["asset_amount"] = json!(0.001), "charges.amounts", "fail");
-    // How some languages write a nought of 18 places.
+    // Zero with 18 decimals in some languages.
     for (amount, expected) in [("0E-18", "pass"), ("1.5e+3", "pass"), ("0E", "fail"), ("E-18", "fail")] {
         check_charge(|it| it["received_amount"] = json!(amount), "charges.amounts", expected);
     }
     check_charge(|it| it["metadata"] = json!([]), "charges.metadata", "fail");
     check_charge(|it| it["paid_at"] = json!("yesterday"), "charges.paid_at", "fail");
     check_charge(|it| it["code"] = json!(7), "charges.code", "fail");
-    // Decimals are said of deliveries only.
+    // The number of decimals is specified for deliveries only.
     check_charge(|_| {}, "charges.asset_amount", "left out");
 }
 
 #[test]
-fn what_comes_with_the_payment_may_be_absent_until_then() {
+fn fields_of_the_payment_may_be_absent_before() {
     let without = |status: &str| {
         let (status, status_of) = (status.to_owned(), status == "paid");
         move |it: &mut Value| {
@@ -102,7 +102,7 @@ fn an_invoice_in_an_event_has_its_eight_fields() {
     check(&of(&invoice), "invoices.fields", "fail");
 }
 
-/// The event in a list, and alone with another body.
+/// Returns the event in a list, and as a single object with another body.
 fn alone(body: &Value) -> Recording {
     let purpose = Purpose::Event { id: ID.into(), side: Side::Own, round: 1 };
     let single = exchange(TEST, purpose, &format!("/v1/events/{ID}"), 200, body);
@@ -111,7 +111,7 @@ fn alone(body: &Value) -> Recording {
 }
 
 #[test]
-fn a_single_event_stands_under_any_name() {
+fn a_single_event_may_be_under_any_member() {
     let event = event(&charge());
     for body in [
         event.clone(),
@@ -127,7 +127,7 @@ fn a_single_event_stands_under_any_name() {
 }
 
 #[test]
-fn a_single_event_is_the_one_of_the_list() {
+fn a_single_event_equals_the_listed_one() {
     for (name, other) in [
         ("type", json!("charge.created")),
         ("details", json!({ "amount": "1" })),
@@ -140,7 +140,7 @@ fn a_single_event_is_the_one_of_the_list() {
         event[name] = other;
         check(&alone(&json!({ "data": event })), "events.single", "fail");
     }
-    // The same moment, and a charge that has moved on.
+    // The same time, and a charge that changed since.
     let mut moved = event(&charge());
     moved["created_at"] = json!("2026-01-05T09:00:00Z");
     moved["charge"]["status"] = json!("refunded");
@@ -154,7 +154,7 @@ fn refused(mut of: Exchange, status: u16) -> Exchange {
 }
 
 #[test]
-fn a_refused_page_that_must_be_there_breaks_the_list() {
+fn a_refusal_of_a_page_that_must_exist_is_a_violation() {
     let lists = |second: u16| {
         let mut all: Vec<_> = List::ALL
             .into_iter()
@@ -198,7 +198,7 @@ fn a_known_value_of_a_filter_is_served() {
 }
 
 #[test]
-fn a_page_of_a_burst_is_a_page() {
+fn a_page_of_a_burst_is_judged_too() {
     let of_burst = |rows: &Value, total: u64| {
         let mut it = page(ask(Some(2), 2), rows, [2, total.div_ceil(2), 2, total]);
         it.purpose = Purpose::Burst(Burst::Shot { series: 1 });
@@ -209,7 +209,7 @@ fn a_page_of_a_burst_is_a_page() {
     check(&of_burst(&json!([{ "id": "c" }]), 5), "paging.length", "fail");
 }
 
-/// Two bursts, each refused after so many, and what is said to be left at the first and the last shot of the second.
+/// Returns two bursts, the requests served in each, and the quota at the first and the last request of the second.
 fn twice(first: u32, second: u32, left: Option<(u32, u32)>) -> Recording {
     let mut all = vec![account(LIVE, "live")];
     all.extend(burst(first, true, Duration::ZERO).exchanges);
@@ -231,12 +231,12 @@ fn twice(first: u32, second: u32, left: Option<(u32, u32)>) -> Recording {
 }
 
 #[test]
-fn somebody_else_on_the_key_is_no_violation() {
+fn another_client_with_the_key_is_not_a_violation() {
     let id = "limits.served";
-    // Refused at the same place twice: a smaller limit. At different places: another client.
+    // Refused at the same request twice: a smaller limit. At different requests: another client.
     check(&twice(100, 100, None), id, "fail");
     check(&twice(100, 87, None), id, "not judged");
-    // What is left falls as we ask, and says 120 nevertheless; or falls faster; or was low from the beginning.
+    // The quota falls with our requests; or faster; or was low from the start.
     check(&twice(100, 100, Some((119, 20))), id, "fail");
     check(&twice(100, 60, Some((119, 0))), id, "not judged");
     check(&twice(60, 60, Some((59, 0))), id, "not judged");
@@ -258,13 +258,13 @@ fn check_life(life: &[(&str, &str, u32)], expected: &str) {
 }
 
 #[test]
-fn an_object_is_created_once_and_before_all_else() {
+fn an_object_is_created_once_and_first() {
     check_life(&[("b", "charge.paid", 9), ("a", "charge.created", 1)], "not judged");
     check_life(&[("b", "charge.created", 9), ("a", "charge.created", 1)], "fail");
-    // The same event on two pages is one.
+    // The same event on two pages counts once.
     check_life(&[("a", "charge.created", 1), ("a", "charge.created", 1)], "not judged");
     check_life(&[("b", "charge.created", 9), ("a", "charge.paid", 1)], "fail");
-    // Who writes both at once may write them in any order.
+    // Events of the same time may be in any order.
     check_life(&[("b", "charge.created", 2), ("a", "charge.paid", 1)], "not judged");
     check_life(&[("b", "invoice.viewed", 9), ("a", "invoice.viewed", 1)], "fail");
     check_life(&[("b", "invoice.sent", 9), ("a", "invoice.sent", 1)], "not judged");
@@ -272,7 +272,7 @@ fn an_object_is_created_once_and_before_all_else() {
     check_life(&[("b", "invoice.voided", 9), ("a", "invoice.paid", 1)], "not judged");
 }
 
-/// Two charges in their list, both of which an event shows as they are in `charge()`.
+/// Returns two listed charges with one event each, which shows `charge()`.
 #[track_caller]
 fn check_items(change: impl FnOnce(&mut Value, &mut Value), expected: &str) {
     let other = |code: &str| {
@@ -291,14 +291,14 @@ fn check_items(change: impl FnOnce(&mut Value, &mut Value), expected: &str) {
 }
 
 #[test]
-fn an_item_tells_what_the_newest_event_of_its_object_tells() {
+fn an_item_has_the_values_of_its_newest_event() {
     let fine = "not applicable";
     check_items(|_, _| {}, fine);
     check_items(|one, _| one["asset"] = json!("ETH"), "fail");
     check_items(|one, _| one["fiat_amount"] = json!("49.9"), fine);
     check_items(|one, _| one["status"] = json!("refunded"), "fail");
     check_items(|one, _| one["paid_at"] = json!("2026-01-05T10:00:00Z"), "fail");
-    // Items may be written in a way of their own, and hold as much as they like.
+    // Items may have other formats and other fields.
     let in_capitals = |one: &mut Value, two: &mut Value| {
         (one["status"], two["status"]) = (json!("PAID"), json!("PAID"));
     };

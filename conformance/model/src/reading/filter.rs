@@ -1,4 +1,4 @@
-//! The records of a list that a filter selects, by every honest reading.
+//! The records that a filter selects, in each valid interpretation of the specification.
 
 use std::collections::BTreeSet;
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 use super::page::{Page, codes_of, holds_charge, named_identity, names_invoice, page_ask, text_at};
 use crate::recording::{Exchange, List, Recording};
 
-/// The reach of a filter by charge or invoice: to the events of that object only, or also to the events of its
-/// invoice or its charges. Both readings are honest.
+/// The scope of a filter of events by charge or invoice: the events of that object only, or also those of its invoice
+/// or its charges. The specification allows both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// To the events of that object.
+    /// The events of that object.
     Narrow,
-    /// Also to those of its invoice or its charges.
+    /// Also the events of its invoice or its charges.
     Wide,
 }
 
 const REACHES: [Reach; 2] = [Reach::Narrow, Reach::Wide];
 
-/// The pairs of charge and invoice that any page shows.
+/// The pairs of charge and invoice on the pages of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct ChargeInvoices(BTreeSet<(String, String)>);
 
@@ -45,7 +45,7 @@ impl ChargeInvoices {
     }
 }
 
-/// Returns `true` if a row matches a filter; `None` where the row does not show it.
+/// Returns `true` if a row matches a filter; `None` if the row does not have the filtered field.
 pub fn fits(
     list: List,
     row: &Value,
@@ -73,12 +73,12 @@ pub fn fits(
     }
 }
 
-/// The payment link that a charge shows.
+/// Returns the payment link of a charge, if the row has it.
 pub fn shown_link(row: &Value) -> Option<&str> {
     text_at(row, &["payment_link"]).or_else(|| text_at(row, &["payment_link", "code"]))
 }
 
-/// The selected rows of a list, by every honest reading. `None` if a row does not show the filtered value.
+/// Returns the selected rows of a list, in each valid interpretation. `None` if a row does not have the filtered field.
 pub fn selections<'r>(
     list: List,
     rows: &[&'r Value],
@@ -103,8 +103,8 @@ pub fn selections<'r>(
     Some(found)
 }
 
-/// The names of the selected records, by every honest reading. `None` if a row does not show the filtered value, or if a
-/// selected one has no name: such rows may be equal although the list changed.
+/// Returns the identifiers of the selected records, in each valid interpretation. `None` if a row does not have the
+/// filtered field, or a selected row has no identifier: such rows may be equal although the list changed.
 pub fn selected_names(
     list: List,
     rows: &[&Value],

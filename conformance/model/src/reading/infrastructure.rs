@@ -1,8 +1,8 @@
-//! Header fields of the connection, the proxies and the machines between a client and a service.
+//! Header fields that proxies, caches and load balancers add to responses.
 
 use crate::recording::Answer;
 
-/// Header fields of one connection, of the way of an answer, or of the moment.
+/// Header fields about the connection, the route of a response, or the time.
 const NAMES: [&str; 21] = [
     "age",
     "alt-svc",
@@ -27,8 +27,7 @@ const NAMES: [&str; 21] = [
     "x-varnish",
 ];
 
-/// Parts of the names of header fields that carry request ids, remaining quotas, names of machines, times that were
-/// taken, or the state of a cache.
+/// Parts of the names of header fields that carry request ids, quotas, host names, durations or the state of a cache.
 const PARTS: [&str; 32] = [
     "amz-",
     "amzn-",
@@ -66,7 +65,7 @@ const PARTS: [&str; 32] = [
 
 /// Returns `true` if a header field, by its name in lower case, does not depend on the requested object.
 pub fn is_infrastructure(name: &str) -> bool {
-    // `Cache-Control` is the service's own word.
+    // `Cache-Control` is set by the service.
     let is_word_of_the_service = name == "cache-control";
     !is_word_of_the_service
         && (NAMES.contains(&name)
@@ -75,13 +74,13 @@ pub fn is_infrastructure(name: &str) -> bool {
             || PARTS.iter().any(|part| name.contains(part)))
 }
 
-/// Returns the sign of a cache in an answer, if the cache gave it in the service's place.
+/// Returns the header field that shows that a cache served a response; `None` if there is none.
 pub fn cached(answer: &Answer) -> Option<String> {
     let age = answer.header("age").filter(|text| text.trim().parse::<u64>().is_ok_and(|age| age > 0));
     if let Some(age) = age {
         return Some(format!("Age: {age}"));
     }
-    // Varnish names the request that filled its cache beside this one.
+    // On a hit, Varnish also lists the request that filled its cache.
     let filled_by = answer.header("x-varnish").filter(|text| text.split_whitespace().count() > 1);
     if let Some(ids) = filled_by {
         return Some(format!("X-Varnish: {ids}"));
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gateways_add_tells_nothing_of_an_object() {
+    fn header_fields_of_gateways_are_infrastructure() {
         check(&["connection", "keep-alive", "proxy-connection", "date", "age", "via", "server-timing"], true);
         check(&["x-request-id", "x-amzn-requestid", "x-correlation-id", "x-b3-traceid", "traceparent"], true);
         check(&["x-ratelimit-remaining", "ratelimit", "x-rate-limit-reset", "ratelimit-policy"], true);
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_service_says_may_tell_of_an_object() {
+    fn header_fields_of_the_service_are_not_infrastructure() {
         check(
             &["content-type", "content-length", "etag", "cache-control", "vary", "x-mode", "set-cookie"],
             false,

@@ -1,4 +1,4 @@
-//! JSON read from its text, including duplicate names.
+//! Checks of JSON text, including duplicate names.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub fn is_json(answer: &Answer) -> bool {
     essence == "application/json" || essence.ends_with("+json")
 }
 
-/// Returns `true` if an object contains text, at whatever depth.
+/// Returns `true` if a value contains a non-blank string at any depth.
 pub fn has_text(value: &Value) -> bool {
     match value {
         Value::String(text) => !text.trim().is_empty(),
@@ -26,16 +26,16 @@ pub fn has_text(value: &Value) -> bool {
     }
 }
 
-/// The first name that some object of the text gives twice. A parsed value no longer shows it.
+/// Returns the first duplicate name in any object of a JSON text. Parsing into a `Value` would drop it.
 pub fn duplicate_key(text: &str) -> Option<String> {
     let mut found = None;
     let mut reader = serde_json::Deserializer::from_str(text);
-    // The error is our own way out at the first double name; text that is no JSON has none.
+    // The error ends the walk at the first duplicate name. Text that is not JSON has none.
     let _ = Names { found: &mut found }.deserialize(&mut reader);
     found
 }
 
-/// Walks through any value and stops at the first name given twice.
+/// A visitor of any value that stops at the first duplicate name.
 struct Names<'a> {
     found: &'a mut Option<String>,
 }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_given_twice_is_found_at_any_depth() {
+    fn a_duplicate_name_is_found_at_any_depth() {
         check(r#"{"a":1,"a":1}"#, Some("a"));
         check(r#"{"a":[1,null,{"b":{"c":1.5,"c":"x"}}]}"#, Some("c"));
     }

@@ -1,53 +1,53 @@
-//! The limiters that explain a burst.
+//! The kinds of rate limiter that explain the responses to a burst.
 
 use std::time::Duration;
 
 use crate::recording::{Burst, Caller, Exchange, Purpose, Recording};
 use crate::words::Mode;
 
-/// Requests in a minute with one key.
+/// The allowed requests per minute and key.
 pub const LIMIT: u32 = 120;
-/// The minute that the limit speaks of.
+/// The window of the limit.
 pub const WINDOW: Duration = Duration::from_secs(60);
-/// Two windows that touch let through no more than this in less than a minute; so does a bucket that
-/// was full. Who serves more has no limit of 120.
+/// The most requests that a limiter of 120 admits in less than a minute: two adjacent windows, or a bucket that was
+/// full.
 pub const SERVED_MAX: u32 = 2 * LIMIT;
-/// A burst must be over before the window of its first request is.
+/// The longest duration of a burst, which must end within the window of its first request.
 pub const BURST_TIME_MAX: Duration = Duration::from_secs(55);
 
-/// One burst, counted.
+/// The counts of one burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// Requests that were served before the first refusal, the account's own look-up included.
+    /// Requests that were served before the first refusal, including those of the test key in the minute before.
     pub served: u32,
-    /// Requests that were neither served nor answered 429: no answer, a 5xx, a redirect, 401 or 403.
+    /// Requests with another outcome: no response, a 5xx, a redirect, 401 or 403.
     pub unclear: u32,
-    /// The exchange that was refused first.
+    /// The number of the first refused exchange.
     pub refused: Option<u32>,
-    /// From the first request to the refusal, or to the end.
+    /// The time from the first request to the end of the burst.
     pub elapsed: Duration,
 }
 
 /// The kind of limiter that explains a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fit {
-    /// Refused at the 120th or before.
+pub enum LimiterReading {
+    /// Refused the 120th request or an earlier one.
     Early,
-    /// The 121st was the first to be refused.
+    /// Refused the 121st request first.
     Exact,
-    /// A bucket that refills two a second would have let that many through.
+    /// Admitted as many as a token bucket that refills two per second.
     Bucket,
-    /// Only a window that ended during the burst explains it.
+    /// Admitted more than a token bucket does, so a window ended during the burst.
     Border,
-    /// Never refused, although more came than any limiter of 120 lets through.
+    /// Never refused, although more requests came than any limiter of 120 admits.
     Unlimited,
-    /// Never refused, but too few came within a minute to be refused.
+    /// Never refused, but too few requests came within a minute.
     TooSlow,
 }
 
 impl Series {
-    /// Counts the shots of a burst, and what the test key asked in the same minute before it. `None` if there was
-    /// no such burst.
+    /// Counts the requests of a burst and those of the test key in the same minute before it. `None` if there was no
+    /// such burst.
     pub fn of(recording: &Recording, series: u8) -> Option<Series> {
         let shots: Vec<_> = recording
             .exchanges
@@ -56,7 +56,7 @@ impl Series {
             .collect();
         let last = shots.last()?;
         let refused = shots.iter().find(|it| it.status() == Some(429)).map(|it| it.number);
-        // What the test key asked in the same minute before the burst counts as well.
+        // Requests of the test key in the minute before the burst count against the same limit.
         let before = recording.exchanges.iter().filter(|it| {
             it.caller == Caller::Own(Mode::Test)
                 && it.number < shots[0].number
@@ -69,38 +69,38 @@ impl Series {
         Some(Series { served, unclear, refused, elapsed: last.ended.saturating_sub(counted[0].sent) })
     }
 
-    /// Returns `true` if a request more than a second after the refusal was refused too: no bucket that refills
-    /// two a second stays empty for that long.
+    /// Returns `true` if a request over a second after the refusal was refused too: a token bucket that refills two per
+    /// second would have served it.
     pub fn is_no_bucket(recording: &Recording, series: u8) -> bool {
         let refill = Purpose::Burst(Burst::Refill { series });
         recording.exchanges.iter().any(|it| it.purpose == refill && it.status() == Some(429))
     }
 
-    /// The kind of limiter that explains it.
-    pub fn fit(&self) -> Fit {
+    /// Returns the kind of limiter that explains the burst.
+    pub fn fit(&self) -> LimiterReading {
         let refill = 2 * u32::try_from(self.elapsed.as_millis().div_ceil(1000)).unwrap_or(LIMIT);
         match self.refused {
-            None if self.served > SERVED_MAX && self.elapsed < WINDOW => Fit::Unlimited,
-            None => Fit::TooSlow,
-            Some(_) if self.served + self.unclear < LIMIT => Fit::Early,
-            Some(_) if self.served <= LIMIT => Fit::Exact,
-            Some(_) if self.served <= LIMIT + refill => Fit::Bucket,
-            Some(_) => Fit::Border,
+            None if self.served > SERVED_MAX && self.elapsed < WINDOW => LimiterReading::Unlimited,
+            None => LimiterReading::TooSlow,
+            Some(_) if self.served + self.unclear < LIMIT => LimiterReading::Early,
+            Some(_) if self.served <= LIMIT => LimiterReading::Exact,
+            Some(_) if self.served <= LIMIT + refill => LimiterReading::Bucket,
+            Some(_) => LimiterReading::Border,
         }
     }
 
-    /// Served so far, in the words of a report: "the 121st".
+    /// Returns the ordinal of the refused request: 121 for "the 121st".
     pub fn refused_at(&self) -> u32 {
         self.served + 1
     }
 }
 
-/// Returns `true` if the service handled a request: a 4xx about the request itself counts, a refused key does not.
+/// Returns `true` if the service handled a request. A 4xx about the request counts; a refused key does not.
 pub fn is_served(exchange: &Exchange) -> bool {
     matches!(exchange.status(), Some(200..=299 | 400 | 402 | 404..=428 | 430..=499))
 }
 
-/// The most requests of the test key that were served within any minute, with the last of these.
+/// Returns the most requests of the test key that were served within any minute, with the last of them.
 pub fn most_in_a_minute(recording: &Recording) -> Option<(usize, &Exchange)> {
     let served: Vec<_> = recording
         .exchanges
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(served: u32, refused: bool, millis: u64, expected: Fit) {
+    fn check(served: u32, refused: bool, millis: u64, expected: LimiterReading) {
         let elapsed = Duration::from_millis(millis);
         let series = Series { served, unclear: 0, refused: refused.then_some(1), elapsed };
         assert_eq!(series.fit(), expected);
@@ -130,20 +130,20 @@ mod tests {
 
     #[test]
     fn the_121st_is_the_first_to_be_refused() {
-        check(120, true, 0, Fit::Exact);
-        check(119, true, 0, Fit::Early);
+        check(120, true, 0, LimiterReading::Exact);
+        check(119, true, 0, LimiterReading::Early);
     }
 
     #[test]
     fn a_bucket_explains_two_more_for_each_second() {
-        check(122, true, 900, Fit::Bucket);
-        check(122, true, 0, Fit::Border);
-        check(124, true, 900, Fit::Border);
+        check(122, true, 900, LimiterReading::Bucket);
+        check(122, true, 0, LimiterReading::Border);
+        check(124, true, 900, LimiterReading::Border);
     }
 
     #[test]
-    fn nobody_lets_241_through_in_a_minute() {
-        check(241, false, 3_000, Fit::Unlimited);
-        check(180, false, 55_000, Fit::TooSlow);
+    fn more_than_240_in_a_minute_means_no_limit() {
+        check(241, false, 3_000, LimiterReading::Unlimited);
+        check(180, false, 55_000, LimiterReading::TooSlow);
     }
 }

@@ -1,10 +1,10 @@
-//! Reading answers: pure, tolerant, and shared by the probes that learn from them and the judge.
+//! Pure, tolerant readers of responses, shared by the probes and the judge.
 
 mod filter;
 mod infrastructure;
 mod json;
-mod learnt;
 mod limit;
+mod observed_ids;
 mod page;
 mod stable;
 mod time;
@@ -12,11 +12,13 @@ mod time;
 pub use filter::{ChargeInvoices, Reach, fits, selected_names, selections, shown_link};
 pub use infrastructure::{cached, is_infrastructure};
 pub use json::{duplicate_key, has_text, is_json};
-pub use learnt::{
-    Learnt, after_rows, before_rows, events, first_event_id, learn, listed, mode_told, own_event_asked,
+pub use limit::{
+    BURST_TIME_MAX, LIMIT, LimiterReading, SERVED_MAX, Series, WINDOW, is_served, most_in_a_minute,
+};
+pub use observed_ids::{
+    ObservedIds, after_rows, before_rows, events, first_event_id, learn, listed, mode_told, own_event_asked,
     single_event, wrapped_event,
 };
-pub use limit::{BURST_TIME_MAX, Fit, LIMIT, SERVED_MAX, Series, WINDOW, is_served, most_in_a_minute};
 pub use page::{
     Page, charges_of, codes_of, draw, holds_charge, identity, link_query, named_identity, names_invoice,
     page_ask, text_at, twin_of,

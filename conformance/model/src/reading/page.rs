@@ -6,47 +6,46 @@ use serde_json::{Map, Value};
 
 use crate::recording::{Exchange, List, PageAsk, Purpose, Step};
 
-/// A list answered with 200 and JSON. Each part may still be missing or of another type.
+/// The JSON body of a list response with status 200. Each part may still be missing or of another type.
 #[derive(Clone, Debug)]
 pub struct Page(Arc<Value>);
 
 impl Page {
-    /// The page in an answer of 200 with a body of JSON.
+    /// Returns the page of a response with status 200 and a JSON body.
     pub fn of(exchange: &Exchange) -> Option<Page> {
         exchange.answer().filter(|answer| answer.status == 200)?.body.json().map(Page)
     }
 
-    /// The whole, if it is an object.
+    /// Returns the body, if it is an object.
     pub fn object(&self) -> Option<&Map<String, Value>> {
         self.0.as_object()
     }
 
-    /// The records: the array `data`.
+    /// Returns the records: the array `data`.
     pub fn rows(&self) -> Option<&Vec<Value>> {
         self.0.get("data")?.as_array()
     }
 
-    /// The object `links`.
+    /// Returns the object `links`.
     pub fn links(&self) -> Option<&Map<String, Value>> {
         self.0.get("links")?.as_object()
     }
 
-    /// A number of `meta`; `None` if it is missing or no whole number.
+    /// Returns a number of `meta`; `None` if it is missing or not an unsigned integer.
     pub fn meta(&self, name: &str) -> Option<u64> {
         self.0.get("meta")?.get(name)?.as_u64()
     }
 
-    /// A link's address; `None` if it is null or missing.
+    /// Returns the address of a link; `None` if it is null or missing.
     pub fn link(&self, rel: &str) -> Option<&str> {
         self.links()?.get(rel)?.as_str()
     }
 }
 
-/// The parameters that the specification gives the lists.
+/// The specified query parameters of the lists.
 const PARAMETERS: [&str; 7] = ["page", "per_page", "status", "payment_link", "type", "charge", "invoice"];
 
-/// Returns the query of a link, and `true` if it consists of the specification's parameters alone. Then the link
-/// needs not be followed.
+/// Returns the query of a link, and `true` if it contains specified parameters only. Such a link need not be followed.
 pub fn link_query(link: &str) -> (Vec<(String, String)>, bool) {
     let query = link.split('#').next().and_then(|it| it.split_once('?')).map_or("", |(_, query)| query);
     let pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
@@ -58,7 +57,7 @@ pub fn link_query(link: &str) -> (Vec<(String, String)>, bool) {
 pub fn page_ask(exchange: &Exchange) -> Option<PageAsk> {
     match &exchange.purpose {
         Purpose::Page(ask) => return Some(ask.clone()),
-        // Where a link leads, only the page that held it can tell.
+        // The query of a link is known only from the page that contains it.
         Purpose::DuringInserts { step: Step::ByLink { .. }, .. } => return None,
         Purpose::Burst(_)
         | Purpose::DuringInserts { .. }
@@ -84,7 +83,7 @@ pub fn identity(row: &Value) -> String {
     named_identity(row).unwrap_or_else(|| row.to_string())
 }
 
-/// The id or code of an item. Two items without one may be equal and still be two.
+/// Returns the id or code of a list item. Two items without one may be equal and still be distinct.
 pub fn named_identity(row: &Value) -> Option<String> {
     ["id", "code"].iter().find_map(|name| match row.get(name)? {
         Value::String(text) => Some(text.clone()),
@@ -93,12 +92,12 @@ pub fn named_identity(row: &Value) -> Option<String> {
     })
 }
 
-/// The codes of an invoice event's charges.
+/// Returns the codes of the charges of an invoice event.
 pub fn charges_of(event: &Value) -> Option<Vec<&str>> {
     codes_of(event.get("invoice")?)
 }
 
-/// The codes of an invoice's charges: they may be told as objects or as codes.
+/// Returns the codes of an invoice's charges, which may be objects or codes.
 pub fn codes_of(invoice: &Value) -> Option<Vec<&str>> {
     let charges = invoice.get("charges")?.as_array()?;
     charges.iter().map(|it| it.as_str().or_else(|| text_at(it, &["code"]))).collect()
@@ -115,13 +114,13 @@ pub fn names_invoice(event: &Value, invoice: &str) -> bool {
     is(&["charge", "invoice"]) || is(&["charge", "invoice", "code"])
 }
 
-/// The string at a path of names.
+/// Returns the string at a path of member names.
 pub fn text_at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a str> {
     path.iter().try_fold(value, |at, name| at.get(name))?.as_str()
 }
 
-/// An identifier of the same make that nobody has: same length, same classes of characters, same
-/// version if it is a UUID. Otherwise a validator would be tested, and not the isolation of the modes.
+/// Returns an unused identifier of the same form: same length, same character classes, same UUID version. Another form
+/// would test a validator instead of the isolation of the modes.
 pub fn twin_of(id: &str, seed: u64) -> String {
     const UUID_LEN: usize = 36;
     const UUID_NODE_LEN: usize = 12;
@@ -147,7 +146,7 @@ pub fn twin_of(id: &str, seed: u64) -> String {
     twin
 }
 
-/// The next number of SplitMix64: the same ones for the same seed.
+/// Returns the next number of SplitMix64, which is deterministic for a seed.
 pub fn draw(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_twin_has_the_same_make() {
+    fn a_twin_has_the_same_form() {
         check("0190a5c4-7f3e-7abc-8def-0123456789ab", "0190a5c4-7f3e-7abc-8def-");
         check("k3m9x2q7w1ab", "");
         check("ch_9XyZ04aaQQ", "ch_");

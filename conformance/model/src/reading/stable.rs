@@ -1,11 +1,11 @@
-//! Reads that may be compared: records are created, and change their status, while a client reads.
+//! Comparable reads of a list, although records are created and change their status meanwhile.
 //!
-//! A read of part of a list counts only between two reads of the whole of it that show the same.
+//! A read of part of a list counts only between two equal reads of its first 100 records.
 
 use crate::reading::page_ask;
 use crate::recording::{Exchange, List, Recording};
 
-/// The largest size of a page. The whole of a list is read by pages of this size.
+/// The largest size of a page. A page of this size is a long page.
 pub const LONG: u64 = 100;
 
 /// Returns `true` if an exchange is the first long page of a list.
@@ -20,7 +20,7 @@ fn is_long(exchange: &Exchange, list: List) -> bool {
         })
 }
 
-/// The nearest first long pages of a list that the same key read before and after an exchange.
+/// Returns the nearest first long pages that the same key read of a list before and after an exchange.
 pub fn enclosing<'r>(recording: &'r Recording, read: &Exchange, list: List) -> Option<[&'r Exchange; 2]> {
     let longs = || recording.exchanges.iter().filter(|it| it.caller == read.caller && is_long(it, list));
     let before = longs().rfind(|it| it.number < read.number && it.ended <= read.sent)?;

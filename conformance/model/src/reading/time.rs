@@ -8,18 +8,18 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 
 use crate::recording::Answer;
 
-/// An ISO 8601 time in UTC: `Z` and `+00:00` mean the same.
+/// Parses an ISO 8601 time in UTC, with `Z` or `+00:00`.
 ///
 /// # Errors
 ///
-/// Why `text` is no such time, or that its offset is another.
+/// A message, if `text` is no ISO 8601 time or has another offset.
 pub fn utc(text: &str) -> Result<OffsetDateTime, String> {
     let time = OffsetDateTime::parse(text, &Iso8601::DEFAULT)
         .map_err(|_| format!("`{text}` is no ISO 8601 time with an offset"))?;
     if time.offset().is_utc() { Ok(time) } else { Err(format!("`{text}` is not in UTC")) }
 }
 
-/// A date as HTTP writes it today: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Parses a date in the IMF-fixdate format of HTTP: `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub fn http_date(text: &str) -> Option<OffsetDateTime> {
     let format = format_description!(
         "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
@@ -27,7 +27,7 @@ pub fn http_date(text: &str) -> Option<OffsetDateTime> {
     PrimitiveDateTime::parse(text, format).ok().map(PrimitiveDateTime::assume_utc)
 }
 
-/// Returns the wait that `Retry-After` asks for: whole seconds, or a date compared with the server's own.
+/// Returns the wait of a `Retry-After`: whole seconds, or a date minus the `Date` of the response.
 pub fn retry_after(answer: &Answer) -> Option<Duration> {
     let text = answer.header("retry-after")?;
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,11 +1,11 @@
-//! One value for another of the same make: a Feistel network over the letters and digits of a text.
+//! Format-preserving encryption: a Feistel network over the letters and digits of a text.
 //!
-//! A hash may meet another; a permutation never does, so that no two values become equal by hiding them.
+//! A permutation has no collisions, unlike a hash, so no two different values become equal.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// Four rounds are a pseudorandom permutation as long as each round's function is one.
+/// The rounds of the network. Four give a pseudorandom permutation if the round function is pseudorandom.
 const ROUNDS: u8 = 4;
 
 #[derive(Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) struct Cipher {
     key: [u8; 32],
 }
 
-/// A place in a text that may change: which letter of which alphabet stands there.
+/// A character that may change: the first character and the size of its alphabet, and its index there.
 #[derive(Clone, Copy)]
 struct Slot {
     first: u32,
@@ -26,12 +26,12 @@ impl Cipher {
         Cipher { key }
     }
 
-    /// Another text with the same marks, and letters and digits in the same places.
+    /// Returns another text with letters and digits in the same places, and the same punctuation.
     pub(super) fn text(&self, text: &str) -> String {
         if is_decimal(text) {
             return self.number(text);
         }
-        // The scheme of an address is no secret, and a statement may ask for it.
+        // The scheme of a URL is not personal, and a check may need it.
         let open = text.find("://").map_or(0, |at| at + "://".len());
         let (scheme, rest) = text.split_at(open);
         let is_hex =
@@ -40,7 +40,7 @@ impl Cipher {
         scheme.to_owned() + &self.permuted(rest, &places)
     }
 
-    /// Another number with as many digits. Zero stays zero, and nothing else becomes zero.
+    /// Returns another number with as many digits. Zero stays zero, and no other number becomes zero.
     pub(super) fn number(&self, text: &str) -> String {
         let mantissa = text.find(['e', 'E']).unwrap_or(text.len());
         let (digits, exponent) = text.split_at(mantissa);
@@ -92,7 +92,7 @@ impl Cipher {
         letters.collect()
     }
 
-    /// Moves one half on by what the other half says.
+    /// Shifts one half by a keyed function of the other.
     fn turn(&self, round: u8, shape: &str, half: &mut [Slot], other: &[Slot]) {
         let mut said = vec![round];
         for place in other {
@@ -100,7 +100,7 @@ impl Cipher {
         }
         for (block, places) in (0_u32..).zip(half.chunks_mut(8)) {
             let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("any length is a key");
-            // The other half first, with its length: the shape cannot pass for a part of it.
+            // The length of the other half separates it from the shape.
             mac.update(&(said.len() as u64).to_be_bytes());
             mac.update(&said);
             mac.update(&block.to_be_bytes());
@@ -122,7 +122,7 @@ fn is_decimal(text: &str) -> bool {
 }
 
 fn place(letter: char, is_hex: bool) -> Option<Slot> {
-    /// Letters beyond ASCII are changed for neighbours that take as many bytes.
+    /// The size of the blocks in which letters beyond ASCII are permuted: the same number of bytes in UTF-8.
     const BLOCK: u32 = 64;
     let letters = if is_hex { 6 } else { 26 };
     let (first, size) = match letter {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hidden_value_has_the_same_make() {
+    fn a_replaced_value_has_the_same_format() {
         check("ann.lee@shop.example");
         check("49.90");
         check("0.001200000000000000");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_values_are_hidden_alike() {
+    fn different_values_stay_different() {
         let cipher = Cipher::new([3; 32]);
         for count in [10_usize, 100, 1000] {
             let width = count.ilog10() as usize;
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stays_nothing_and_a_number_stays_one() {
+    fn zero_stays_zero_and_numbers_stay_numbers() {
         let cipher = Cipher::new([4; 32]);
         assert_eq!((cipher.text("0.00"), cipher.text("")), ("0.00".to_owned(), String::new()));
         for it in 1..200 {

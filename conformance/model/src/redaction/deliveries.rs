@@ -1,14 +1,14 @@
-//! Redacts personal values in deliveries. Headers that a statement needs stay.
+//! Redacts personal values in deliveries. Header fields that a statement needs are unchanged.
 
 use std::collections::BTreeSet;
 
 use super::{Redaction, is_plain};
 use crate::deliveries::Deliveries;
-use crate::octets::Octets;
+use crate::raw_bytes::RawBytes;
 
-/// Header fields of a request that say nothing about a person.
+/// Header fields of a request without personal data.
 const PLAIN: &[&str] = &["accept", "accept-encoding", "user-agent"];
-/// Follows no character of UTF-8.
+/// A byte that never occurs in UTF-8.
 const NO_TEXT: u8 = 0xff;
 
 impl Redaction {
@@ -22,21 +22,21 @@ impl Redaction {
             for (name, value) in &mut delivery.headers {
                 let name = name.to_ascii_lowercase();
                 if !(is_plain(&name) || PLAIN.contains(&name.as_str()) || name.starts_with(&own)) {
-                    *value = Octets(self.hide_around(&value.lossy(), ids).into_bytes());
+                    *value = RawBytes(self.hide_around(&value.lossy(), ids).into_bytes());
                 }
             }
             delivery.body = self.hidden_body(&delivery.body, ids);
         }
     }
 
-    fn hidden_body(&self, body: &Octets, ids: &BTreeSet<String>) -> Octets {
+    fn hidden_body(&self, body: &RawBytes, ids: &BTreeSet<String>) -> RawBytes {
         match std::str::from_utf8(&body.0) {
-            Ok(text) => Octets(self.body(text, ids).into_bytes()),
-            // What was no text must not become some: it would be read as JSON.
+            Ok(text) => RawBytes(self.body(text, ids).into_bytes()),
+            // Invalid UTF-8 must not become valid, or the body could be read as JSON.
             Err(_) => {
                 let mut hidden = self.hide_around(&body.lossy(), ids).into_bytes();
                 hidden.push(NO_TEXT);
-                Octets(hidden)
+                RawBytes(hidden)
             }
         }
     }

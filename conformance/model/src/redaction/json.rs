@@ -1,25 +1,25 @@
-//! Values changed within the raw text of a JSON document; all else stays as it was sent.
+//! Replaces scalars within the raw text of a JSON document; the rest of the text is unchanged.
 
 use serde::de::IgnoredAny;
 
-/// A text or a number, and the name of the member it belongs to.
+/// A string or a number, and the name of its member.
 pub(super) enum Scalar<'a> {
     Text { name: &'a str, private: bool, text: &'a str },
     Number { name: &'a str, private: bool, text: &'a str },
 }
 
-/// The reader's position in the JSON text.
+/// The state of the reader at one level of nesting.
 struct Frame {
     name: String,
-    /// Below `metadata`, where every name is the merchant's own.
+    /// Below `metadata`, whose names the merchant chooses.
     private: bool,
-    /// Below `errors`, where the service explains itself.
+    /// Below `errors`, whose texts are messages of the service.
     explains: bool,
     is_object: bool,
     at_name: bool,
 }
 
-/// The text with every scalar changed for what `change` says; `None` if it is no JSON.
+/// Replaces the scalars for which `change` returns a text; returns `None` if the text is not JSON.
 pub(super) fn map(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = String::with_capacity(text.len());
@@ -87,14 +87,13 @@ fn number_len(rest: &str) -> usize {
     rest.find(|it: char| !matches!(it, '0'..='9' | '-' | '+' | '.' | 'e' | 'E')).unwrap_or(rest.len())
 }
 
-/// Numbers that count records and pages, not coins.
+/// Returns `true` if a member of this name counts records or pages; other numbers may be amounts.
 pub(super) fn names_a_count(name: &str) -> bool {
     const COUNTS: &[&str] = &["current_page", "last_page", "per_page", "total", "from", "to", "status"];
     COUNTS.contains(&name)
 }
 
-/// Returns `true` if a member of that name holds one of the specification's own words, or a message of the
-/// service.
+/// Returns `true` if a member of this name is an identifier, an enum value, a link or a message of the service.
 pub(super) fn names_something_plain(name: &str, text: &str) -> bool {
     const MESSAGES: &[&str] = &["message", "error", "title", "detail", "instance"];
     const LINKS: &[&str] = &["first", "last", "prev", "next"];

@@ -9,26 +9,26 @@ use url::form_urlencoded::Serializer;
 
 use super::{Reply, Request};
 
-/// The legal choices in which honest services differ.
+/// The choices that the specification leaves to a service.
 #[derive(Clone)]
 pub struct Choices {
-    /// A single event stands bare, not under `data`.
+    /// `true` if a single event has no envelope.
     pub bare_event: bool,
-    /// Links have no host.
+    /// `true` if links have no host.
     pub relative_links: bool,
-    /// A size above 100 is read as 100, not refused.
+    /// `true` if a size above 100 is clamped to 100, not refused.
     pub clamps: bool,
-    /// `last_page` of an empty list.
+    /// The `last_page` of an empty list.
     pub empty_last_page: u64,
-    /// The ending of times.
+    /// The suffix of times.
     pub utc: &'static str,
-    /// A filter that names nothing is answered 404, not with an empty list.
+    /// `true` if a filter by an unknown object gets 404, not an empty list.
     pub foreign_filter_404: bool,
-    /// Refusals are problem details.
+    /// `true` if errors are problem details (RFC 9457).
     pub problem_json: bool,
-    /// Pages after the first go on from what was there when the first was read.
+    /// `true` if later pages are anchored to the read of the first page.
     pub steady: bool,
-    /// An event shows its charge or invoice as it is now, not as it was then; not where filters are wide.
+    /// `true` if an event shows the current state of its charge or invoice. Ignored if filters are wide.
     pub current_objects: bool,
 }
 
@@ -37,27 +37,27 @@ pub struct Choices {
 pub struct Book {
     /// The name of the account.
     pub name: String,
-    /// Newest first, all of them.
+    /// All charges, newest first.
     pub charges: Vec<Value>,
-    /// Newest first, all of them.
+    /// All invoices, newest first.
     pub invoices: Vec<Value>,
-    /// Newest first, all of them.
+    /// All events, newest first.
     pub events: Vec<Value>,
-    /// `true` if the filter by an invoice also finds events of its charges, and that by a charge those of its
+    /// `true` if the filter by an invoice includes the events of its charges, and that by a charge those of its
     /// invoice.
     pub wide: bool,
-    /// Its legal choices.
+    /// The choices of the service.
     pub choices: Choices,
     /// The number of records when the first page was read, by list, filters, size and key.
     pub anchors: RefCell<BTreeMap<String, usize>>,
-    /// The filters that also find what begins with their value.
+    /// The filters that match by prefix.
     pub prefix_filters: &'static [&'static str],
-    /// The time by the server's clock, where records are created while it serves.
+    /// The time by the server's clock, if there is live traffic.
     pub(super) now: Option<String>,
 }
 
 impl Book {
-    /// No objects, and the plainest choices.
+    /// Returns a book without objects, with the default choices.
     pub fn empty() -> Book {
         let choices = Choices {
             bare_event: false,
@@ -83,7 +83,7 @@ impl Book {
         }
     }
 
-    /// Charges with two events each, then invoices with three.
+    /// Returns a book with charges of two events each, then invoices of three.
     pub fn seeded(world: u64, charges: u64, invoices: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..charges {
@@ -96,7 +96,7 @@ impl Book {
         book.newest_first()
     }
 
-    /// More records than the longest page holds: charges, and an invoice after every second one.
+    /// Returns a book with more records than a long page: charges, and an invoice after every second one.
     pub fn long(world: u64, charges: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..charges {
@@ -109,7 +109,7 @@ impl Book {
         book.newest_first()
     }
 
-    /// Hundreds of records of each kind, of which only the oldest invoices were paid.
+    /// Returns a book with 275 records of each kind, of which only the oldest invoices are paid.
     pub fn full(world: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..275 {
@@ -127,10 +127,10 @@ impl Book {
         self
     }
 
-    /// Opens one more charge, as the create call does.
+    /// Opens a charge, as the create request does.
     pub fn open(&mut self) -> Reply {
         let charges = self.charges.len() as u64;
-        // The charge is settled at once.
+        // The charge is paid or canceled immediately.
         self.create(|book| book.open_charge(9, charges));
         Reply::json(201, json!({ "data": self.charges[0] }))
     }
@@ -153,10 +153,10 @@ impl Book {
         self.charges.push(charge);
     }
 
-    /// A charge with all its fields.
+    /// Returns a charge with all fields.
     pub(super) fn charge(&self, world: u64, number: u64, status: &str) -> Value {
         let paid = status == "paid";
-        // Three of sixteen belong to a link, some paid and some not.
+        // Three of sixteen belong to a payment link, some of them paid.
         let link =
             matches!(number % 16, 1 | 8 | 9).then(|| format!("pl{world}ghijkl{:02}", number / 16 * 16 + 1));
         json!({
@@ -176,7 +176,7 @@ impl Book {
         })
     }
 
-    /// An invoice that is open, or was paid by a charge.
+    /// Issues an invoice, which is open or was paid by a charge.
     pub(super) fn issue_invoice(&mut self, world: u64, number: u64, paid: Option<Value>) {
         let charges: Vec<_> =
             paid.iter().map(|charge| json!({ "code": charge["code"], "status": "paid" })).collect();
@@ -219,7 +219,7 @@ impl Book {
         }));
     }
 
-    /// Answers a request of that mode.
+    /// Returns the response to a request with a key of a mode.
     pub fn answer(&self, request: &Request, mode: Mode, address: &str) -> Reply {
         match request.path.as_str() {
             "/v1/account" => Reply::json(
@@ -248,7 +248,7 @@ impl Book {
         reply
     }
 
-    /// A charge or an invoice by its code.
+    /// Returns a charge or an invoice by its code.
     fn single(&self, path: &str, all: &[Value]) -> Reply {
         let code = path.rsplit('/').next().unwrap_or_default();
         match all.iter().find(|it| it["code"] == code) {
@@ -280,7 +280,7 @@ impl Book {
         event
     }
 
-    /// The records that were there when the first page was read, unless this is the first.
+    /// Returns the records at the time of the first page.
     fn anchored<'a>(&self, request: &Request, fits: Vec<&'a Value>, page: u64) -> Vec<&'a Value> {
         if !self.choices.steady {
             return fits;

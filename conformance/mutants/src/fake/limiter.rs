@@ -1,44 +1,44 @@
-//! The limiters that services use, each as its inventors describe it.
+//! The common rate limiters.
 
 const SECOND: u64 = 1_000_000;
-/// A bucket gets so many tokens in a window, whatever it holds.
+/// The tokens that a bucket gets per window, regardless of its size.
 const REFILLED: u64 = 120;
 
-/// The counting of requests. A window lasts a minute unless a mutant sets another length.
+/// A rate limiter. A window lasts a minute unless a mutant sets another length.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Limiter {
-    /// Those of the last 60 seconds.
+    /// A sliding log of the last 60 seconds.
     Sliding,
-    /// Those of the last 60 whole seconds: a log that is kept by the second.
+    /// A sliding log with a resolution of one second.
     SlidingSeconds,
-    /// Those since the last full minute of the clock.
+    /// A fixed window that is aligned with the minutes of the clock.
     AlignedMinute,
-    /// Those since the first one, for 60 seconds from it.
+    /// A fixed window of 60 seconds that starts with the first request.
     FromFirst,
-    /// The same, and a refused request restarts the 60 seconds.
+    /// The same, restarted by each refused request.
     Restarting,
-    /// A bucket that gets two back each second, at full half seconds.
+    /// A token bucket that refills one token every half second.
     Bucket,
-    /// The generic cell rate algorithm: half a second for each, a minute in advance.
+    /// The generic cell rate algorithm: an interval of half a second, a burst of a minute.
     Gcra,
-    /// Those of this minute of the clock, and of those of the minute before the share that the last 60 seconds hold.
+    /// A sliding window counter: the current clock minute plus the weighted previous one.
     SlidingCounter,
-    /// Not at all.
+    /// No limit.
     Off,
 }
 
-/// The numbers of a limiter.
+/// The parameters of a limiter.
 pub struct Rules {
     /// The number of requests that are served.
     pub limit: u64,
-    /// The length of a window, or the time in which a bucket gets 120 tokens, in microseconds.
+    /// The length of a window, or the time in which a bucket refills 120 tokens, in microseconds.
     pub window: u64,
-    /// `true` if a refused request uses the limit up as well.
+    /// `true` if refused requests count.
     pub refusals_count: bool,
 }
 
 impl Limiter {
-    /// Serves a request and remembers it in `hits`, or returns the microseconds after which it would be served.
+    /// Serves a request and records it in `hits`, or returns the microseconds until it would be served.
     pub(super) fn refuse_until(self, hits: &mut Vec<u64>, now: u64, rules: &Rules) -> Option<u64> {
         let Rules { limit, window, refusals_count } = *rules;
         let interval = window / REFILLED;
@@ -59,7 +59,7 @@ impl Limiter {
                     hits.clear();
                 }
             }
-            // A full bucket, less one for each hit, plus one for each half second since it was full.
+            // The times at which the missing tokens refill, in half seconds.
             Limiter::Bucket => hits.retain(|slot| *slot > now / interval),
         }
         if (hits.len() as u64) < limit {
@@ -73,7 +73,7 @@ impl Limiter {
         if refusals_count {
             hits.push(now);
         }
-        // As many must have left as there are too many.
+        // The request that must leave the window before another is served.
         let leaves = hits[hits.len() - limit as usize];
         Some(match self {
             Limiter::SlidingSeconds => (leaves / SECOND) * SECOND + window - now,
@@ -89,7 +89,7 @@ impl Limiter {
     }
 }
 
-/// The sliding window counter: the estimate is a share of the window before and all of this one.
+/// The sliding window counter: the estimate is the current window plus a share of the previous one.
 fn counter(hits: &mut Vec<u64>, now: u64, rules: &Rules) -> Option<u64> {
     let Rules { limit, window, refusals_count } = *rules;
     let (number, elapsed) = (now / window, now % window);
@@ -103,7 +103,7 @@ fn counter(hits: &mut Vec<u64>, now: u64, rules: &Rules) -> Option<u64> {
     if refusals_count {
         hits.push(now);
     }
-    // When the share of a window's requests has become small enough.
+    // The time until the share of a window's requests is small enough.
     let after = |count: u64, room: u64| window - room * window / count + 1;
     Some(match current + u64::from(refusals_count) {
         full if full >= limit => window - elapsed + after(full, limit),

@@ -1,7 +1,7 @@
-//! A small conforming service, written to test the suite and for nothing else.
+//! A small correct service, used only to test the suite.
 //!
-//! Its clock is shared with the waiter, so that no test sleeps. `Mutant::inject` spoils it: a fault
-//! in a rule, or an answer that is rewritten on the wire.
+//! It shares its virtual clock with the waiter, so that no test sleeps. `Mutant::inject` adds a fault: a changed rule,
+//! or a rewritten request or response.
 
 pub mod book;
 mod limiter;
@@ -25,18 +25,18 @@ use serde_json::json;
 
 use book::Book;
 
-/// The account's key of live mode.
+/// The live key of the account.
 pub const LIVE_KEY: &str = "svc_live_aZ3kP9vQ7rT2mX5cB8nL";
-/// The account's key of test mode.
+/// The test key of the account.
 pub const TEST_KEY: &str = "svc_test_wE6yU1iO4pS9dF2gH7jK";
-/// A key that was valid once.
+/// A revoked key.
 pub const REVOKED_KEY: &str = "svc_live_oldOLDoldOLDoldOLD99";
 /// A second key of the same account and mode as the test key.
 pub const SECOND_KEY: &str = "svc_test_zX8cV6bN4mQ2wE1rT3yU";
 /// A key of another account, in test mode.
 pub const OTHER_KEY: &str = "svc_test_another2account3key4";
 
-/// Microseconds since 2026-01-01T00:00:00Z, for the service and for whoever waits.
+/// A virtual clock, in microseconds since 2026-01-01T00:00:00Z, shared by the service and the waiter.
 #[derive(Clone, Default)]
 pub struct Clock(Arc<AtomicU64>);
 
@@ -46,7 +46,7 @@ impl Clock {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn advance(&self, span: Duration) {
         self.0.fetch_add(u64::try_from(span.as_micros()).expect("a short wait"), Ordering::Relaxed);
     }
@@ -68,18 +68,18 @@ impl Waiter for Clock {
 pub enum RetryAfter {
     /// Whole seconds.
     Seconds,
-    /// A date, beside the server's own.
+    /// A date, with a `Date` header.
     Date,
 }
 
 /// A parsed request.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The mode of the key, once it is known.
+    /// The mode of the key, after authentication.
     pub mode: Option<Mode>,
     /// `GET` or `POST`.
     pub method: String,
-    /// The header as it came.
+    /// The Authorization header as received.
     pub authorization: Option<String>,
     /// The path below the prefix.
     pub path: String,
@@ -88,7 +88,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A parameter as a number, if it is one.
+    /// Returns a parameter as a number, if it is one.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.query.get(name)?.parse().ok()
     }
@@ -104,14 +104,14 @@ impl Request {
     }
 }
 
-/// Changes an answer before it is written.
+/// A change of a response before it is sent.
 pub type ReplyRewrite = Box<dyn FnMut(&Request, &mut Reply) + Send>;
-/// Changes a request before it is understood.
+/// A change of a request before it is processed.
 pub type RequestRewrite = Box<dyn FnMut(&mut Request) + Send>;
 
-/// The service: books, keys, a limiter, and what a mutant does to them.
+/// The fake service: objects, keys, a limiter, and the changes of a mutant.
 pub struct FakeServer {
-    /// Shared with whoever waits.
+    /// The clock, shared with the waiter.
     pub clock: Clock,
     /// The account's objects in live mode.
     pub live: Book,
@@ -119,15 +119,15 @@ pub struct FakeServer {
     pub test: Book,
     /// The other account's objects in test mode.
     pub second: Book,
-    /// Passes with every request.
+    /// The duration of each request.
     pub tick: Duration,
-    /// The counting of requests.
+    /// The rate limiter.
     pub limiter: Limiter,
     /// The number of requests that are served.
     pub limit: u64,
-    /// The length of a window, or the time in which a bucket gets 120 tokens.
+    /// The length of a window, or the time in which a bucket refills 120 tokens.
     pub window: Duration,
-    /// The number of replicas, each with a count of its own; they answer in turn.
+    /// The number of replicas with separate counts, which respond in turn.
     pub replicas: u64,
     /// The number of requests that one request counts for.
     pub cost: fn(&Request) -> u64,
@@ -135,15 +135,15 @@ pub struct FakeServer {
     pub reports_quota: bool,
     /// The form of `Retry-After` in a refusal.
     pub retry_after: RetryAfter,
-    /// Names the one who is counted: the key, unless a mutant thinks otherwise.
+    /// The identity that the limiter counts: the key, unless a mutant changes it.
     pub counted: fn(&Request) -> String,
     /// `true` if a refused request counts too.
     pub refusals_count: bool,
-    /// The use of the wire.
+    /// The HTTP settings.
     pub wire: wire::Wire,
-    /// Paths that begin so are not counted.
+    /// The prefix of paths that are not counted.
     pub exempt: Option<&'static str>,
-    /// A method that is not counted.
+    /// The method that is not counted.
     pub exempt_method: Option<&'static str>,
     /// The comparison of a token with a key.
     pub key_fits: fn(&str, &str) -> bool,
@@ -153,30 +153,30 @@ pub struct FakeServer {
     pub revoked_works: bool,
     /// The prefix of every path.
     pub prefix: &'static str,
-    /// Done to every request, in order.
+    /// The changes of every request, in order.
     pub request_rewrites: Vec<RequestRewrite>,
-    /// Done to every answer, in order.
+    /// The changes of every response, in order.
     pub reply_rewrites: Vec<ReplyRewrite>,
-    /// The times of served requests, by the counted party.
+    /// The times of served requests, by counted identity.
     pub hits: BTreeMap<String, Vec<u64>>,
     /// The number of counted requests.
     pub turn: u64,
     /// The address that it listens on.
     pub address: String,
-    /// Sends deliveries too, if it is there.
+    /// The webhook sender, if the server sends deliveries.
     pub sender: Option<sender::Sender>,
-    /// Records that are created and change while it serves.
+    /// The live traffic.
     pub traffic: Option<Traffic>,
-    /// A cache in front, which keeps single events for each key.
+    /// A cache of single events in front of the server, per key.
     pub event_cache: Option<EventCache>,
-    /// The number of answers so far.
+    /// The number of responses so far.
     pub answers: u64,
 }
 
-/// The answers to single events that a cache keeps, by path and key, with the time at which each was kept.
+/// The cached responses of single events by path and key, with the time of storage.
 pub type EventCache = BTreeMap<(String, Option<String>), (u64, Reply)>;
 
-/// A cache keeps an answer for so many microseconds.
+/// The lifetime of a cached response in microseconds.
 const CACHED_MICROS: u64 = 10_000_000;
 
 impl Default for FakeServer {
@@ -217,17 +217,17 @@ impl Default for FakeServer {
 }
 
 impl FakeServer {
-    /// Adds a change to answers.
+    /// Adds a change of responses.
     pub fn rewrite(&mut self, rewrite: impl FnMut(&Request, &mut Reply) + Send + 'static) {
         self.reply_rewrites.push(Box::new(rewrite));
     }
 
-    /// Adds a change to requests.
+    /// Adds a change of requests.
     pub(crate) fn rewrite_requests(&mut self, rewrite: impl FnMut(&mut Request) + Send + 'static) {
         self.request_rewrites.push(Box::new(rewrite));
     }
 
-    /// Answers, as honestly as the changes let it.
+    /// Returns the response to a request, with all changes applied.
     pub fn answer(&mut self, request: Request) -> Reply {
         self.clock.advance(self.tick);
         if let Some(traffic) = &mut self.traffic {
@@ -245,7 +245,7 @@ impl FakeServer {
         reply
     }
 
-    /// The answers in the cache in front, with their age.
+    /// Returns a response from the cache, with its age.
     fn cached(&self, request: &Request) -> Option<Reply> {
         let key = (request.path.clone(), request.authorization.clone());
         let (since, reply) = self.event_cache.as_ref().filter(|_| request.method == "GET")?.get(&key)?;
@@ -264,7 +264,7 @@ impl FakeServer {
         for rewrite in &mut self.reply_rewrites {
             rewrite(&request, &mut reply);
         }
-        // By its own clock, not by that of the machine.
+        // From the virtual clock.
         if reply.header("date").is_none() {
             reply.set("date", &wire::http_date(self.clock.micros() / 1_000_000));
         }
@@ -320,7 +320,7 @@ impl FakeServer {
         found.map(|(_, mode, second, _)| (mode, second))
     }
 
-    /// The microseconds after which the request would be served, if it is refused now, and what is left of the limit.
+    /// Counts a request. Returns the microseconds until it would be served if it is refused, and the remaining quota.
     fn count(&mut self, request: &Request) -> (Option<u64>, u64) {
         let is_exempt = self.exempt.is_some_and(|path| request.path.starts_with(path))
             || self.exempt_method.is_some_and(|method| request.method == method);
@@ -351,7 +351,7 @@ impl FakeServer {
             RetryAfter::Seconds => reply.set("retry-after", &seconds.to_string()),
             RetryAfter::Date => {
                 reply.set("date", &wire::http_date(now));
-                // A date has no fractions: one second more, so that it is never too early.
+                // A date has no fractions: one more second, so that it is never too early.
                 reply.set("retry-after", &wire::http_date(now + seconds + 1));
             }
         }

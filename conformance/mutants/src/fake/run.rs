@@ -1,10 +1,10 @@
-//! Checks the fake server, as the command `check` would.
+//! Runs checks of the fake server, as the command `check` does.
 
 use conformance::{Create, Outcome, Part, Plan, Secret, Silent, check, report};
 
 use super::{FakeServer, LIVE_KEY, OTHER_KEY, REVOKED_KEY, SECOND_KEY, TEST_KEY, sender, wire};
 
-/// A plan with every key in it.
+/// Returns a plan with all keys.
 pub fn plan(base: &str) -> Plan {
     let mut plan = Plan::new(base.parse().expect("an address"), Secret::new(LIVE_KEY), Secret::new(TEST_KEY));
     plan.second_key = Some(Secret::new(SECOND_KEY));
@@ -18,17 +18,16 @@ pub fn plan(base: &str) -> Plan {
     plan
 }
 
-/// Runs a future on a runtime of its own.
+/// Runs a future on a new runtime.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
 }
 
-/// Serves the fake server and checks it, with a plan that may be changed first. If it sends, somebody
-/// receives.
+/// Runs a check of the fake server, with a changed plan. If the server sends deliveries, a receiver is set up.
 ///
 /// # Panics
 ///
-/// If the fake server crashed: that is no fault to be caught.
+/// If the fake server panicked, which does not count as a detected fault.
 pub fn run_with(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
     block_on(async {
         let mut clock = server.clock.clone();
@@ -47,11 +46,11 @@ pub fn run_with(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
     })
 }
 
-/// The same, for tests: how the run must end, and what its report must say.
+/// Runs a check and asserts its exit code and parts of its report.
 ///
 /// # Panics
 ///
-/// If it does not.
+/// If an assertion fails.
 #[track_caller]
 pub fn run_and_read(server: FakeServer, change: impl FnOnce(&mut Plan), exit: u8, parts: &[&str]) -> Outcome {
     let outcome = run_with(server, change);
@@ -63,12 +62,12 @@ pub fn run_and_read(server: FakeServer, change: impl FnOnce(&mut Plan), exit: u8
     outcome
 }
 
-/// Serves the fake server and checks it with a plan that has everything in it.
+/// Runs a check of the fake server with the full plan.
 pub fn run(server: FakeServer) -> Outcome {
     run_with(server, |_| {})
 }
 
-/// The names of the statements with one of these words.
+/// Returns the names of the statements with one of these verdicts.
 pub fn named(outcome: &Outcome, words: &[&str]) -> Vec<String> {
     let worded = outcome.rows.iter().filter(|row| words.contains(&row.verdict.word()));
     let mut names: Vec<_> = worded.map(|row| row.id.clone()).collect();

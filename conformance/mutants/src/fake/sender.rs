@@ -6,8 +6,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use conformance::EVENT_TYPES;
-use conformance::receiver::{Catch, Names};
-use conformance::{Caused, Causing, Endpoint, Mode, Occasion, Registration, Secret, Source, Webhooks};
+use conformance::receiver::{BackgroundReceiver, Names};
+use conformance::{
+    DeliveryTrigger, Endpoint, Mode, Registration, Secret, Source, TriggerFuture, TriggeredDeliveries,
+    Webhooks,
+};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -20,25 +23,25 @@ use super::book::Book;
 const SIGNED_AT: u64 = 1_767_603_600;
 const CHOSEN: [&str; 2] = ["charge.paid", "invoice.paid"];
 
-/// One delivery that is about to leave.
+/// A delivery before it is sent.
 pub struct Delivery {
     /// The mode of the event.
     pub mode: Mode,
-    /// Its type.
+    /// The event type.
     pub kind: String,
-    /// The event as the API shows it.
+    /// The event in the API.
     pub event: Value,
     /// The path of the endpoint.
     pub path: String,
 }
 
-/// A request as it goes out.
+/// The HTTP request of a delivery.
 pub struct DeliveryRequest {
     /// The method.
     pub method: String,
     /// The path of the endpoint.
     pub path: String,
-    /// The headers in order, without those that say where to and how long.
+    /// The headers in order, without `Host` and the length.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
@@ -47,25 +50,25 @@ pub struct DeliveryRequest {
 }
 
 impl DeliveryRequest {
-    /// Gives a header another value.
+    /// Sets a header.
     pub fn set(&mut self, name: &str, value: &str) {
         self.drop(name);
         self.headers.push((name.into(), value.into()));
     }
 
-    /// Takes a header away.
+    /// Removes a header.
     pub fn drop(&mut self, name: &str) {
         self.headers.retain(|(it, _)| it != name);
     }
 }
 
-/// Makes the value of the signature header.
+/// A function that returns the value of the signature header.
 pub type Sign = fn(secret: &str, t: u64, body: &[u8]) -> String;
 
-/// Changes what a delivery says.
+/// A change of the body of a delivery.
 pub type ChangeBody = Box<dyn Fn(&Delivery, &mut Value) + Send + Sync>;
 
-/// The sender of the service's deliveries; honest by default.
+/// The webhook sender of the service, which is correct by default.
 pub struct Sender {
     /// The change of the body before it is signed.
     pub change_body: ChangeBody,
@@ -75,21 +78,21 @@ pub struct Sender {
     pub sign: Sign,
     /// The choice of endpoints for an event.
     pub delivers: fn(&Endpoint, Mode, &str) -> bool,
-    /// The secret that is signed with at an endpoint.
+    /// The signing secret of an endpoint.
     pub secret: fn(path: &str) -> String,
-    /// `true` for each status whose redirect it follows.
+    /// `true` for each redirect status that it follows.
     pub follows: fn(status: &str) -> bool,
-    /// The number of times that each is sent.
+    /// The number of times that each delivery is sent.
     pub times: usize,
-    /// `true` if a retry has an id of its own.
+    /// `true` if a retry has a new id.
     pub new_ids: bool,
-    /// `true` if the newest goes first.
+    /// `true` if the newest delivery is sent first.
     pub reversed: bool,
-    /// The check of an address for a new endpoint.
+    /// The validation of the address of a new endpoint.
     pub accepts: fn(&str) -> bool,
-    /// `true` if the check leaves out the burst: faults of deliveries are found without it.
+    /// `true` if the check excludes the burst, which faults of deliveries do not need.
     pub quick: bool,
-    /// `true` if the cause of the deliveries knows when they are over.
+    /// `true` if the occasion reports that all deliveries were sent.
     pub settles: bool,
 }
 
@@ -123,19 +126,19 @@ pub fn timed(t: u64, body: &[u8]) -> Vec<u8> {
     [t.to_string().as_bytes(), b".", body].concat()
 }
 
-/// HMAC-SHA256.
+/// Computes an HMAC-SHA256.
 pub fn mac(secret: &str, message: &[u8]) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any length is a key");
     mac.update(message);
     mac.finalize().into_bytes().to_vec()
 }
 
-/// Each endpoint has one of its own.
+/// Returns the secret of an endpoint.
 pub fn secret_of(path: &str) -> String {
     format!("whsec_{:a<12}0123456789abcdefghij", path.trim_start_matches('/').replace('-', "x"))
 }
 
-/// Two endpoints for everything, two that chose, one that moved, and one that is weak at first.
+/// Returns two endpoints for all types, two for some, one that redirects, and one that fails at first.
 fn endpoints() -> Vec<Endpoint> {
     let all = || EVENT_TYPES.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>();
     let some = |kinds: &[&str]| kinds.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>();
@@ -155,7 +158,7 @@ fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// A charge with all its fields. What is not paid leaves open what it may.
+/// Returns a charge with all fields. Optional fields are null until it is paid.
 fn charge(world: u64, kind: &str) -> Value {
     let (code, status, paid) = match kind {
         "charge.created" | "charge.payment_detected" => ("a", "pending", false),
@@ -199,7 +202,7 @@ fn invoice(world: u64, kind: &str) -> Value {
     })
 }
 
-/// Lets one thing of each type happen in a book, and tells the events.
+/// Records one event of each type in a book, and returns the events.
 fn happen(book: &mut Book, world: u64) -> Vec<Value> {
     let mut events = Vec::new();
     for (number, kind) in EVENT_TYPES.iter().enumerate() {
@@ -218,7 +221,7 @@ fn happen(book: &mut Book, world: u64) -> Vec<Value> {
     events
 }
 
-/// The shop that causes the events.
+/// The occasion that causes the events.
 pub struct Shop(pub Arc<Mutex<FakeServer>>);
 
 impl fmt::Debug for Shop {
@@ -227,16 +230,16 @@ impl fmt::Debug for Shop {
     }
 }
 
-impl Occasion for Shop {
-    fn cause<'a>(&'a self, catch: &'a Catch) -> Causing<'a> {
+impl DeliveryTrigger for Shop {
+    fn cause<'a>(&'a self, catch: &'a BackgroundReceiver) -> TriggerFuture<'a> {
         Box::pin(async move {
             for endpoint in endpoints() {
                 catch.declare(endpoint);
             }
             catch.answer("/moved", "302,307".parse()?);
             catch.answer("/weak", "500,200".parse()?);
-            let leaving = self.leaving();
-            for sent in leaving {
+            let planned_deliveries = self.planned_deliveries();
+            for sent in planned_deliveries {
                 deliver(catch.address(), &sent.0, sent.1, sent.2).await;
             }
             let (accepts, settles) = {
@@ -259,17 +262,17 @@ impl Occasion for Shop {
                 accepted: accepts(address),
                 answer: if accepts(address) { "200".into() } else { "422".into() },
             });
-            Ok(Caused { settled: settles, registrations: registrations.to_vec() })
+            Ok(TriggeredDeliveries { settled: settles, registrations: registrations.to_vec() })
         })
     }
 }
 
-/// A request, whether a redirect of some status is followed, and what is sent when it fails.
-type Leaving = (DeliveryRequest, fn(&str) -> bool, Option<DeliveryRequest>);
+/// A request, the redirects that are followed, and the retry.
+type PlannedDelivery = (DeliveryRequest, fn(&str) -> bool, Option<DeliveryRequest>);
 
 impl Shop {
-    /// Every request in its order, whether redirects are followed, and what is sent when it fails.
-    fn leaving(&self) -> Vec<Leaving> {
+    /// Returns all requests in order, with the followed redirects and the retries.
+    fn planned_deliveries(&self) -> Vec<PlannedDelivery> {
         let mut server = self.0.lock().expect("no answer panics");
         let mut all = Vec::new();
         for (mode, world) in [(Mode::Live, 1), (Mode::Test, 2)] {
@@ -280,7 +283,7 @@ impl Shop {
         if sender.reversed {
             all.reverse();
         }
-        let mut leaving = Vec::new();
+        let mut planned_deliveries = Vec::new();
         let mut number = 0;
         for (mode, event) in all {
             let kind = event["type"].as_str().expect("a type").to_owned();
@@ -290,46 +293,46 @@ impl Shop {
                 let one = Delivery { mode, kind: kind.clone(), event, path };
                 for _ in 0..sender.times {
                     let again = sender.request(&one, number + if sender.new_ids { 1000 } else { 0 });
-                    leaving.push((sender.request(&one, number), sender.follows, Some(again)));
+                    planned_deliveries.push((sender.request(&one, number), sender.follows, Some(again)));
                 }
             }
         }
-        leaving
+        planned_deliveries
     }
 }
 
 impl Sender {
-    /// A whole charge of a mode.
+    /// Returns a charge of a mode.
     pub fn charge(mode: Mode) -> Value {
         charge(if mode == Mode::Live { 1 } else { 2 }, "charge.paid")
     }
 
-    fn request(&self, leaving: &Delivery, number: u64) -> DeliveryRequest {
+    fn request(&self, planned_deliveries: &Delivery, number: u64) -> DeliveryRequest {
         let id = format!("0190a5c7-7f3e-7ddd-8def-{number:012x}");
-        let of_charge = leaving.kind.starts_with("charge.");
+        let of_charge = planned_deliveries.kind.starts_with("charge.");
         let subject = if of_charge { "charge" } else { "invoice" };
         let mut body = json!({
             "id": id,
-            "event_id": leaving.event["id"],
-            "event": leaving.kind,
-            "mode": leaving.mode.word(),
-            "created_at": leaving.event["created_at"],
-            "data": { subject: leaving.event[subject] },
+            "event_id": planned_deliveries.event["id"],
+            "event": planned_deliveries.kind,
+            "mode": planned_deliveries.mode.word(),
+            "created_at": planned_deliveries.event["created_at"],
+            "data": { subject: planned_deliveries.event[subject] },
         });
-        (self.change_body)(leaving, &mut body);
+        (self.change_body)(planned_deliveries, &mut body);
         let body = body.to_string().into_bytes();
-        let signature = (self.sign)(&(self.secret)(&leaving.path), SIGNED_AT, &body);
+        let signature = (self.sign)(&(self.secret)(&planned_deliveries.path), SIGNED_AT, &body);
         let headers = [
             ("Content-Type", "application/json"),
             ("User-Agent", "Service-Webhooks/1.0"),
-            ("X-Service-Event", &leaving.kind),
+            ("X-Service-Event", &planned_deliveries.kind),
             ("X-Service-Delivery", &id),
             ("X-Service-Signature", &signature),
         ];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        let (method, path) = ("POST".to_owned(), leaving.path.clone());
+        let (method, path) = ("POST".to_owned(), planned_deliveries.path.clone());
         let mut sent = DeliveryRequest { method, path, headers, body, chunked: false };
-        (self.change_request)(leaving, &mut sent);
+        (self.change_request)(planned_deliveries, &mut sent);
         sent
     }
 }
@@ -345,7 +348,7 @@ async fn deliver(
     if matches!(status, "302" | "307") && follows(status) {
         let location = answer.lines().find_map(|it| it.strip_prefix("location: ")).expect("a redirect");
         let path = location.to_owned();
-        // A 307 asks for the same request again, a 302 for none in particular.
+        // A 307 preserves the request; after a 302, clients send a GET.
         let (method, headers, body) = match status {
             "307" => (sent.method.clone(), sent.headers.clone(), sent.body.clone()),
             _ => ("GET".into(), vec![("User-Agent".into(), "Service-Webhooks/1.0".into())], Vec::new()),
@@ -381,9 +384,9 @@ async fn post(to: SocketAddr, sent: &DeliveryRequest) -> String {
     String::from_utf8(answer).expect("text")
 }
 
-/// A receiver on a free port, and a shop that has something to tell.
+/// Starts a receiver on a free port, with an occasion that causes deliveries.
 pub async fn webhooks(server: &Arc<Mutex<FakeServer>>) -> Webhooks {
-    let catch = Catch::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
+    let catch = BackgroundReceiver::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
     Webhooks {
         names: Names::default(),
         source: Source::Receiver {

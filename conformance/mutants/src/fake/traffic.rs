@@ -1,6 +1,6 @@
-//! Live traffic: records that are created, and change their status, while a client reads.
+//! Live traffic: records are created and change their status while a client reads.
 //!
-//! Everything is drawn from a seed and happens by the server's clock, so the same run meets the same traffic.
+//! It is random with a seed and uses the server's clock, so equal runs have equal traffic.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::book::Book;
 use super::wire::timestamp;
 
-/// The numbers of new records begin here, so that none has the code of an older one.
+/// The first number of new records, beyond those of existing ones.
 const FIRST_NUMBER: u64 = 1_000;
-/// After so many changes the account falls silent: a run that waits for minutes need not read thousands of records.
+/// The largest number of changes, so that a run of several minutes need not read thousands of records.
 const CHANGES_MAX: u64 = 400;
 
 /// The traffic of one account, in both modes.
@@ -21,15 +21,15 @@ pub struct Traffic {
     state: u64,
     /// The mean time between two changes, in microseconds.
     period: u64,
-    /// The most changes that come at once.
+    /// The largest number of simultaneous changes.
     burst: u64,
-    /// When the next changes come, in microseconds of the server's clock.
+    /// The time of the next changes, in microseconds of the server's clock.
     next: Option<u64>,
     changes: u64,
 }
 
 impl Traffic {
-    /// One change each `period` on average; up to `burst` of them come at once, at as many times the period.
+    /// Creates traffic of one change per `period` on average, in groups of up to `burst`.
     pub fn new(seed: u64, period: Duration, burst: u64) -> Traffic {
         let period = u64::try_from(period.as_micros()).expect("a short period").max(1);
         Traffic { state: seed, period, burst: burst.max(1), next: None, changes: 0 }
@@ -39,7 +39,7 @@ impl Traffic {
         draw(&mut self.state) % bound
     }
 
-    /// Makes every change that is due in the books of live and test mode.
+    /// Applies all due changes to the books of live and test mode.
     pub(super) fn run_until(&mut self, now: u64, books: [&mut Book; 2]) {
         let [live, test] = books;
         loop {
@@ -99,7 +99,7 @@ impl Traffic {
     }
 }
 
-/// Ends a pending charge, which leaves an event.
+/// Changes the status of a pending charge, and records the event.
 fn settle(book: &mut Book, world: u64, at: usize, end: &str) {
     let now = book.next_time();
     let charge = &mut book.charges[at];

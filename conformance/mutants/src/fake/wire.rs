@@ -1,4 +1,4 @@
-//! The fake server on a socket.
+//! The HTTP server of the fake service.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -23,35 +23,35 @@ use url::form_urlencoded;
 
 use super::{FakeServer, Reply, Request};
 
-/// Zero on the server's clock.
+/// The epoch of the server's clock.
 const EPOCH: OffsetDateTime = datetime!(2026-01-01 0:00 UTC);
 
-/// The choices that HTTP leaves to a server.
+/// The HTTP settings of the server.
 #[derive(Clone, Copy, Default)]
 pub struct Wire {
-    /// Bodies come in chunks, without their length.
+    /// `true` for chunked bodies.
     pub chunked: bool,
-    /// Each connection is closed after one answer.
+    /// `true` if each connection is closed after one response.
     pub closed: bool,
-    /// Answers are those of HTTP/1.0.
+    /// `true` for HTTP/1.0 responses.
     pub old: bool,
-    /// Names of header fields begin with a capital.
+    /// `true` for header names in title case.
     pub title_case: bool,
-    /// A connection is closed after so many answers.
+    /// The number of responses after which a connection is closed.
     pub answers_per_connection: Option<u64>,
-    /// Of all answers, each one at such a distance closes its connection.
+    /// The number of responses of the server after which one closes its connection.
     pub closing_distance: Option<u64>,
 }
 
-/// The status of a reply that closes the connection instead, as nginx has it.
+/// The status of a reply that closes the connection without a response, as in nginx.
 pub const CLOSED: u16 = 444;
 
-/// Listens on a free port and tells the base address.
+/// Starts the server on a free port. Returns its base address.
 pub async fn serve(server: FakeServer) -> String {
     serve_shared(server).await.0
 }
 
-/// Listens on a free port; tells the base address, and shares the service, so that a crash can be seen.
+/// Starts the server on a free port. Returns its base address, and the service, so that a panic can be detected.
 pub(crate) async fn serve_shared(mut server: FakeServer) -> (String, Arc<Mutex<FakeServer>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     server.address = format!("http://{}", listener.local_addr().expect("an address"));
@@ -66,7 +66,7 @@ pub(crate) async fn serve_shared(mut server: FakeServer) -> (String, Arc<Mutex<F
     (base, shared)
 }
 
-/// The same over TLS, under the name `localhost`. Tells the port.
+/// Starts the server with TLS under the name `localhost`. Returns its port.
 pub async fn serve_tls(mut server: FakeServer, tls: TlsAcceptor) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("an address").port();
@@ -76,7 +76,7 @@ pub async fn serve_tls(mut server: FakeServer, tls: TlsAcceptor) -> u16 {
         while let Ok((stream, _)) = listener.accept().await {
             let (tls, server) = (tls.clone(), Arc::clone(&server));
             tokio::spawn(async move {
-                // A client that does not believe the certificate hangs up here.
+                // A client that does not trust the certificate disconnects here.
                 if let Ok(stream) = tls.accept(stream).await {
                     converse(server, stream).await;
                 }
@@ -99,7 +99,7 @@ async fn converse(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead + Async
         if is_last {
             reply.headers_mut().insert("connection", http::HeaderValue::from_static("close"));
         }
-        // An error closes the connection before anything is written.
+        // An error closes the connection without a response.
         let is_closed = reply.status().as_u16() == CLOSED;
         std::future::ready(if is_closed {
             Err(io::ErrorKind::ConnectionAborted.into())
@@ -109,7 +109,7 @@ async fn converse(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead + Async
     });
     let mut http = hyper::server::conn::http1::Builder::new();
     http.title_case_headers(wire.title_case).keep_alive(!wire.closed);
-    // A client may leave whenever it likes.
+    // Clients may disconnect at any time.
     let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -128,7 +128,7 @@ fn answer(server: &mut FakeServer, request: &http::Request<Incoming>) -> Respons
     for (name, value) in headers {
         response = response.header(name, value);
     }
-    // A replacement character stands for a byte that no text in UTF-8 has.
+    // U+FFFD represents a byte that is invalid in UTF-8.
     let text = raw.unwrap_or_else(|| body.to_string());
     let parts: Vec<_> = text.split(char::REPLACEMENT_CHARACTER).map(str::as_bytes).collect();
     let whole = Full::from(parts.join(&0xff));
@@ -140,7 +140,7 @@ fn answer(server: &mut FakeServer, request: &http::Request<Incoming>) -> Respons
     response
 }
 
-/// A body that may hide how long it is.
+/// A body with or without a known length.
 struct Written {
     whole: Full<Bytes>,
     chunked: bool,
@@ -162,14 +162,14 @@ impl Body for Written {
     }
 }
 
-/// Microseconds since 2026-01-01 as the API writes them.
+/// Formats microseconds since 2026-01-01 as the API does.
 pub fn timestamp(micros: u64) -> String {
     let time = EPOCH + std::time::Duration::from_micros(micros);
     let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
     time.format(format).expect("a time")
 }
 
-/// Seconds since 2026-01-01 as HTTP writes them.
+/// Formats seconds since 2026-01-01 as HTTP does.
 pub fn http_date(seconds: u64) -> String {
     let time = EPOCH + std::time::Duration::from_secs(seconds);
     let format = format_description!(

@@ -1,4 +1,4 @@
-//! Honest senders: the legal choices in which deliveries differ.
+//! Correct senders with different legal choices.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Variant, choices, plain};
 use crate::fake::FakeServer;
 use crate::fake::sender::{Sender, mac, timed};
 
-/// A service that sends, in a way of its own.
+/// Adds a sender with a choice to a server.
 fn sends(server: &mut FakeServer, choose: impl FnOnce(&mut Sender)) {
     let mut sender = Sender { quick: false, ..Sender::default() };
     choose(&mut sender);

@@ -1,4 +1,4 @@
-//! Honest services as they come out of a framework's defaults: many choices at once.
+//! Correct services with the defaults of a framework: many choices at once.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     Variant { name: "as a developer of Go's own library would", warns: NO_CHALLENGE, choose: go },
 ];
 
-/// The length-aware paginator of a resource, a limiter that starts with the first request, slashes escaped.
+/// Length-aware paginator, window from the first request, escaped slashes.
 fn laravel(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     server.tick = Duration::from_millis(8);
@@ -59,7 +59,7 @@ fn laravel(server: &mut FakeServer) {
     raw(server, |body| body.to_string().replace('/', "\\/"));
 }
 
-/// Throttling by a log of times, filters with choices, a single object without an envelope.
+/// Sliding log, filters with choices, single objects without an envelope.
 fn django(server: &mut FakeServer) {
     choices(server, |it| {
         it.bare_event = true;
@@ -93,7 +93,7 @@ fn django(server: &mut FakeServer) {
     server.wire.closed = true;
 }
 
-/// A limiter in the middleware that goes by the minutes of the clock, ids of requests, weak ETags.
+/// Window aligned with clock minutes, request ids, weak ETags.
 fn rails(server: &mut FakeServer) {
     server.limiter = Limiter::AlignedMinute;
     server.tick = Duration::from_millis(12);
@@ -122,7 +122,7 @@ fn rails(server: &mut FakeServer) {
     });
 }
 
-/// Random ids, a window for each key, an ETag on everything, errors as objects.
+/// Random ids, a window per key, ETags, errors as objects.
 fn express(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     server.refusals_count = true;
@@ -155,7 +155,7 @@ fn express(server: &mut FakeServer) {
     server.wire.title_case = true;
 }
 
-/// A refilling bucket, problem details with the moment in them, chunks, an empty list without pages.
+/// Token bucket, problem details with a timestamp, chunked bodies, an empty list without pages.
 fn spring(server: &mut FakeServer) {
     server.limiter = Limiter::Bucket;
     server.tick = Duration::from_millis(25);
@@ -188,7 +188,7 @@ fn spring(server: &mut FakeServer) {
     server.wire.chunked = true;
 }
 
-/// Errors that are short, times to the nanosecond, a date to come back at, links with the path only.
+/// Short errors, times in nanoseconds, `Retry-After` as a date, links without a host.
 fn go(server: &mut FakeServer) {
     server.retry_after = RetryAfter::Date;
     server.prefix = "/api";

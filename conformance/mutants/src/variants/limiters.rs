@@ -1,4 +1,4 @@
-//! Honest services whose limiter keeps the specification: every kind, at every place of the clock's minute.
+//! Correct services with each kind of limiter, at different times of the clock minute.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
 ];
 
-/// A limiter, and what the clock shows when the check begins, at a server that takes a moment to answer.
+/// Sets the limiter, the time of the clock at the start of the check, and a short response time.
 fn begins(server: &mut FakeServer, limiter: Limiter, seconds: u64) {
     server.limiter = limiter;
     server.tick = Duration::from_millis(5);

@@ -1,4 +1,4 @@
-//! Honest services as they come out of further frameworks' defaults, behind gateways, and with other limiters.
+//! Correct services with the defaults of further frameworks, behind gateways, and with other limiters.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -152,13 +152,13 @@ const fn unchallenged(name: &'static str, choose: fn(&mut FakeServer)) -> Varian
     Variant { name, warns: NO_CHALLENGE, choose }
 }
 
-/// More records than the longest page holds.
+/// Adds more records than a long page holds.
 fn many(server: &mut FakeServer) {
     server.live = Book::long(1, 64);
     server.test = Book::long(2, 61);
 }
 
-/// Gives every answer header fields. `write` is told how many answers there were.
+/// Adds header fields to every response. `write` gets the number of responses.
 fn headers(server: &mut FakeServer, write: fn(u64) -> Vec<(&'static str, String)>) {
     let mut count = 0;
     server.rewrite(move |_, reply| {
@@ -169,7 +169,7 @@ fn headers(server: &mut FakeServer, write: fn(u64) -> Vec<(&'static str, String)
     });
 }
 
-/// Tells with every answer what is left of the clock's minute, and when it ends.
+/// Adds header fields with the remaining quota and seconds of the clock minute to every response.
 fn remaining(server: &mut FakeServer, write: fn(u64, u64) -> Vec<(&'static str, String)>) {
     let clock = server.clock.clone();
     let mut served: BTreeMap<(Option<String>, u64), u64> = BTreeMap::new();
@@ -186,7 +186,7 @@ fn remaining(server: &mut FakeServer, write: fn(u64, u64) -> Vec<(&'static str, 
     });
 }
 
-/// Rewrites the bodies of refusals. `write` is told the status, the request and how many refusals there were.
+/// Replaces the bodies of errors. `write` gets the status, the request and the number of errors.
 fn refusals(server: &mut FakeServer, media: &'static str, write: fn(u16, &Request, u64) -> Value) {
     let mut count = 0;
     server.rewrite(move |request, reply| {
@@ -207,7 +207,7 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-/// `detail` alone, a list of details for what does not validate, a bare object, a log of times.
+/// Errors with `detail`, a list of details for validation errors, bare objects, a sliding log.
 fn fastapi(server: &mut FakeServer) {
     choices(server, |it| it.bare_event = true);
     times(server, |time| time.replace(".000000", ""));
@@ -221,7 +221,7 @@ fn fastapi(server: &mut FakeServer) {
     headers(server, |_| vec![("server", "uvicorn".into())]);
 }
 
-/// Problem details with an id for tracing in each, a fixed window, seven decimals of a second.
+/// Problem details with a trace id, a fixed window, seven decimals of a second.
 fn aspnet(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     choices(server, |it| it.bare_event = true);
@@ -238,7 +238,7 @@ fn aspnet(server: &mut FakeServer) {
     headers(server, |_| vec![("server", "Kestrel".into())]);
 }
 
-/// Errors with a status code and a word, a window for each key with its header fields, an ETag on everything.
+/// Errors with a status code and a word, a window per key with its header fields, ETags.
 fn nest(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     times(server, |time| time.replace(".000000", ".000"));
@@ -258,7 +258,7 @@ fn nest(server: &mut FakeServer) {
     });
 }
 
-/// Pretty JSON with a line break at its end, an aligned window, descriptions instead of messages.
+/// Indented JSON with a final line break, an aligned window, descriptions instead of messages.
 fn flask(server: &mut FakeServer) {
     server.limiter = Limiter::AlignedMinute;
     choices(server, |it| it.clamps = true);
@@ -271,7 +271,7 @@ fn flask(server: &mut FakeServer) {
     raw(server, |body| serde_json::to_string_pretty(body).expect("JSON") + "\n");
 }
 
-/// Problem details that repeat the class of the exception, a sliding window, times with an offset.
+/// Problem details with the class of the exception, a sliding window, times with an offset.
 fn symfony(server: &mut FakeServer) {
     choices(server, |it| it.utc = "+00:00");
     times(server, |time| time.replace(".000000", ""));
@@ -286,7 +286,7 @@ fn symfony(server: &mut FakeServer) {
     });
 }
 
-/// Errors below `errors`, an id for each request, a token bucket.
+/// Errors under `errors`, request ids, a token bucket.
 fn phoenix(server: &mut FakeServer) {
     server.limiter = Limiter::Bucket;
     server.tick = Duration::from_millis(6);
@@ -321,7 +321,7 @@ fn axum(server: &mut FakeServer) {
     });
 }
 
-/// Errors with an id of their own in each, chunks, an empty list without pages.
+/// Errors with ids, chunked bodies, an empty list without pages.
 fn quarkus(server: &mut FakeServer) {
     choices(server, |it| it.empty_last_page = 0);
     server.wire.chunked = true;
@@ -332,7 +332,7 @@ fn quarkus(server: &mut FakeServer) {
     );
 }
 
-/// Errors with code and word, the header fields of its limiter, names of header fields in small letters.
+/// Errors with a code and a word, the header fields of its limiter, lowercase header names.
 fn fastify(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     on(server, 401, |reply| reply.drop_header("www-authenticate"));
@@ -348,7 +348,7 @@ fn fastify(server: &mut FakeServer) {
     on(server, 429, |reply| reply.set("x-ratelimit-limit", "120"));
 }
 
-/// Members that are null are written, times of whole seconds, connections that stay.
+/// Explicit null members, times in whole seconds, keep-alive connections.
 fn ktor(server: &mut FakeServer) {
     times(server, |time| time.replace(".000000", ""));
     choices(server, |it| it.foreign_filter_404 = true);

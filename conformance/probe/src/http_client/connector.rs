@@ -1,4 +1,4 @@
-//! The opening of a connection: TCP, and TLS for https.
+//! Opens connections: TCP, and TLS for https.
 
 use std::error::Error;
 use std::io;

@@ -1,4 +1,4 @@
-//! The certificate roots for a target over https: the public ones, the machine's own, and those that the operator adds.
+//! The trusted certificates of an https target: public ones, those of the machine, and those of the operator.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{CertificateError, ClientConfig, Error, RootCertStore};
 use tokio_rustls::TlsConnector;
 
-/// The certificates of a PEM text.
+/// Parses the certificates of a PEM text.
 pub(crate) fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     let found = found.map_err(|err| format!("the CA file is not PEM: {err}"))?;
@@ -24,10 +24,10 @@ pub(crate) fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, St
     Ok(found)
 }
 
-/// TLS with everybody who is trusted. A plan with a wrong CA file is refused before it comes here.
+/// Returns a TLS connector with all trusted certificates. `Plan::validate` has checked the CA file.
 pub(super) fn tls(ca_pem: Option<&str>) -> TlsConnector {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    // A machine without certificates of its own still has the public ones.
+    // A machine without certificates uses the public ones.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots.add_parsable_certificates(ca_pem.and_then(|pem| certificates(pem).ok()).unwrap_or_default());
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -42,7 +42,7 @@ pub(super) fn tls(ca_pem: Option<&str>) -> TlsConnector {
 /// Returns the reason why a server's certificate is not trusted, with the remedy.
 pub(super) fn explain(host: &str, err: &Error) -> String {
     match err {
-        // A CA that only bears the name of a known one signs badly.
+        // A CA with the name of a known one has an invalid signature.
         Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
             format!(
                 "the certificate of `{host}` is signed by nobody we trust; if its CA is your own, name the \

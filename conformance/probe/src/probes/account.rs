@@ -10,14 +10,14 @@ use crate::session::Session;
 
 pub(crate) const COST: Cost = Cost { live: 1, test: 1, other: 0, total: 2 };
 
-/// Asks for the account with both keys. A key that cannot be what its slot says ends the run.
+/// Requests the account with both keys. A key that is refused ends the run.
 pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
     for mode in Mode::BOTH {
         let exchange = session.ask(Caller::Own(mode), Purpose::Account, ACCOUNT_PATH).await;
         usable(&exchange, mode)?;
     }
     if session.recording.account(Mode::Test).and_then(mode_told).as_deref() != Some(Mode::Test.word()) {
-        // A burst must never meet a key that might be live.
+        // A burst must never use a key that might be live.
         session.recording.no_burst =
             Some("the account does not say that the test key is one of test mode".into());
     }
@@ -44,17 +44,17 @@ fn usable(exchange: &Exchange, mode: Mode) -> Result<(), Stop> {
             answer.status,
             answer.header("location").unwrap_or("nowhere")
         )),
-        // A gateway that reaches no service. Any other 5xx is the service's own answer, and judged.
+        // A gateway without a service behind it. Any other 5xx is a response of the service, and judged.
         502..=504 => Err(Stop::Unreachable(format!("{ACCOUNT_PATH} is answered {}", answer.status))),
         200..=299 if is_page(answer) => configuration(format!(
             "{ACCOUNT_PATH} is answered with a page of HTML; is this the API's base address?"
         )),
-        // A key whose account tells the other mode is a violation, not a mistake of the operator: its prefix is right.
+        // A key whose account has the other mode is a violation, not a mistake of the operator: its prefix is correct.
         _ => Ok(()),
     }
 }
 
-/// A page for people: a login, a landing page, a gateway's own answer.
+/// Returns `true` for an HTML page, such as a login page or an error page of a gateway.
 fn is_page(answer: &Answer) -> bool {
     let html = answer.header("content-type").is_some_and(|it| it.to_ascii_lowercase().contains("text/html"));
     html || answer.body.trim_start().starts_with('<')

@@ -1,4 +1,4 @@
-//! Requests that must be refused. Few, since servers lock out clients that guess keys.
+//! Requests that must be refused. Only a few, because servers lock out clients that guess keys.
 
 use conformance_model::budget::Cost;
 use conformance_model::recording::{Caller, Forgery, List, Purpose};
@@ -7,7 +7,7 @@ use conformance_model::words::{ACCOUNT_PATH, Mode};
 use crate::probes::isolation::telling_events;
 use crate::session::{Session, event_path};
 
-/// A right request after a refusal, and the head of one.
+/// Includes a valid request after a refusal, and HEAD requests.
 pub(crate) const COST: Cost = Cost { live: 0, test: 3, other: 24, total: 27 };
 pub(crate) const REVOKED_COST: Cost = Cost { live: 0, test: 0, other: PATHS, total: PATHS };
 /// The account, the three lists and a single event.
@@ -28,7 +28,7 @@ const FORGERIES: [Forgery; 13] = [
     Forgery::Shortened,
     Forgery::OtherPrefix,
 ];
-/// Parameters that are wrong: without a key nobody learns that. Then a later page of a filtered list.
+/// A request with an invalid parameter, which gets 401 without a key, and a later page of a filtered list.
 const QUERIES: [&str; 2] = ["/v1/events?per_page=0", "/v1/events?type=charge.created&per_page=2&page=2"];
 const KEY: Caller = Caller::Own(Mode::Test);
 
@@ -36,27 +36,27 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     let has_letters =
         session.plan.test_key.tail(&session.plan.key_prefix).bytes().any(|byte| byte.is_ascii_alphabetic());
     for path in paths(session) {
-        session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, &path).await;
+        session.send_retrying_5xx(Caller::Nobody, Purpose::Refusal, &path).await;
     }
     for path in QUERIES {
-        session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, path).await;
+        session.send_retrying_5xx(Caller::Nobody, Purpose::Refusal, path).await;
     }
     for forgery in FORGERIES {
         if forgery == Forgery::LetterCase && !has_letters {
             continue;
         }
-        session.ask_past_weakness(Caller::Forged(forgery), Purpose::Refusal, ACCOUNT_PATH).await;
+        session.send_retrying_5xx(Caller::Forged(forgery), Purpose::Refusal, ACCOUNT_PATH).await;
     }
     if session.has_room() {
-        // Whoever keeps a refusal by its address gives it to the next who asks, and the other way round.
-        session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, ACCOUNT_PATH).await;
+        // A cache that ignores the key would return the refusal to the next client, or the reverse.
+        session.send_retrying_5xx(Caller::Nobody, Purpose::Refusal, ACCOUNT_PATH).await;
         session.ask(KEY, Purpose::AfterRefusal, ACCOUNT_PATH).await;
-        session.ask_past_weakness(Caller::Nobody, Purpose::Refusal, ACCOUNT_PATH).await;
+        session.send_retrying_5xx(Caller::Nobody, Purpose::Refusal, ACCOUNT_PATH).await;
     }
     for path in [ACCOUNT_PATH, List::Events.path()] {
-        session.ask_past_weakness(Caller::Nobody, Purpose::Head, path).await;
+        session.send_retrying_5xx(Caller::Nobody, Purpose::Head, path).await;
     }
-    // Where GET tells an event of its own from one of the other mode, HEAD does.
+    // HEAD must distinguish own events from those of the other mode as GET does.
     let own = telling_events(session, Mode::Test).into_iter().next();
     let foreign = own.as_ref().and(telling_events(session, Mode::Live).into_iter().next());
     let wanted =
@@ -70,11 +70,11 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 
 pub(crate) async fn probe_revoked(session: &mut Session<'_>) {
     for path in paths(session) {
-        session.ask_past_weakness(Caller::Revoked, Purpose::Refusal, &path).await;
+        session.send_retrying_5xx(Caller::Revoked, Purpose::Refusal, &path).await;
     }
 }
 
-/// Every path that is known to be there.
+/// Returns the paths that are known to exist.
 fn paths(session: &Session<'_>) -> Vec<String> {
     let event = Mode::BOTH.into_iter().rev().flat_map(|mode| telling_events(session, mode)).next();
     let mut paths = vec![ACCOUNT_PATH.to_owned()];

@@ -1,4 +1,4 @@
-//! The burst: as many requests as it takes to be refused, with the test key only.
+//! The burst: requests with the test key until one is refused.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -6,70 +6,70 @@ use std::time::Duration;
 
 use conformance_model::budget::BURST_MAX;
 use conformance_model::reading::{
-    BURST_TIME_MAX, Fit, Page, SERVED_MAX, Series, WINDOW, first_event_id, http_date, is_served,
+    BURST_TIME_MAX, LimiterReading, Page, SERVED_MAX, Series, WINDOW, first_event_id, http_date, is_served,
     most_in_a_minute, page_ask, retry_after, text_at,
 };
 use conformance_model::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
 
-use crate::probes::filters::Offer;
+use crate::probes::filters::FilterValues;
 use crate::probes::positions::{self, LONG, plain, sized};
 use crate::session::{IDLE_WINDOW, PATIENCE, Session, event_path, path_of};
 
 const ROUNDS: u8 = 3;
 const PATHS_MAX: u32 = 5;
-/// A HEAD request and an event that does not exist, in each round.
+/// A HEAD request and a nonexistent event in each round.
 const BESIDE_PATHS: u32 = 2;
-/// So many are safe to send side by side: the account's look-up and these stay below the limit.
+/// The number of requests that are sent concurrently. With the account request, they are below the limit.
 const QUICK_SHOTS: usize = 108;
 const VOLLEY: usize = 4;
 const SERIES_MAX: u8 = 2;
-/// A bucket that refills meanwhile serves again before it refuses again.
+/// The most requests until the key is refused again; a bucket that refilled serves some first.
 const STILL_MAX: u32 = 8;
-/// The number of rounds after waits so brief that a bucket must refill, or so odd that it may be none.
+/// The number of rounds after waits so short that only a bucket can have refilled.
 const AGAIN_ROUNDS: u8 = 3;
 const AGAIN_MAX: u32 = 372;
-/// The seconds of a wait at which the key is tried: before a window of a minute can have ended.
-const LOOKS: [u64; 3] = [20, 35, 50];
-/// The live key, the second key, the same key again, after a second twice, during the wait, and twice after it.
-const AFTERWARDS: u32 = 2 + STILL_MAX + 2 + LOOKS.len() as u32 + 1 + 4 + AGAIN_MAX;
-/// The number of requests with the live key beside the shots of a series, one of them only where these are answered
-/// neither with 200 nor with 429.
+/// The seconds of a wait at which the key is tried, before a window of a minute can have ended.
+const WAIT_CHECK_SECONDS: [u64; 3] = [20, 35, 50];
+/// The requests after the first refusal: of the live key, the second key, and the test key during and after the wait.
+const AFTERWARDS: u32 = 2 + STILL_MAX + 2 + WAIT_CHECK_SECONDS.len() as u32 + 1 + 4 + AGAIN_MAX;
+/// The number of concurrent requests with the live key in a series. One is sent only if the test key gets statuses
+/// other than 200 and 429.
 const BESIDE: u32 = 7;
-/// The fewest refusals in a row without a 429, and the fewest requests without an answer, that are no passing
-/// weakness.
+/// The number of consecutive refusals other than 429 that end the burst. `SILENCES_MAX`: of requests without a
+/// response.
 const OTHERWISE_MAX: usize = 12;
 const SILENCES_MAX: usize = 6;
-/// After so many of them the other key is tried.
+/// The number of these after which the other key is tried.
 const OTHERWISE_MIN: usize = 3;
-/// The number of volleys that only a new window serves right after a refusal.
+/// The number of volleys after a refusal that only a new window serves.
 const FRESH_VOLLEYS: usize = 2;
-/// The largest number of requests of that burst.
+/// The largest number of requests of the burst in the next minute.
 pub(crate) const SETTLING_MAX: u32 = SERVED_MAX + 1 + BESIDE;
 pub(crate) const SETTLING_WAIT: Duration = WAIT_USUAL;
 pub(crate) const REQUESTS_MAX: u32 =
     SERIES_MAX as u32 * (SERVED_MAX + 1 + BESIDE) + ROUNDS as u32 * (PATHS_MAX + BESIDE_PATHS) + AFTERWARDS;
 
-/// The longest wait that a refilling bucket asks for.
+/// The longest `Retry-After` of a bucket.
 const BRIEF: Duration = Duration::from_secs(2);
-/// By then a bucket of two a second has refilled.
+/// The time in which a bucket of two per second refills.
 const REFILLED: Duration = Duration::from_millis(1_200);
-/// A window that is aligned may end during the burst: so much less than a minute is left for it, and no more is
-/// waited for.
+/// The bounds of the time before the end of a clock minute at which a burst waits for the next minute: an aligned
+/// window would end during the burst.
 const NEAR_MIN: Duration = Duration::from_secs(1);
 const NEAR_MAX: Duration = Duration::from_secs(3);
-/// As many answers does a burst wait for, one after the other.
+/// The number of sequential responses in a burst.
 const TURNS: u32 = 50;
 const TWO_IDLE_WINDOWS: Duration = Duration::from_secs(121);
-/// The rest of the server's minute, with the second that dates cut off, and a window: the longest wait if nobody
-/// used the key before.
+/// The longest wait if the key was idle before: the rest of the server's minute, plus the second that dates round down,
+/// plus a window.
 pub(crate) const WAIT_USUAL: Duration = Duration::from_secs(3 + 1 + 61);
-/// All waits together, whatever the server asks for: two idle windows before a burst is repeated, and after it what the
-/// server asks for, or one more window for limiters that count a share of it. None asks for both.
+/// The limit of all waits: two idle windows before a repeated burst, and after it the `Retry-After` or one more window
+/// for sliding windows.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(65 + 121 + 61);
 
 const KEY: Caller = Caller::Own(Mode::Test);
-/// Distinguishes the event that does not exist from those of other probes.
+/// The seed of the nonexistent event, different from those of other probes.
 const ABSENT: u64 = 90;
 
 const PATHS: [&str; 4] =
@@ -83,7 +83,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     past_the_minute(session).await;
     fire(session, 1, &mut paths).await;
     let mut series = 1;
-    // Somebody else may have used the key, or a window may have ended meanwhile. Not twice, though.
+    // Another client may have used the key, or a window may have ended meanwhile. Unlikely twice.
     if let Some(idle) = idle_before_repeat(session).await
         && session.pause(idle, "the burst is repeated in a fresh window").await
     {
@@ -97,34 +97,34 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         return settle(session, &mut paths).await;
     }
     ask_in_rounds(session, series, &paths).await;
-    session.ask_past_weakness(Caller::Own(Mode::Live), Purpose::Burst(Burst::OtherKey), ACCOUNT_PATH).await;
+    session.send_retrying_5xx(Caller::Own(Mode::Live), Purpose::Burst(Burst::OtherKey), ACCOUNT_PATH).await;
     if session.plan.second_key.is_some() {
         let second = Purpose::Burst(Burst::SecondKey);
-        session.ask_past_weakness(Caller::Second, second, ACCOUNT_PATH).await;
+        session.send_retrying_5xx(Caller::Second, second, ACCOUNT_PATH).await;
     }
-    // Whoever is served in between has used up what the earlier refusal promised: only the latest counts.
+    // Only the latest refusal counts: if the key was served in between, the earlier wait is over.
     for _ in 0..STILL_MAX {
-        let still = session.ask_past_weakness(KEY, Purpose::Burst(Burst::StillRefused), ACCOUNT_PATH).await;
+        let still = session.send_retrying_5xx(KEY, Purpose::Burst(Burst::StillRefused), ACCOUNT_PATH).await;
         if still.status() == Some(429) {
             obey(session, &still, &paths).await;
             break;
         }
     }
-    // A new window takes what comes next; only a log of the last minute needs the key to be idle.
+    // A new window serves the next requests; only a sliding window needs an idle key.
     if !session.is_renewed || session.plan.thorough {
         rest(session);
     }
     settle(session, &mut paths).await;
 }
 
-/// Requests every path of the burst while the key is refused, also by HEAD, and an event that does not exist.
+/// Requests each path of the burst while the key is refused, with a HEAD request and a nonexistent event.
 async fn ask_in_rounds(session: &mut Session<'_>, series: u8, paths: &[String]) {
     let mut asks: Vec<_> = paths.iter().map(|path| (Method::Get, path.clone())).collect();
     asks.push((Method::Head, ACCOUNT_PATH.to_owned()));
     let event = paths.iter().find_map(|path| path.strip_prefix("/v1/events/"));
     asks.extend(event.map(|id| (Method::Get, event_path(&session.absent_twin(id, ABSENT)))));
     for round in 1..=ROUNDS {
-        // Another order each time: what a bucket refills in the meantime then serves another path.
+        // A different order each round, so that a token of a bucket serves a different path.
         asks.rotate_left(3);
         for (method, path) in &asks {
             let step = match method {
@@ -141,20 +141,21 @@ enum Method {
     Head,
 }
 
-/// Waits until the key was idle long enough to repeat the burst: two windows where another client may have used
-/// the key, since some limiters count a share of the one before; one where a border may have been crossed.
+/// Returns the idle time before the burst is repeated: two windows if another client may have used the key, because
+/// sliding windows weight the previous one; one if a window may have ended during the burst.
 async fn idle_before_repeat(session: &mut Session<'_>) -> Option<Duration> {
     match Series::of(&session.recording, 1)?.fit() {
-        Fit::Early => Some(TWO_IDLE_WINDOWS),
-        Fit::Border => Some(IDLE_WINDOW),
-        Fit::Bucket if !refills(session, 1).await => Some(IDLE_WINDOW),
+        LimiterReading::Early => Some(TWO_IDLE_WINDOWS),
+        LimiterReading::Border => Some(IDLE_WINDOW),
+        LimiterReading::Bucket if !refills(session, 1).await => Some(IDLE_WINDOW),
         _ => None,
     }
 }
 
-/// A bucket serves again within a second. One that asks for no more patience than that shows it after the wait.
+/// Returns `true` if the limiter behaves like a bucket, which serves again within a second. Not tested if `Retry-After`
+/// is that short, because the wait shows it.
 async fn refills(session: &mut Session<'_>, series: u8) -> bool {
-    let found = Series::of(&session.recording, series).filter(|it| it.fit() == Fit::Bucket);
+    let found = Series::of(&session.recording, series).filter(|it| it.fit() == LimiterReading::Bucket);
     let refused = found.and_then(|it| session.recording.exchange(it.refused?)).cloned();
     let Some(refused) = refused else { return true };
     if refused.answer().and_then(retry_after).is_some_and(|delay| delay <= BRIEF) {
@@ -164,10 +165,10 @@ async fn refills(session: &mut Session<'_>, series: u8) -> bool {
         return true;
     }
     let purpose = Purpose::Burst(Burst::Refill { series });
-    session.ask_past_weakness(KEY, purpose, ACCOUNT_PATH).await.status() != Some(429)
+    session.send_retrying_5xx(KEY, purpose, ACCOUNT_PATH).await.status() != Some(429)
 }
 
-/// A window that is aligned with the minute of the server's clock would end during the burst.
+/// Waits for the next minute of the server's clock if it is near: an aligned window would end during the burst.
 async fn past_the_minute(session: &mut Session<'_>) {
     let last = session.recording.last(|it| it.caller == KEY);
     let turn = last.map_or(Duration::ZERO, |it| it.ended.saturating_sub(it.sent));
@@ -177,7 +178,7 @@ async fn past_the_minute(session: &mut Session<'_>) {
     }
 }
 
-/// One more burst in the next minute: a limit holds in every one.
+/// Sends one more burst in the next minute, in which the limit must hold too.
 async fn settle(session: &mut Session<'_>, paths: &mut Vec<String>) {
     if !session.plan.thorough || session.is_silent() {
         return;
@@ -188,20 +189,20 @@ async fn settle(session: &mut Session<'_>, paths: &mut Vec<String>) {
     rest(session);
 }
 
-/// Returns the time until the server's clock shows a new minute, by the `Date` of its last answer, and a second
-/// more, since dates have no fractions.
+/// Returns the time until the next minute of the server's clock, by the last `Date`, plus a second, because dates have
+/// no fractions.
 fn until_minute(recording: &Recording) -> Option<Duration> {
     let last = recording.exchanges.iter().rev().find_map(|it| http_date(it.answer()?.header("date")?))?;
     Some(Duration::from_secs(u64::from(60 - last.second()) + 1))
 }
 
-/// Fires until the first refusal, or until nothing more can be learnt: several at a time as long as no
-/// honest limiter refuses, then one by one, so that the first refusal has a number.
+/// Sends requests until the first refusal, or until more would show nothing. The first ones, which a correct limiter
+/// serves, are concurrent; the others are sequential, so that the first refusal has a number.
 async fn fire(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
     let purpose = Purpose::Burst(Burst::Shot { series });
     let start = session.waiter.now();
     let mut shots = 0;
-    let mut reading = Reading::new(series);
+    let mut reading = BurstPages::new(series);
     let mut other_is_answered = None;
     while shots <= SERVED_MAX as usize && session.waiter.now() - start <= BURST_TIME_MAX {
         let is_doubtful = other_is_answered.is_some();
@@ -209,7 +210,7 @@ async fn fire(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
         let mut aims: Vec<_> = (shots..shots + volley)
             .map(|shot| (KEY, purpose.clone(), paths[shot % paths.len()].clone()))
             .collect();
-        // All but one of the quick ones read a page that nothing else reads.
+        // All but one of the concurrent requests read a page that no other request reads.
         for aim in aims.iter_mut().skip(1) {
             if let Some(path) = reading.wanted.pop_front() {
                 aim.2 = path;
@@ -242,8 +243,7 @@ async fn fire(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
     }
 }
 
-/// Returns `true` if the burst met refusals other than 429, or a server that no longer answers. The other key shows
-/// which: an outage reaches it too.
+/// Returns `true` if the burst got refusals other than 429, or no responses. An outage would also affect the other key.
 async fn is_refused_otherwise(
     session: &mut Session<'_>,
     series: u8,
@@ -268,28 +268,28 @@ async fn is_refused_otherwise(
     row.len() >= OTHERWISE_MAX || row.iter().take_while(|it| it.is_none()).count() >= SILENCES_MAX
 }
 
-/// The reading of the burst: its requests cover pages for which no other probe has room.
-struct Reading {
+/// The pages that a burst reads: those for which no other probe has requests left.
+struct BurstPages {
     series: u8,
     wanted: VecDeque<String>,
-    /// The requests of the live key at the same moment, one beside a few of the volleys.
+    /// The concurrent requests of the live key, one per volley.
     beside: VecDeque<(Caller, Purpose, String)>,
-    /// `true` if the filters that the lists suggest are included.
+    /// `true` if the filters by listed values are included.
     has_filters: bool,
     totals: Vec<(List, u64)>,
 }
 
-impl Reading {
-    fn new(series: u8) -> Reading {
+impl BurstPages {
+    fn new(series: u8) -> BurstPages {
         let lists = List::ALL.map(|list| list.path());
         let beside = [ACCOUNT_PATH, lists[2], ACCOUNT_PATH, lists[0], ACCOUNT_PATH, lists[1]];
         let live = Caller::Own(Mode::Live);
         let beside = beside.map(|path| (live, Purpose::Burst(Burst::Beside { series }), path.to_owned()));
         let beside = if series == Burst::CLOSING { VecDeque::new() } else { beside.into() };
-        Reading { series, wanted: VecDeque::new(), beside, has_filters: false, totals: Vec::new() }
+        BurstPages { series, wanted: VecDeque::new(), beside, has_filters: false, totals: Vec::new() }
     }
 
-    /// After the first volley the totals are known. First the long pages, since they suggest filters.
+    /// Adds the long pages, once the first volley has shown the totals. Their values are used for filters.
     fn begin(&mut self, exchanges: &[Exchange]) {
         for exchange in exchanges {
             let total = Page::of(exchange).and_then(|page| page.meta("total"));
@@ -304,27 +304,27 @@ impl Reading {
         self.wanted = asks.iter().map(path_of).collect();
     }
 
-    /// Once the long pages have been read: filters, one event of each type, the long pages again, so that what
-    /// stood still is known, and then all the other positions. A later burst goes on where the first had no time.
+    /// Adds requests once the long pages were read: filters, one event of each type, the long pages again to detect
+    /// changes, and then all other positions. A later burst continues with the rest.
     fn go_on(&mut self, recording: &Recording) {
         if self.has_filters || !self.wanted.is_empty() {
             return;
         }
         self.has_filters = true;
         let shot = Purpose::Burst(Burst::Shot { series: self.series });
-        let offer = Offer::of(recording, Mode::Test, |purpose| *purpose == shot);
+        let offer = FilterValues::of(recording, Mode::Test, |purpose| *purpose == shot);
         let asks = offer.asks().into_iter().flatten().chain(offer.further());
         self.wanted.extend(asks.map(|ask| path_of(&ask)));
         self.wanted.extend(offer.one_of_each_type().iter().map(|id| event_path(id)));
         let longs: Vec<_> = self.totals.iter().map(|(list, _)| path_of(&sized(*list, None, LONG))).collect();
         self.wanted.extend(longs.iter().cloned());
         let many: Vec<_> = self.totals.iter().map(|(list, total)| positions::many(*list, *total)).collect();
-        // In turns, so that no list comes too short where the burst is over before all is read.
+        // Round-robin over the lists, because the burst may end before all pages are read.
         for place in 0..many.iter().map(Vec::len).max().unwrap_or_default() {
             self.wanted.extend(many.iter().filter_map(|asks| asks.get(place)).map(path_of));
         }
         let served = || recording.exchanges.iter().filter(|it| it.caller == KEY && it.status() == Some(200));
-        // A second series repeats what the first asked, so that what does not count there does not count again.
+        // A second series repeats the requests of the first, which may count differently.
         let is_repeated = self.series == SERIES_MAX;
         self.wanted.retain(|path| {
             is_repeated || longs.contains(path) || !served().any(|it| it.target.ends_with(path))
@@ -332,7 +332,7 @@ impl Reading {
     }
 }
 
-/// An event of live mode that its list has shown, of a type that was not read alone yet.
+/// Returns a listed live event of a type of which no event was read singly yet.
 fn unread_event(recording: &Recording) -> Option<String> {
     let live = || recording.exchanges.iter().filter(|it| it.caller == Caller::Own(Mode::Live));
     let lists = live().filter(|it| page_ask(it).is_some_and(|ask| ask.list == List::Events));
@@ -350,8 +350,8 @@ fn listed_event(path: &str, exchange: &Exchange) -> Option<String> {
     if path.starts_with("/v1/events?") { first_event_id(Page::of(exchange)?.rows()?) } else { None }
 }
 
-/// Waits exactly as long as the refusal asks for, and asks again; and once more a second later, for
-/// servers that cut the rest of a second off.
+/// Waits for the `Retry-After` of a refusal and sends a request, and another one a second later for servers that round
+/// down.
 async fn obey(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
     let Some(delay) = patience_asked(refused) else { return };
     if look(session, refused, delay, paths).await {
@@ -359,10 +359,10 @@ async fn obey(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
     }
     let ends_early = ends_early(session, refused, delay);
     if ends_early {
-        // The last moment of the window is known as well as the first of the next.
+        // Tests the end of the window as well as the start of the next.
         let left = (refused.ended + delay).saturating_sub(session.waiter.now() + BRIEF);
         if session.pause(left, "Retry-After asks for it").await {
-            session.ask_past_weakness(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
+            session.send_retrying_5xx(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
         }
     }
     let mut word = Some((refused.clone(), delay));
@@ -373,7 +373,7 @@ async fn obey(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
                 return;
             }
             let purpose = Purpose::Burst(Burst::Waited { span });
-            let waited = session.ask_past_weakness(KEY, purpose, ACCOUNT_PATH).await;
+            let waited = session.send_retrying_5xx(KEY, purpose, ACCOUNT_PATH).await;
             if waited.status() == Some(200) && delay <= BRIEF {
                 press(session, waited.sent, paths, &mut (1..=AGAIN_ROUNDS)).await;
             } else if waited.status() == Some(200) && ends_early {
@@ -381,7 +381,7 @@ async fn obey(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
             }
             let again = patience_asked(&waited).filter(|_| waited.status() == Some(429));
             let Some(again) = again else { return };
-            // Where refusals count as well, the latest has the last word. One more wait, and no third.
+            // If refusals count, the latest `Retry-After` applies. At most one more wait.
             if refused.purpose == Purpose::Burst(Burst::StillRefused) && again > Duration::from_secs(1) {
                 word = Some((waited, again));
                 break;
@@ -390,18 +390,17 @@ async fn obey(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
     }
 }
 
-/// Until a long wait ends the key must stay refused, unless the wait is longer than it takes. Whoever is served asks as
-/// much as it gets, and looks on: no minute holds three windows. Tells whether it was, for then no refusal's word counts
-/// any more.
+/// Sends requests during a long wait, in which the key should be refused. If it is served, sends as many as possible,
+/// because no minute has three windows. Returns `true` if it was served; the earlier refusal no longer applies then.
 async fn look(session: &mut Session<'_>, refused: &Exchange, delay: Duration, paths: &[String]) -> bool {
     let mut rounds = 1..=AGAIN_ROUNDS;
     let mut since = None;
-    for at in LOOKS.map(Duration::from_secs) {
+    for at in WAIT_CHECK_SECONDS.map(Duration::from_secs) {
         let left = (refused.ended + at).saturating_sub(session.waiter.now());
         if at + BRIEF >= delay || !session.pause(left, "Retry-After asks for it").await {
             break;
         }
-        let looked = session.ask_past_weakness(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
+        let looked = session.send_retrying_5xx(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
         if looked.status() == Some(200) {
             press(session, *since.get_or_insert(looked.sent), paths, &mut rounds).await;
         }
@@ -413,8 +412,8 @@ fn patience_asked(refused: &Exchange) -> Option<Duration> {
     refused.answer().and_then(retry_after).filter(|span| *span <= PATIENCE)
 }
 
-/// Returns `true` if a window ends sooner than a minute after our first request, although it served only ours: its
-/// borders lie elsewhere, as those of the clock's minutes do, or it is not a minute long.
+/// Returns `true` if a window ends less than a minute after the first request of the run: it is aligned with the clock,
+/// or shorter than a minute.
 fn ends_early(session: &Session<'_>, refused: &Exchange, delay: Duration) -> bool {
     const SLACK: Duration = Duration::from_secs(3);
     let recording = &session.recording;
@@ -424,12 +423,12 @@ fn ends_early(session: &Session<'_>, refused: &Exchange, delay: Duration) -> boo
         .iter()
         .find(|it| it.caller == KEY && it.sent + WINDOW > refused.sent)
         .map_or(Duration::ZERO, |it| it.sent);
-    series.is_some_and(|it| it.fit() == Fit::Exact)
+    series.is_some_and(|it| it.fit() == LimiterReading::Exact)
         && delay > BRIEF
         && (refused.ended + delay).saturating_sub(first) + SLACK < WINDOW
 }
 
-/// Returns `true` if the key is served as only a new window serves it.
+/// Returns `true` if the key is served as often as only a new window allows.
 async fn is_fresh(session: &mut Session<'_>, round: u8, paths: &[String]) -> bool {
     let purpose = Purpose::Burst(Burst::Again { round });
     for volley in 0..FRESH_VOLLEYS {
@@ -442,8 +441,8 @@ async fn is_fresh(session: &mut Session<'_>, round: u8, paths: &[String]) -> boo
     true
 }
 
-/// Sends a last burst in the window that began during the run, if there was one. It needs no wait, unless that window
-/// ends sooner than a minute after the one before.
+/// Sends a last burst in the window that started during the run, if there was one. It waits only if that window ends
+/// less than a minute after the previous one.
 pub(crate) async fn close(session: &mut Session<'_>) {
     if !std::mem::take(&mut session.is_renewed) || session.is_silent() {
         return;
@@ -460,14 +459,15 @@ pub(crate) async fn close(session: &mut Session<'_>) {
         let left = (refused.ended + span).saturating_sub(session.waiter.now());
         if session.pause(left, "a window ends sooner than a minute after the one before").await {
             let purpose = Purpose::Burst(Burst::Waited { span });
-            session.ask_past_weakness(KEY, purpose, ACCOUNT_PATH).await;
+            session.send_retrying_5xx(KEY, purpose, ACCOUNT_PATH).await;
             is_fresh(session, 2, &paths).await;
         }
     }
     rest(session);
 }
 
-/// Asks as long as it is served, and again after each brief wait, until no minute could hold as many.
+/// Sends requests while they are served, and again after each short wait, until more than a minute's maximum was
+/// served.
 async fn press(
     session: &mut Session<'_>,
     since: Duration,
@@ -496,7 +496,7 @@ async fn press(
     }
 }
 
-/// Leaves the test key a fresh window for what comes next.
+/// Reserves a fresh window of the test key for the next probes.
 fn rest(session: &mut Session<'_>) {
     let shot = |it: &Exchange| matches!(it.purpose, Purpose::Burst(Burst::Shot { .. } | Burst::Again { .. }));
     if let Some(last) = session.recording.last(shot).map(|it| it.ended) {

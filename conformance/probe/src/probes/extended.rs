@@ -1,4 +1,4 @@
-//! The reference server's choices where the specification leaves one: read with GETs only.
+//! GET requests for the choices of the reference server where the specification leaves one.
 
 use conformance_model::reading::learn;
 use conformance_model::recording::{Caller, Purpose};
@@ -7,10 +7,10 @@ use conformance_model::words::Mode;
 use crate::session::Session;
 
 pub(crate) const REQUESTS_MAX: u32 = 13;
-/// Beyond the end of every list.
+/// A page beyond the end of every list.
 const FAR: u32 = 1_000_000;
 
-/// Each choice, and the path that shows it. `{charge}` and the like stand for what the test mode has.
+/// The choices with their paths. Placeholders such as `{charge}` are replaced by objects of the test mode.
 const ASKED: [(&str, &str); REQUESTS_MAX as usize] = [
     ("page=0", "/v1/events?page=0"),
     ("page=x", "/v1/events?page=x"),
@@ -45,7 +45,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
                 path = path.replace(place, &value);
             }
         }
-        // What the account does not have cannot be asked for.
+        // Paths with missing objects are skipped.
         if !path.contains('{') {
             session.ask(Caller::Own(Mode::Test), Purpose::Choice { what: what.to_owned() }, &path).await;
         }

@@ -1,7 +1,7 @@
-//! Every filter alone, in pairs, and all three of the events together.
+//! Filters, single, in pairs, and the three filters of events combined.
 //!
-//! The burst has asked for all of them in test mode. What is asked here is each filter alone in live mode, and
-//! whatever no burst has shown.
+//! The burst has read all of them in test mode. This probe reads single filters in live mode, and those that no burst
+//! has read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,31 +19,31 @@ use crate::probes::lists::RECORDS_MIN;
 use crate::probes::positions::{LONG, filtered, sized};
 use crate::session::{Session, encoded};
 
-/// Links that are followed only because they seem to have lost something.
+/// The number of links that are followed because their query lacks a parameter.
 const DOUBTS_MAX: u32 = 2;
-/// Two pages of a type, and five filters.
+/// The requests with one filter: two pages of a type, and five filters.
 const ALONE: u32 = 7;
-/// In pairs, all together, and a second page by its number. Where a burst has shown them, the long pages are read
+/// The requests with combined filters, and a second page by number. If a burst has read them, the long pages are read
 /// again instead.
 const TOGETHER: u32 = 6;
 const UNKNOWN: u32 = 2;
-/// An invoice that was paid long ago, and its charge.
+/// The requests for an old paid invoice, and its charge.
 const SETTLED: u32 = 2;
-/// The whole lists of each mode that were filtered, read once more at the end.
+/// The final reads of the unfiltered lists.
 const CLOSING: u32 = 4;
-/// The number of filtered pages that are read again because records changed, and the requests of each.
+/// The number of filtered pages that are read again because records changed. `AGAIN`: the requests of each.
 const MOVED_MAX: u32 = 3;
 const AGAIN: u32 = 2;
-/// The number of requests that the statements about filters need at least.
+/// The fewest requests that the statements about filters need.
 pub(crate) const NEEDED: u32 = ALONE + TOGETHER + SETTLED + UNKNOWN + CLOSING;
 const ALL: u32 = NEEDED + DOUBTS_MAX + MOVED_MAX * AGAIN;
-/// Either key may turn out to show what there is to filter by.
+/// Either key may have the values to filter by.
 pub(crate) const COST: Cost = Cost { live: ALL, test: ALL, other: 0, total: ALL };
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let mut doubts = 0;
     let is_page = |purpose: &Purpose| matches!(purpose, Purpose::Page(_));
-    let [live, test] = Mode::BOTH.map(|mode| Offer::of(&session.recording, mode, is_page));
+    let [live, test] = Mode::BOTH.map(|mode| FilterValues::of(&session.recording, mode, is_page));
     let has_burst = has_filtered(&session.recording, List::Events, &["type"]);
     let in_turn = match has_burst {
         true => [(Mode::Live, &live), (Mode::Test, &test)],
@@ -53,7 +53,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         let ask = filtered(List::Events, &[("type", &kind)], 2);
         let (first, page) = session.page(mode, ask.clone()).await;
         session.follow(mode, &first, "next").await;
-        // Links may lead on where the number of a page is ignored. A burst asks for that in test mode.
+        // Links may work where page numbers are ignored. A burst tests this in test mode.
         if !has_burst && page.and_then(|page| page.meta("total")).is_some_and(|total| total > 2) {
             session.page(mode, PageAsk { page: Some(2), ..ask }).await;
         }
@@ -79,8 +79,8 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     read_again(session).await;
 }
 
-/// Reads the whole lists again, so that the filtered pages in between can be compared with them. A page whose
-/// selection changed meanwhile is read once more, directly between two whole lists.
+/// Reads the unfiltered lists again, for comparison with the filtered pages in between. A page whose selection changed
+/// is read once more, between two reads of the unfiltered list.
 async fn read_again(session: &mut Session<'_>) {
     for mode in Mode::BOTH {
         for list in List::ALL {
@@ -104,13 +104,13 @@ async fn read_again(session: &mut Session<'_>) {
     }
 }
 
-/// Returns the request of a filtered page, if that key asked for it by its number.
+/// Returns the request of a filtered page with the key of a mode, if it was not a link.
 fn filtered_by(exchange: &Exchange, mode: Mode) -> Option<PageAsk> {
     let is_read = exchange.caller == Caller::Own(mode) && exchange.status() == Some(200);
     page_ask(exchange).filter(|ask| is_read && !ask.filters.is_empty() && ask.link.is_none())
 }
 
-/// Returns a filtered page that was never read between two whole lists with the same selection.
+/// Returns a filtered page that was never read between two unfiltered reads with the same selection.
 fn moved_meanwhile(recording: &Recording) -> Option<(Mode, PageAsk)> {
     let pairs = &ChargeInvoices::of(recording);
     let selected = |ask: &PageAsk, whole: &Exchange| {
@@ -135,8 +135,8 @@ fn moved_meanwhile(recording: &Recording) -> Option<(Mode, PageAsk)> {
     moved.into_iter().next()
 }
 
-/// Reads a payment that no recent event shows: an invoice that was paid long ago, and all events of its charge.
-async fn settled_long_ago(session: &mut Session<'_>, in_turn: &[(Mode, &Offer); 2]) {
+/// Reads an old paid invoice and all events of its charge, if no recent event is a payment of an invoice.
+async fn settled_long_ago(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValues); 2]) {
     let is_paid = |event: &Value| text_at(event, &["type"]) == Some("invoice.paid");
     if in_turn.iter().any(|(_, offer)| offer.events.iter().any(is_paid)) {
         return;
@@ -155,8 +155,8 @@ async fn settled_long_ago(session: &mut Session<'_>, in_turn: &[(Mode, &Offer); 
     }
 }
 
-/// Values that no record has: a list by one of these is empty, or refused.
-async fn unknown_values(session: &mut Session<'_>, in_turn: &[(Mode, &Offer); 2]) {
+/// Filters by values that no record has.
+async fn unknown_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValues); 2]) {
     for (list, filter) in [(List::Events, "type"), (List::Charges, "status")] {
         let fullest = in_turn.iter().find(|(_, offer)| !offer.rows(list).is_empty());
         if let Some((mode, offer)) = fullest
@@ -171,8 +171,8 @@ async fn unknown_values(session: &mut Session<'_>, in_turn: &[(Mode, &Offer); 2]
     }
 }
 
-/// Returns a prefix of a filter value that no row has: of `charge.paid` the first word, of `paid` all but the last
-/// letter.
+/// Returns a prefix of a filter value that is no value itself: the first word of `charge.paid`, or `paid` without its
+/// last letter.
 fn nearly_right(rows: &[Value], name: &str) -> Option<String> {
     let shown = counts(rows, name);
     let mut beginnings = shown.keys().filter_map(|value| {
@@ -183,7 +183,7 @@ fn nearly_right(rows: &[Value], name: &str) -> Option<String> {
     beginnings.find(|value| !shown.contains_key(value)).map(str::to_owned)
 }
 
-/// Returns `true` if a burst read a list by filters of these names.
+/// Returns `true` if a burst read a list with filters of these names.
 fn has_filtered(recording: &Recording, list: List, names: &[&str]) -> bool {
     let in_burst = recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Burst(_)));
     in_burst.filter(|it| it.status() == Some(200)).filter_map(page_ask).any(|ask| {
@@ -194,15 +194,15 @@ fn has_filtered(recording: &Recording, list: List, names: &[&str]) -> bool {
 type Filters = Vec<(&'static str, String)>;
 
 /// The filter values in the lists of a mode.
-pub(super) struct Offer {
+pub(super) struct FilterValues {
     events: Vec<Value>,
     charges: Vec<Value>,
     invoices: Vec<Value>,
 }
 
-impl Offer {
-    /// By the long pages that were asked for to that purpose.
-    pub(super) fn of(recording: &Recording, mode: Mode, fits: impl Fn(&Purpose) -> bool) -> Offer {
+impl FilterValues {
+    /// Returns the values in the long pages with a matching purpose.
+    pub(super) fn of(recording: &Recording, mode: Mode, fits: impl Fn(&Purpose) -> bool) -> FilterValues {
         let rows = |list| {
             let mut pages = BTreeMap::new();
             for it in recording.exchanges.iter().filter(|it| it.caller == Caller::Own(mode)) {
@@ -214,7 +214,11 @@ impl Offer {
             }
             pages.into_values().flatten().collect()
         };
-        Offer { events: rows(List::Events), charges: rows(List::Charges), invoices: rows(List::Invoices) }
+        FilterValues {
+            events: rows(List::Events),
+            charges: rows(List::Charges),
+            invoices: rows(List::Invoices),
+        }
     }
 
     fn rows(&self, list: List) -> &[Value] {
@@ -225,7 +229,7 @@ impl Offer {
         }
     }
 
-    /// Each filter alone, then pairs, then all three of the events. `None` where nothing shows a value.
+    /// Returns requests with one filter, with pairs, and with the three filters of events. `None` if there is no value.
     pub(super) fn asks(&self) -> [Option<PageAsk>; 11] {
         let events = &self.events[..];
         let value = |name, path: [&str; 2]| {
@@ -261,7 +265,7 @@ impl Offer {
         ]
     }
 
-    /// Of a list by its status the second page, where there is one: the first was read in test mode.
+    /// Replaces a request by status by that of the second page, if there is one: the first was read in test mode.
     fn further_on(&self, ask: PageAsk) -> PageAsk {
         const HALVES: u64 = 2;
         let [(name, value)] = &ask.filters[..] else { return ask };
@@ -273,8 +277,8 @@ impl Offer {
         PageAsk { page: Some(2), per_page: Some(count / HALVES), ..ask }
     }
 
-    /// Returns the further requests of a burst: the second page of each filter that has one, by its number, every
-    /// other type and status in the lists, and the events of the oldest objects.
+    /// Returns the further requests of a burst: the second page of each filter by number, all other types and statuses
+    /// in the lists, and the events of the oldest objects.
     pub(super) fn further(&self) -> Vec<PageAsk> {
         let mut asked: Vec<_> = self.asks().into_iter().flatten().collect();
         asked.retain(|ask| ask.filters.len() == 1);
@@ -306,7 +310,7 @@ impl Offer {
         further
     }
 
-    /// A status that the list itself shows of several rows, but not of all; otherwise one that the events show.
+    /// Returns a status that several rows of the list have, but not all; otherwise one of the events.
     fn status(&self, list: List, member: &str) -> Option<Filters> {
         let shown = telling(self.rows(list), "status").map(|(status, _)| status);
         let told = || self.events.iter().find_map(|event| text_at(event, &[member, "status"]));
@@ -314,7 +318,7 @@ impl Offer {
         Some(vec![("status", status)])
     }
 
-    /// The id of the oldest event of each type.
+    /// Returns the id of the oldest event of each type.
     pub(super) fn one_of_each_type(&self) -> Vec<String> {
         let mut found = BTreeMap::new();
         for event in self.events.iter().rev() {
@@ -326,7 +330,7 @@ impl Offer {
     }
 }
 
-/// Each value of a member, and how many rows have it.
+/// Returns the values of a member, with the number of rows that have each.
 fn counts<'a>(rows: &'a [Value], name: &str) -> BTreeMap<&'a str, usize> {
     let mut counts = BTreeMap::new();
     for value in rows.iter().filter_map(|row| text_at(row, &[name])) {
@@ -335,7 +339,8 @@ fn counts<'a>(rows: &'a [Value], name: &str) -> BTreeMap<&'a str, usize> {
     counts
 }
 
-/// A value of a member, best one that needs two pages of two and that not every row has, and whether it is so.
+/// Returns a value of a member, preferably one that fills two pages of two and that not all rows have, and `true` if it
+/// is such a value.
 fn telling(rows: &[Value], name: &str) -> Option<(String, bool)> {
     let is_telling = |count: usize| count as u64 >= RECORDS_MIN && count < rows.len();
     let mut found: Vec<_> =
@@ -344,8 +349,8 @@ fn telling(rows: &[Value], name: &str) -> Option<(String, bool)> {
     found.into_iter().next().map(|(value, telling)| (value.to_owned(), telling))
 }
 
-/// A type of the events of the first mode that has a telling one.
-fn telling_type(in_turn: &[(Mode, &Offer); 2]) -> Option<(Mode, String)> {
+/// Returns a mode and an event type, preferably one for which `telling` returns `true`.
+fn telling_type(in_turn: &[(Mode, &FilterValues); 2]) -> Option<(Mode, String)> {
     let found = in_turn.iter().filter_map(|(mode, offer)| Some((*mode, telling(&offer.events, "type")?)));
     let mut found: Vec<_> = found.collect();
     found.sort_by_key(|(_, (_, telling))| !telling);
@@ -354,7 +359,7 @@ fn telling_type(in_turn: &[(Mode, &Offer); 2]) -> Option<(Mode, String)> {
 
 async fn ask(session: &mut Session<'_>, mode: Mode, filters: PageAsk, doubts: &mut u32) {
     let (exchange, page) = session.page(mode, filters).await;
-    // A link that names all that was asked for is believed; what another one keeps, only its page shows.
+    // A link with all parameters is not followed. The others must be, because only their page shows what they preserve.
     if *doubts < DOUBTS_MAX
         && session.has_room()
         && let Some(rel) = page.and_then(|page| doubtful(&exchange, &page))
@@ -364,7 +369,7 @@ async fn ask(session: &mut Session<'_>, mode: Mode, filters: PageAsk, doubts: &m
     }
 }
 
-/// The first link whose query lacks something of what was asked for.
+/// Returns the first link whose query lacks a requested parameter.
 fn doubtful(exchange: &Exchange, page: &Page) -> Option<&'static str> {
     let Purpose::Page(PageAsk { filters, per_page, .. }) = &exchange.purpose else { return None };
     let mut wanted = filters.clone();
@@ -380,7 +385,7 @@ fn doubtful(exchange: &Exchange, page: &Page) -> Option<&'static str> {
     })
 }
 
-/// The type of one event and its charge or invoice, of which there are events of other types too.
+/// Returns the type of an event and its charge or invoice, preferably one that also has events of other types.
 fn type_of(events: &[Value], object: &'static str) -> Option<Filters> {
     let code = |event: &Value| text_at(event, &[object, "code"]).map(str::to_owned);
     let kind = |event: &Value| text_at(event, &["type"]).map(str::to_owned);
@@ -391,7 +396,7 @@ fn type_of(events: &[Value], object: &'static str) -> Option<Filters> {
     events.iter().filter(telling).find_map(pair).or_else(|| events.iter().find_map(pair))
 }
 
-/// A charge and an invoice, of each other if there are such, and the type of an event of that charge.
+/// Returns a charge and an invoice, preferably related ones, and the type of an event of the charge.
 fn charge_and_invoice(events: &[Value]) -> Option<(String, Filters)> {
     let charges = events.iter().filter_map(|event| Some((event, text_at(event, &["charge", "code"])?)));
     let invoices: Vec<_> =
@@ -411,7 +416,7 @@ fn charge_and_invoice(events: &[Value]) -> Option<(String, Filters)> {
     Some((kind, vec![("charge", charge.to_owned()), ("invoice", invoice.to_owned())]))
 }
 
-/// A status and a link, best ones of which neither selects what the other does.
+/// Returns a status and a payment link, preferably ones that select different charges.
 fn status_and_link(events: &[Value]) -> Option<Filters> {
     let both = |event: &Value| {
         Some((
@@ -449,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_combined_tells_one_filter_from_the_other() {
+    fn combined_filters_select_different_records() {
         let lone = event("charge.created", &json!({ "code": "c1" }), &Value::Null);
         let paid = event("charge.paid", &json!({ "code": "c2", "invoice": "i2" }), &Value::Null);
         let created = event("charge.created", &json!({ "code": "c2", "invoice": "i2" }), &Value::Null);
@@ -465,12 +470,12 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_asks_for_second_pages_and_for_every_value() {
+    fn a_burst_requests_second_pages_and_every_value() {
         let rows = |statuses: &[&str]| -> Vec<_> {
             statuses.iter().map(|status| json!({ "status": status })).collect()
         };
         let [code, older] = ["c1", "c0"].map(|code| json!({ "code": code }));
-        let offer = Offer {
+        let offer = FilterValues {
             events: [("charge.paid", &code), ("charge.created", &code), ("charge.expired", &older)]
                 .map(|(kind, charge)| event(kind, charge, &Value::Null))
                 .into(),

@@ -1,4 +1,4 @@
-//! Paging while something creates records: the create call, the operator's hook, or both.
+//! Paging while the create request or the operator's hook creates records.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,11 +14,12 @@ use crate::probes::positions::{LONG, sized};
 use crate::session::{Session, path_of};
 
 const KEY: Caller = Caller::Own(Mode::Test);
-/// Small, so that short lists have pages enough, but not 1.
+/// The page size: small, so that short lists have several pages, but not 1.
 const SIZE: u64 = 2;
-/// Whole and first, second and third page either way, and the fresh one, twice if it lacks what was created.
+/// The requests per list: the long page, the first page, the second and third page either way, and the final long page,
+/// twice if it lacks the created record.
 const PER_LIST: u32 = 8;
-/// The time that a record may take to appear in its list.
+/// The time until a new record is in its list.
 const SETTLING: Duration = Duration::from_secs(2);
 const TIMES: u32 = 2;
 
@@ -27,12 +28,12 @@ pub(crate) fn requests(plan: &Plan) -> u32 {
     lists(plan).len() as u32 * PER_LIST + writes(plan)
 }
 
-/// Of these, the ones that create something.
+/// Returns the number of these that create records.
 pub(crate) fn writes(plan: &Plan) -> u32 {
     if plan.writes.is_some() { TIMES } else { 0 }
 }
 
-/// Returns the lists that grow. A hook's records are unknown; the create call opens charges.
+/// Returns the lists that grow: all of them with a hook, whose records are unknown. The create request opens charges.
 fn lists(plan: &Plan) -> &'static [List] {
     if plan.hook.is_some() { &List::ALL } else { &[List::Charges, List::Events] }
 }
@@ -69,7 +70,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         }
     }
     for (list, _, known) in trails {
-        // By the address that was asked before anything was created: whoever keeps answers gives the old one.
+        // The same address as before the creations, for which a cache would return the old response.
         let path = by_number(list, None, LONG);
         let fresh = ask(session, list, Step::Fresh, &path).await;
         if is_unchanged(session, list, &known, &fresh)
@@ -80,13 +81,13 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
 }
 
-/// Returns true if a record was created in the list, and this answer shows the known ones only.
+/// Returns `true` if a record was created in the list, but this response has only the known ones.
 fn is_unchanged(session: &Session<'_>, list: List, known: &BTreeSet<String>, fresh: &Exchange) -> bool {
     let is_grown = session.recording.exchanges.iter().any(|it| it.created_in() == Some(list));
     is_grown && ids(fresh).is_subset(known)
 }
 
-/// The identities of a page's records.
+/// Returns the identifiers of a page's records.
 fn ids(exchange: &Exchange) -> BTreeSet<String> {
     let page = Page::of(exchange);
     page.as_ref().and_then(Page::rows).into_iter().flatten().map(identity).collect()
@@ -135,11 +136,11 @@ fn fault(session: &mut Session<'_>, why: String) {
     }
 }
 
-/// The first coin that the test mode takes, be it a code or an object with one.
+/// Returns the first accepted asset of the test mode, which may be a code or an object with one.
 fn accepted_asset(session: &Session<'_>) -> Option<String> {
     let body = session.recording.account(Mode::Test)?.answer()?.body.json()?;
     let first = body.get("meta")?.get("accepted_assets")?.get(0)?;
     let code = first.as_str().or_else(|| first.get("code")?.as_str())?;
-    // It becomes part of a JSON text.
+    // It is inserted into a JSON text.
     code.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_' || it == b'-').then(|| code.to_owned())
 }

@@ -1,32 +1,31 @@
-//! Absent, foreign, absent: the same question three times, of which only the middle one names
-//! something that exists in the other mode.
+//! Requests for objects of the other mode between requests for objects that do not exist.
 
 use std::collections::BTreeSet;
 
 use conformance_model::budget::Cost;
 use conformance_model::reading::{
-    Learnt, Page, events, first_event_id, is_infrastructure, learn, mode_told, page_ask, text_at,
+    ObservedIds, Page, events, first_event_id, is_infrastructure, learn, mode_told, page_ask, text_at,
 };
 use conformance_model::recording::{Answer, Caller, Exchange, List, Purpose, RESPELLED, Side};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use crate::session::{Session, encoded, event_path};
 
-/// Three rounds of each mode. The second and the third may need one more request.
+/// The requests of three rounds per mode. The second and the third may need one more.
 const ROUNDS: u32 = Mode::BOTH.len() as u32 * (3 + 2 * ROUND_MAX);
 /// Own events, and filters by objects of each mode.
 const OTHERS: u32 = 14;
 pub(crate) const COST: Cost = Cost { live: 20, test: 20, other: 0, total: OTHERS + ROUNDS };
-/// Without the third rounds.
+/// The requests without the third rounds.
 pub(crate) const NEEDED: u32 = OTHERS + Mode::BOTH.len() as u32 * (3 + ROUND_MAX);
-/// Of these, two rounds for each mode, and a pair for each filter.
+/// The comparisons among these: two rounds per mode, and a pair per filter.
 const COMPARED: u32 = Mode::BOTH.len() as u32 * (3 + ROUND_MAX) + 4 * 2;
 pub(crate) const OTHER_COST: Cost = Cost { live: 1, test: 1, other: 2, total: 3 };
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
     for mode in Mode::BOTH {
         let mut wanted = telling_events(session, mode);
-        // One is the ground for all that is refused. What a burst has read alone need not be read again.
+        // One own event is the precondition of all refusals. Those that a burst has read need not be read again.
         let is_shown = |id: &String| {
             session
                 .recording
@@ -48,7 +47,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     let mut compared = Vec::new();
     for mode in Mode::BOTH {
         let foreign = learn(&session.recording, mode.other());
-        // Its own key has just read it: whoever keeps answers by their address gives it away.
+        // Its own key has just read it: a cache that ignores the key would reveal it.
         let event = telling_events(session, mode.other()).into_iter().next().or(foreign.event);
         if let Some(id) = event {
             let is_alike = Comparison { mode, foreign: &id }.round(session, 1).await;
@@ -64,7 +63,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             twins(session, mode, list, filter, &code, "").await;
         }
     }
-    // A difference counts only if it lasts. One that two rounds show gets a third.
+    // A difference counts only if it occurs in every round. After two such rounds, a third is sent.
     for (mode, id, is_alike) in compared {
         let comparison = Comparison { mode, foreign: &id };
         if session.has_room_for(ROUND_MAX)
@@ -77,9 +76,9 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
 }
 
-type Pick = fn(Learnt) -> Option<String>;
+type Pick = fn(ObservedIds) -> Option<String>;
 
-/// Filters of which one direction comes first, and the other if there is room left.
+/// The filters that are tested in one direction first, and in the other if requests are left.
 const ONE_WAY: [(List, &str, Pick); 2] = [
     (List::Events, "invoice", |learnt| learnt.invoice),
     (List::Charges, "payment_link", |learnt| learnt.payment_link),
@@ -90,7 +89,7 @@ fn foreign(session: &Session<'_>, mode: Mode, pick: Pick) -> Option<String> {
     pick(learn(&session.recording, mode.other()))
 }
 
-/// The directions that were left out, as far as the budget goes.
+/// Tests the other directions of these filters, if requests are left.
 pub(super) async fn other_ways(session: &mut Session<'_>) {
     for (list, filter, pick) in ONE_WAY {
         let mut found =
@@ -101,7 +100,8 @@ pub(super) async fn other_ways(session: &mut Session<'_>) {
     }
 }
 
-/// An event of a paid charge and one of a paid invoice, whose objects have the most to show; otherwise any of each.
+/// Returns an event of a paid charge and one of a paid invoice, whose objects have the most data; otherwise any of
+/// each.
 pub(super) fn telling_events(session: &Session<'_>, mode: Mode) -> Vec<String> {
     let events = events(&session.recording, mode);
     let of = |kind: &str| {
@@ -112,11 +112,11 @@ pub(super) fn telling_events(session: &Session<'_>, mode: Mode) -> Vec<String> {
         .iter()
         .filter_map(|of_a| of(&format!("{of_a}.paid")).or_else(|| of(&format!("{of_a}."))))
         .collect();
-    // Events of which nothing can be read but their ids are events all the same.
+    // Events may have nothing readable but their ids.
     if found.is_empty() { first_event_id(&events).into_iter().collect() } else { found }
 }
 
-/// The oldest event that any page of the whole list has shown.
+/// Returns the oldest event on any unfiltered page.
 pub(super) fn oldest_event(session: &Session<'_>, mode: Mode) -> Option<String> {
     let pages = session
         .recording
@@ -129,7 +129,8 @@ pub(super) fn oldest_event(session: &Session<'_>, mode: Mode) -> Option<String> 
     text_at(&oldest, &["id"]).map(str::to_owned)
 }
 
-/// An event of the other mode by its id in capital letters, which is the same id, and its charge by two filters.
+/// Requests an event of the other mode with its id in capital letters, which is the same id, and its charge by two
+/// filters.
 pub(super) async fn in_other_ways(session: &mut Session<'_>) {
     let found = Mode::BOTH.into_iter().rev().find_map(|mode| {
         let event = events(&session.recording, mode.other())
@@ -149,15 +150,15 @@ pub(super) async fn in_other_ways(session: &mut Session<'_>) {
 /// The largest number of requests of one round.
 const ROUND_MAX: u32 = 4;
 
-/// An event of the other mode, requested beside ids that do not exist.
+/// A comparison of an event of the other mode with nonexistent ids.
 struct Comparison<'a> {
     mode: Mode,
     foreign: &'a str,
 }
 
 impl Comparison<'_> {
-    /// Sends the requests of one round, at an odd distance from the round before, so that what comes with each second
-    /// answer falls on another one. Returns `true` if all answers seem alike.
+    /// Sends the requests of one round, at an odd distance from the previous one, so that an effect on every second
+    /// response hits another request. Returns `true` if all responses look alike.
     async fn round(&self, session: &mut Session<'_>, round: u8) -> bool {
         let mut sides = order_of(round);
         let before = session.recording.last(|it| {
@@ -182,7 +183,7 @@ impl Comparison<'_> {
     }
 }
 
-/// The order of a round: absent, foreign, absent, and in every second round foreign, absent, foreign.
+/// Returns the order of a round: absent, foreign, absent, or foreign, absent, foreign in every second round.
 pub(super) fn order_of(round: u8) -> Vec<Side> {
     match round % 2 {
         1 => vec![Side::AbsentBefore, Side::Foreign, Side::AbsentAfter],
@@ -190,8 +191,8 @@ pub(super) fn order_of(round: u8) -> Vec<Side> {
     }
 }
 
-/// Returns `true` if foreign answers differ from absent ones only in what answers of one kind differ in from each
-/// other, and in what gateways add.
+/// Returns `true` if foreign responses differ from absent ones only in features that also differ within a kind, and in
+/// header fields of gateways.
 fn seem_alike(asked: &[(Exchange, String)]) -> bool {
     let is_foreign = |it: &Exchange| matches!(&it.purpose, Purpose::Event { side: Side::Foreign, .. });
     let told = |foreign: bool, tell: &dyn Fn(&Answer, &str) -> Option<String>| -> BTreeSet<Option<String>> {
@@ -235,7 +236,7 @@ async fn twins(session: &mut Session<'_>, mode: Mode, list: List, filter: &str, 
     }
 }
 
-/// The other account: one of its events, asked for with our key of the same mode.
+/// Requests an event of the other account with the own key of the same mode.
 pub(crate) async fn probe_other(session: &mut Session<'_>) {
     let account = session.ask(Caller::OtherAccount, Purpose::Account, ACCOUNT_PATH).await;
     let told = mode_told(&account);

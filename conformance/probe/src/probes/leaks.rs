@@ -1,5 +1,5 @@
-//! One event of every type, asked for with the key of the other mode: isolation may fail for one type. Then
-//! the filters by objects of the other mode, in the direction that was left out.
+//! One event of each type, requested with the key of the other mode, because isolation may fail for a single type. Then
+//! filters by objects of the other mode in the remaining direction.
 
 use std::collections::BTreeMap;
 
@@ -16,29 +16,30 @@ use crate::probes::positions::sized;
 use crate::session::Session;
 
 const ASKED_MAX: u32 = EVENT_TYPES.len() as u32;
-/// Each mode's events with the other's key and once alone, a page of a size out of range, three filters, each with two values, an old event and an id in capitals.
+/// The events of each mode with the other key and once with their own, a page with an invalid size, three filters with
+/// two values each, an old event and an id in capital letters.
 const MOST: u32 = 3 * ASKED_MAX + 1 + 6 + 2;
 const OUT_OF_RANGE: u64 = 101;
 pub(crate) const COST: Cost = Cost { live: MOST, test: MOST, other: 0, total: MOST };
-/// Beside the rounds that have absent twins.
+/// The round number, different from those of comparisons.
 pub(crate) const ROUND: u8 = 9;
 
-/// Asks for as many types as the budget has left.
+/// Requests as many types as the budget allows.
 pub(crate) async fn probe(session: &mut Session<'_>) {
-    // What comes of it is left open, so a quick run has no room for it.
+    // The expected response is left open, so a quick run skips it.
     if session.has_room() {
         session.page(Mode::Test, sized(List::Events, None, OUT_OF_RANGE)).await;
     }
     other_ways(session).await;
     in_other_ways(session).await;
-    // Isolation may fail for what is old.
+    // Isolation may fail for old events.
     if let Some(id) = oldest_event(session, Mode::Test)
         && session.has_room()
     {
         ask_event(session, Mode::Live, &id, Side::Foreign, ROUND).await;
     }
     let wanted: Vec<_> = types(&session.recording).into_iter().enumerate().collect();
-    // In turns, so that both modes are tried; then what is left of either.
+    // Alternates between the modes; then the rest of either.
     for round in 0..2 {
         for (place, (_, of)) in &wanted {
             let turn = Mode::BOTH[(place + round) % 2];
@@ -49,7 +50,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             }
         }
     }
-    // The burst has read one of each type alone in test mode.
+    // The burst has read one event of each type in test mode.
     for of in wanted.iter().filter_map(|(_, (_, of))| of.get(&Mode::Live)) {
         if session.has_room() {
             ask_event(session, Mode::Live, of, Side::Own, ROUND).await;
@@ -57,7 +58,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
 }
 
-/// For each type the first event of each mode, without those that were asked for from the other side.
+/// Returns the first event of each type and mode, without types that were requested with the other key.
 fn types(recording: &Recording) -> BTreeMap<String, BTreeMap<Mode, String>> {
     let mut found: BTreeMap<String, BTreeMap<Mode, String>> = BTreeMap::new();
     let mut tried = Vec::new();

@@ -1,7 +1,7 @@
-//! The lists: default pages, long pages, every kind of position and links.
+//! The lists: default pages, long pages, all kinds of positions, and links.
 //!
-//! The burst reads many pages with the test key. So what is asked here reads the lists of live mode, and those of
-//! test mode as far as no burst has shown them, or where live mode has too few records.
+//! The burst reads many pages with the test key. So this probe reads the lists of live mode, and those of test mode
+//! that no burst has read or of which live mode has too few records.
 
 use conformance_model::budget::Cost;
 use conformance_model::reading::{Page, link_query, page_ask};
@@ -11,13 +11,13 @@ use conformance_model::words::Mode;
 use crate::probes::positions::{self, LONG, plain, sized};
 use crate::session::Session;
 
-/// Either key may turn out to have the lists that are read further.
+/// Either key may have the lists that are read completely.
 pub(crate) const COST: Cost = Cost { live: 32, test: 32, other: 0, total: 37 };
-/// With fewer records there is no second page.
+/// The fewest records of a list with a second page.
 pub(crate) const RECORDS_MIN: u64 = 3;
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
-    // Charges are compared with events that are read later, and invoices with events that were read before.
+    // Charges are compared with events that are read later, invoices with events that were read before.
     for list in [List::Charges, List::Events, List::Invoices] {
         let live = total(session, list, Mode::Live).await;
         let test = total(session, list, Mode::Test).await;
@@ -25,7 +25,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         for of in Mode::BOTH {
             let long = sized(list, None, LONG);
             let is_read = session.recording.last(|it| is_page(it, of, &long)).is_some();
-            // Identifiers are learnt from the events of both modes.
+            // The events of both modes provide identifiers.
             let is_wanted = of == mode || list == List::Events || !session.has_shown(of, &long);
             if is_wanted && !is_read {
                 session.page(of, long).await;
@@ -38,8 +38,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
 }
 
-/// Returns the number of records in a list by its first page, which the burst may have read. Otherwise one page of
-/// a list of test mode is read.
+/// Returns the number of records in a list, from a page of a burst if there is one; otherwise reads a page.
 async fn total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
     let page = match session.shown(mode, &plain(list)).and_then(Page::of) {
         Some(page) => Some(page),
@@ -51,7 +50,7 @@ async fn total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
     page.and_then(|page| page.meta("total").or(Some(page.rows()?.len() as u64))).unwrap_or(0)
 }
 
-/// Reads the whole list once more, if its pages show that it has grown since.
+/// Reads the long page of a list again if the list has grown.
 async fn read_again(session: &mut Session<'_>, list: List, mode: Mode) {
     let pages = || session.recording.exchanges.iter().rev().filter(|it| is_of(it, list, mode));
     let total = |it: &Exchange| Page::of(it)?.meta("total");
@@ -67,7 +66,7 @@ fn is_of(exchange: &Exchange, list: List, mode: Mode) -> bool {
     ask.is_some_and(|ask| ask.list == list && ask.filters.is_empty())
 }
 
-/// Every kind of position, and the links of a page that has all four.
+/// Reads all kinds of positions, and the links of a page that has all four.
 async fn pages(session: &mut Session<'_>, list: List, mode: Mode, total: u64) {
     let mut asks = positions::few(list, total).into_iter();
     let Some(middle) = asks.next() else { return };
@@ -78,7 +77,7 @@ async fn pages(session: &mut Session<'_>, list: List, mode: Mode, total: u64) {
         }
     }
     if list == List::Events {
-        // A size that leaves a rest, from its beginning.
+        // A size that does not divide the total, from the first page.
         let uneven = (2..=7).find(|size| !total.is_multiple_of(*size)).unwrap_or(2);
         let (first, _) = session.page(mode, sized(list, Some(1), uneven)).await;
         follow(session, mode, &first, &["next"]).await;
@@ -89,7 +88,7 @@ async fn pages(session: &mut Session<'_>, list: List, mode: Mode, total: u64) {
     }
 }
 
-/// Returns `true` if all links of a page name the page that they lead to: then the links of the events need not be
+/// Returns `true` if all links of a page have a page number and specified parameters only. Such links need not be
 /// followed.
 fn is_plain(exchange: &Exchange) -> bool {
     let page = Page::of(exchange);

@@ -1,7 +1,6 @@
 //! The probes: they send requests and record responses.
 //!
-//! A probe may read an answer to learn what to ask next, or ask the same again. What an answer
-//! means for a statement is none of its business.
+//! A probe may read a response to choose the next request or to retry. It must not judge a response.
 
 pub(crate) mod account;
 pub(crate) mod auth;
@@ -14,5 +13,5 @@ pub(crate) mod leaks;
 pub(crate) mod lists;
 pub(crate) mod objects;
 mod positions;
-pub(crate) mod second;
+pub(crate) mod second_key;
 pub(crate) mod webhooks;

@@ -1,8 +1,8 @@
-//! Single charges, invoices and payment links, where the operator has named their paths: an own one, and
-//! absent, foreign, absent, as with events, with the key of either mode.
+//! Single charges, invoices and payment links, if the operator gave their paths: an own object, and absent and foreign
+//! ones as with events, with the key of each mode.
 
 use conformance_model::reading::learn;
-use conformance_model::recording::{Caller, Exchange, Kind, Purpose, Side};
+use conformance_model::recording::{Caller, Exchange, ObjectKind, Purpose, Side};
 use conformance_model::words::Mode;
 
 use crate::plan::Plan;
@@ -26,9 +26,9 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             let code = |mode| {
                 let learnt = learn(&session.recording, mode);
                 match kind {
-                    Kind::Charge => learnt.charge,
-                    Kind::Invoice => learnt.invoice,
-                    Kind::PaymentLink => learnt.payment_link,
+                    ObjectKind::Charge => learnt.charge,
+                    ObjectKind::Invoice => learnt.invoice,
+                    ObjectKind::PaymentLink => learnt.payment_link,
                 }
             };
             if let (Some(own), Some(foreign)) = (code(mode), code(mode.other())) {
@@ -38,19 +38,19 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
 }
 
-/// The single objects of a kind, as a key of a mode sees them.
+/// The single objects of a kind, requested with the key of a mode.
 struct Objects<'a> {
-    kind: Kind,
+    kind: ObjectKind,
     path: &'a str,
     mode: Mode,
 }
 
 impl Objects<'_> {
-    /// A second round in another order tells a lasting difference from the whims of a load balancer.
+    /// Sends two rounds in different order, which distinguish a real difference from an effect of a load balancer.
     async fn ask(&self, session: &mut Session<'_>, own: &str, foreign: &str) {
         for round in 1..=ROUNDS {
             if round == ROUNDS {
-                // Between two rounds, so that what comes with each second answer comes with another one.
+                // Between two rounds, so that an effect on every second response hits another request.
                 self.one(session, own, Side::Own, 1).await;
             }
             for (which, side) in (u64::from(round) * 4..).zip(order_of(round)) {

@@ -1,4 +1,4 @@
-//! Positions of a list: which pages to read so that every kind of page has been seen.
+//! The pages of a list that cover all kinds of positions.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use conformance_model::recording::{List, PageAsk};
 
 pub(super) use conformance_model::reading::LONG;
 const DEFAULT: u64 = 25;
-/// Long pages that are read at most, where requests are plenty.
+/// The most long pages of a list that a burst reads.
 const LONG_PAGES_MAX: u64 = 3;
-/// Sizes of few records, of which one is 1 and none divides all totals.
+/// Small page sizes: 1, and two that do not divide all totals.
 const SIZES: [u64; 3] = [1, 3, 7];
 
-/// A list without any parameter.
+/// Returns the request of a list without parameters.
 pub(super) fn plain(list: List) -> PageAsk {
     PageAsk { list, filters: Vec::new(), page: None, per_page: None, link: None }
 }
@@ -25,27 +25,27 @@ pub(super) fn filtered(list: List, filters: &[(&str, &str)], per_page: u64) -> P
     PageAsk { filters, ..sized(list, None, per_page) }
 }
 
-/// As many positions of a list with so many records as a burst has room for.
+/// Returns the positions of a list that a burst reads.
 pub(super) fn many(list: List, total: u64) -> Vec<PageAsk> {
     let mut asks = Vec::new();
     let last = total.div_ceil(DEFAULT);
     asks.extend(among([2, last.div_ceil(2), last], last, 2).map(|page| later(list, page)));
     for size in SIZES {
         let last = total.div_ceil(size);
-        // A burst may end before all is read: the last page, which holds the rest, and a middle one tell most.
+        // The last page and a middle one come first, because a burst may end before all are read.
         let pages = among([1, 2, 3, last.div_ceil(2), last], last, 1);
         asks.extend(pages.rev().map(|page| sized(list, Some(page), size)));
     }
     asks
 }
 
-/// The long pages behind the first.
+/// Returns the requests of the long pages after the first.
 pub(super) fn long_pages(list: List, total: u64) -> impl Iterator<Item = PageAsk> {
     (2..=total.div_ceil(LONG).min(LONG_PAGES_MAX)).map(move |page| sized(list, Some(page), LONG))
 }
 
-/// As few pages as show every kind of position: a later page of the default size, size 1, an odd size in the
-/// middle, and the last page of a size that leaves no rest. The one in the middle comes first.
+/// Returns the fewest pages that cover all kinds of positions: a middle page of an odd size first, a later page of the
+/// default size, one of size 1, and the last page of a size that divides the total.
 pub(super) fn few(list: List, total: u64) -> Vec<PageAsk> {
     const AFTER_THE_THIRD: u64 = 4;
     let odd = [7, 5, 3].into_iter().find(|size| total.div_ceil(*size) > AFTER_THE_THIRD);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_asked_for_by_its_query() {
+    fn a_page_is_requested_by_its_query() {
         check_query(&plain(List::Charges), "/v1/charges");
         check_query(&sized(List::Events, Some(2), 3), "/v1/events?per_page=3&page=2");
         let paid = [("type", "charge.paid"), ("charge", "k3")];

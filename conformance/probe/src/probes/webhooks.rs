@@ -1,21 +1,22 @@
-//! Deliveries, and requests to the API for the events that they name.
+//! Deliveries, and requests to the API for their events.
 //!
-//! Nothing is sent to make deliveries happen. Whoever causes them is told when, and is waited for.
+//! This probe sends no requests that cause deliveries: the operator or an [`DeliveryTrigger`] causes them.
 
 use conformance_model::budget::Cost;
-use conformance_model::deliveries::{Deliveries, Delivery, Signed};
-use conformance_model::octets::Octets;
+use conformance_model::deliveries::{Deliveries, Delivery, SignatureStatus};
+use conformance_model::raw_bytes::RawBytes;
 use conformance_model::reading::{after_rows, before_rows, listed, text_at};
 use conformance_model::recording::{Caller, List, Purpose, Recording, Side};
 use conformance_model::secret::{Redactor, Secret};
 use conformance_model::words::Mode;
 use conformance_receiver::{
-    Catch, Caught, CaughtRequests, Endpoint, Keyring, Names, REDIRECTED, Withheld, construction,
+    BackgroundReceiver, Endpoint, Keyring, Names, REDIRECTED, ReceivedRequest, ReceivedRequests,
+    SecretRedaction, construction,
 };
 
 use crate::plan::Plan;
 use crate::session::{Session, event_path};
-use crate::webhooks::{Caused, Occasion, Source, Webhooks};
+use crate::webhooks::{DeliveryTrigger, Source, TriggeredDeliveries, Webhooks};
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,10 +24,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub(crate) const COST: Cost = Cost { live: 6, test: 6, other: 0, total: 12 };
-/// Events of a mode that are read one by one, with either key.
+/// The number of events per mode that are read singly with each key.
 const SINGLES_MAX: usize = 2;
 const LONG: &str = "?per_page=100";
-/// The least time that an expected delivery may take, once nothing else is left to do.
+/// The shortest wait for expected deliveries after all other requests.
 const LINGER: Duration = Duration::from_secs(8);
 /// The time after the last expected delivery in which an unexpected one may follow.
 const QUIET: Duration = Duration::from_secs(2);
@@ -48,7 +49,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
 }
 
-/// Returns the longest wait of a plan if its other waits take that long: the receiver listens meanwhile.
+/// Returns the longest wait of a plan, given that of its other waits, during which the receiver runs.
 pub(crate) fn wait(plan: &Plan, others: Duration) -> Duration {
     match plan.webhooks.as_ref().map(|it| &it.source) {
         Some(Source::Receiver { receive_for, .. }) if !receive_for.is_zero() => {
@@ -58,7 +59,7 @@ pub(crate) fn wait(plan: &Plan, others: Duration) -> Duration {
     }
 }
 
-/// Learns which events there are already: all that come to be from now on count.
+/// Reads the existing events. Later ones are new.
 pub(crate) async fn begin(session: &mut Session<'_>) {
     let source = session.plan.webhooks.as_ref().map(|it| &it.source);
     let Some(Source::Receiver { receive_for, .. }) = source else { return };
@@ -80,16 +81,16 @@ async fn ask_long(session: &mut Session<'_>, mode: Mode, purpose: Purpose) {
     session.ask(Caller::Own(mode), purpose, &path).await;
 }
 
-/// Waits until every event that was caused has come, or as long as the plan says. What the run did before is part of that
-/// time. The causing is over when each type has come, so that the list shows all there is to wait for.
+/// Waits until all caused events were delivered, or for the time of the plan, which includes the earlier part of the
+/// run. Once every type was delivered, the list of events shows the remaining ones.
 async fn receive(
     session: &mut Session<'_>,
-    catch: &Catch,
+    catch: &BackgroundReceiver,
     receive_for: Duration,
-    occasion: Option<&dyn Occasion>,
-) -> Result<Caused, String> {
+    occasion: Option<&dyn DeliveryTrigger>,
+) -> Result<TriggeredDeliveries, String> {
     let made = match occasion {
-        None => Ok(Caused::default()),
+        None => Ok(TriggeredDeliveries::default()),
         Some(occasion) => occasion.cause(catch).await,
     };
     if made.as_ref().is_ok_and(|caused| caused.settled) {
@@ -107,7 +108,7 @@ async fn receive(
         session.listen(QUIET, "more may come").await;
     }
     ask_after(session).await;
-    // Each type has come once, or the time is over. The events that were listed meanwhile are still to come.
+    // Every type was delivered, or the time is over. The listed events may still be on their way.
     let missing = missing(&session.recording, &catch.endpoints());
     let left = until.saturating_sub(session.waiter.now()).max(LINGER);
     tokio::select! {
@@ -117,15 +118,15 @@ async fn receive(
     made
 }
 
-/// The endpoint that a request came to, by its place.
-fn endpoint_of(endpoints: &[Endpoint], caught: &Caught) -> Option<usize> {
+/// Returns the index of the endpoint that received a request.
+fn endpoint_of(endpoints: &[Endpoint], caught: &ReceivedRequest) -> Option<usize> {
     let path = caught.path.split('?').next().unwrap_or_default();
-    // What stands before, a proxy may have put there.
+    // A proxy may have added a prefix.
     endpoints.iter().position(|it| path.ends_with(&it.path))
 }
 
-/// Returns a test that every endpoint has received every type that it subscribes to.
-fn every_type(endpoints: Vec<Endpoint>) -> impl FnMut(&Caught) -> bool {
+/// Returns a predicate that is `true` once every endpoint has received every type that it subscribes to.
+fn every_type(endpoints: Vec<Endpoint>) -> impl FnMut(&ReceivedRequest) -> bool {
     let types = endpoints.iter().enumerate().flat_map(|(at, endpoint)| {
         endpoint.events.iter().flatten().map(move |kind| (at, kind.clone())).collect::<Vec<_>>()
     });
@@ -139,7 +140,7 @@ fn every_type(endpoints: Vec<Endpoint>) -> impl FnMut(&Caught) -> bool {
     }
 }
 
-/// The new events that endpoints want, each with the place of the endpoint.
+/// Returns the new events for which an endpoint is subscribed, each with the index of the endpoint.
 fn missing(recording: &Recording, endpoints: &[Endpoint]) -> BTreeSet<(usize, String)> {
     let mut missing = BTreeSet::new();
     for (at, endpoint) in endpoints.iter().enumerate() {
@@ -156,8 +157,11 @@ fn missing(recording: &Recording, endpoints: &[Endpoint]) -> BTreeSet<(usize, St
     missing
 }
 
-/// Returns a test that each of these events has reached its endpoint.
-fn all_of(mut missing: BTreeSet<(usize, String)>, endpoints: Vec<Endpoint>) -> impl FnMut(&Caught) -> bool {
+/// Returns a predicate that is `true` once each of these events was delivered to its endpoint.
+fn all_of(
+    mut missing: BTreeSet<(usize, String)>,
+    endpoints: Vec<Endpoint>,
+) -> impl FnMut(&ReceivedRequest) -> bool {
     move |caught| {
         let body: Value = serde_json::from_slice(&caught.body.0).unwrap_or_default();
         if let (Some(at), Some(id)) = (endpoint_of(&endpoints, caught), text_at(&body, &["event_id"])) {
@@ -169,18 +173,18 @@ fn all_of(mut missing: BTreeSet<(usize, String)>, endpoints: Vec<Endpoint>) -> i
 
 fn listened(
     webhooks: &Webhooks,
-    catch: &Catch,
-    caught: CaughtRequests,
-    made: Result<Caused, String>,
+    catch: &BackgroundReceiver,
+    caught: ReceivedRequests,
+    made: Result<TriggeredDeliveries, String>,
     keys: &Redactor,
 ) -> Deliveries {
     let (caused, trouble) = match made {
         Ok(caused) => (caused, None),
-        Err(why) => (Caused::default(), Some(keys.clean(&why))),
+        Err(why) => (TriggeredDeliveries::default(), Some(keys.clean(&why))),
     };
-    let CaughtRequests { kept, lost, strays } = caught;
+    let ReceivedRequests { kept, lost, strays } = caught;
     let began = catch.began();
-    let since = |caught: &Caught| Duration::try_from(caught.at - began).unwrap_or_default();
+    let since = |caught: &ReceivedRequest| Duration::try_from(caught.at - began).unwrap_or_default();
     let arrivals = kept.iter().map(|(caught, status)| (since(caught), caught, *status));
     let mut deliveries = written(&webhooks.names, &catch.endpoints(), arrivals, keys);
     deliveries.receiver = Some(catch.address().to_string());
@@ -195,24 +199,30 @@ fn listened(
     deliveries
 }
 
-fn captured(webhooks: &Webhooks, caught: &[Caught], endpoints: &[Endpoint], keys: &Redactor) -> Deliveries {
+fn captured(
+    webhooks: &Webhooks,
+    caught: &[ReceivedRequest],
+    endpoints: &[Endpoint],
+    keys: &Redactor,
+) -> Deliveries {
     let first = caught.iter().map(|it| it.at).min();
-    let since =
-        |it: &Caught| first.and_then(|first| Duration::try_from(it.at - first).ok()).unwrap_or_default();
+    let since = |it: &ReceivedRequest| {
+        first.and_then(|first| Duration::try_from(it.at - first).ok()).unwrap_or_default()
+    };
     let lasted = caught.iter().map(since).max().unwrap_or_default();
     let arrivals = caught.iter().map(|it| (since(it), it, None));
     Deliveries { lasted, ..written(&webhooks.names, endpoints, arrivals, keys) }
 }
 
-/// Writes down what came, without keys and secrets.
+/// Records the received requests, without keys and secrets.
 fn written<'a>(
     names: &Names,
     endpoints: &[Endpoint],
-    arrivals: impl Iterator<Item = (Duration, &'a Caught, Option<u16>)>,
+    arrivals: impl Iterator<Item = (Duration, &'a ReceivedRequest, Option<u16>)>,
     keys: &Redactor,
 ) -> Deliveries {
     let secrets = endpoints.iter().filter_map(|it| it.secret.as_ref());
-    let withheld = Withheld::new(secrets);
+    let withheld = SecretRedaction::new(secrets);
     let mut deliveries = Deliveries {
         header_prefix: names.header_prefix.clone(),
         user_agent: names.user_agent.clone(),
@@ -239,9 +249,9 @@ fn written<'a>(
             body: blanked(keys, &clean.body),
             answered,
             signed: match construction(caught, &keyring(names, endpoints, endpoint)) {
-                // It may be signed with a secret that nobody told us.
-                Signed::Unknown if endpoint.is_none_or(|at| endpoints[at].secret.is_none()) => {
-                    Signed::NoSecret
+                // It may be signed with an unknown secret.
+                SignatureStatus::Unknown if endpoint.is_none_or(|at| endpoints[at].secret.is_none()) => {
+                    SignatureStatus::NoSecret
                 }
                 signed => signed,
             },
@@ -250,8 +260,8 @@ fn written<'a>(
     deliveries
 }
 
-/// Returns `true` if a request has one mark of a delivery: a public listener receives all sorts of requests.
-fn looks_like_one(caught: &Caught, names: &Names) -> bool {
+/// Returns `true` if a request has a feature of a delivery. A public receiver gets other requests too.
+fn looks_like_one(caught: &ReceivedRequest, names: &Names) -> bool {
     let marked =
         ["Event", "Delivery", "Signature"].iter().any(|it| !caught.values(&names.header(it)).is_empty());
     let envelope = || {
@@ -261,14 +271,14 @@ fn looks_like_one(caught: &Caught, names: &Names) -> bool {
     marked || caught.text("User-Agent") == Some(&names.user_agent) || envelope()
 }
 
-/// The secrets as they look from an endpoint.
+/// Returns the secrets from the view of an endpoint: its own and others.
 fn keyring(names: &Names, endpoints: &[Endpoint], own: Option<usize>) -> Keyring {
     let mut keyring = Keyring { names: names.clone(), ..Keyring::default() };
     let own_secret = own.and_then(|at| endpoints[at].secret.as_ref());
     for (at, endpoint) in endpoints.iter().enumerate() {
         let Some(secret) = &endpoint.secret else { continue };
         let named = (endpoint.path.clone(), secret.clone());
-        // Endpoints may share a secret, so where its own is not known any may be.
+        // Endpoints may share a secret, so if its own is unknown it may be any.
         if own == Some(at) || own_secret.is_none_or(|it: &Secret| it == secret) {
             keyring.secrets.push(named);
         } else {
@@ -278,17 +288,17 @@ fn keyring(names: &Names, endpoints: &[Endpoint], own: Option<usize>) -> Keyring
     keyring
 }
 
-fn blanked(keys: &Redactor, octets: &Octets) -> Octets {
+fn blanked(keys: &Redactor, octets: &RawBytes) -> RawBytes {
     match std::str::from_utf8(&octets.0) {
-        Ok(text) => Octets(keys.clean(text).into_bytes()),
+        Ok(text) => RawBytes(keys.clean(text).into_bytes()),
         Err(_) => {
             let text = octets.lossy();
             let clean = keys.clean(&text);
             if clean == *text {
                 return octets.clone();
             }
-            // What was no text must not become some.
-            Octets([clean.as_bytes(), &[0xff]].concat())
+            // Invalid UTF-8 must not become valid.
+            RawBytes([clean.as_bytes(), &[0xff]].concat())
         }
     }
 }
@@ -308,7 +318,7 @@ async fn read_back(session: &mut Session<'_>) {
     }
 }
 
-/// The events of a mode that are worth reading alone: first those that no list shows.
+/// Returns the events of a mode that are read singly, unlisted ones first.
 fn telling(recording: &Recording, mode: Mode) -> Vec<String> {
     let listed = listed(recording, mode);
     let mut wanted: Vec<(bool, String)> = Vec::new();
@@ -320,7 +330,7 @@ fn telling(recording: &Recording, mode: Mode) -> Vec<String> {
         }
         wanted.push((listed.contains_key(id), id.to_owned()));
     }
-    // Stable: within each half the first to come is read first.
+    // The sort is stable: within each half, the first delivered is first.
     wanted.sort_by_key(|(listed, _)| *listed);
     wanted.into_iter().take(SINGLES_MAX).map(|(_, id)| id).collect()
 }

@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 use time::OffsetDateTime;
 
-use conformance_model::octets::Octets;
+use conformance_model::raw_bytes::RawBytes;
 use conformance_model::secret::Secret;
 
 use super::{BODY, NOW, delivery, keyring, mac, named, signed};
-use crate::{Caught, Diagnosis, Keyring, Names, Withheld, diagnose, notes};
+use crate::{Diagnosis, Keyring, Names, ReceivedRequest, SecretRedaction, diagnose, notes};
 
-fn headers() -> impl Strategy<Value = Vec<(String, Octets)>> {
+fn headers() -> impl Strategy<Value = Vec<(String, RawBytes)>> {
     let name = prop_oneof![
         Just("X-Service-Signature".to_owned()),
         Just("x-service-delivery".to_owned()),
@@ -17,16 +17,16 @@ fn headers() -> impl Strategy<Value = Vec<(String, Octets)>> {
         "[ -~]{0,12}",
     ];
     let value = prop_oneof![
-        proptest::collection::vec(any::<u8>(), 0..80).prop_map(Octets),
-        "(t=[0-9]{0,22}|v1=[0-9a-zA-Z+/=]{0,66}|,| |=|;){0,6}".prop_map(|text| Octets(text.into_bytes())),
+        proptest::collection::vec(any::<u8>(), 0..80).prop_map(RawBytes),
+        "(t=[0-9]{0,22}|v1=[0-9a-zA-Z+/=]{0,66}|,| |=|;){0,6}".prop_map(|text| RawBytes(text.into_bytes())),
     ];
     proptest::collection::vec((name, value), 0..5)
 }
 
-fn body() -> impl Strategy<Value = Octets> {
+fn body() -> impl Strategy<Value = RawBytes> {
     prop_oneof![
-        proptest::collection::vec(any::<u8>(), 0..200).prop_map(Octets),
-        "[\\[\\]{}\":,0-9eE+\\-. a\\\\u\n\r]{0,120}".prop_map(|text| Octets(text.into_bytes())),
+        proptest::collection::vec(any::<u8>(), 0..200).prop_map(RawBytes),
+        "[\\[\\]{}\":,0-9eE+\\-. a\\\\u\n\r]{0,120}".prop_map(|text| RawBytes(text.into_bytes())),
     ]
 }
 
@@ -35,7 +35,7 @@ proptest! {
     fn any_bytes_are_judged_and_recorded(headers in headers(), body in body(), now in any::<i64>()) {
         let at = OffsetDateTime::UNIX_EPOCH;
         let (method, path) = ("POST".to_owned(), "/".to_owned());
-        let caught = Caught { at, method, path, headers, body };
+        let caught = ReceivedRequest { at, method, path, headers, body };
         let diagnosis = diagnose(&caught, &keyring(), now);
         let verified = matches!(diagnosis, Diagnosis::Verified { .. });
         prop_assert!(!verified && !diagnosis.reasons().is_empty());
@@ -45,11 +45,11 @@ proptest! {
             prop_assert!(!text.contains(char::is_control), "{text:?}");
         }
         let line = serde_json::to_string(&caught).unwrap();
-        prop_assert_eq!(serde_json::from_str::<Caught>(&line).unwrap(), caught);
+        prop_assert_eq!(serde_json::from_str::<ReceivedRequest>(&line).unwrap(), caught);
     }
 
     #[test]
-    fn whatever_is_signed_rightly_is_verified(secret in "[!-~]{8,60}", body in body(), now in 1..99_999_999_999_i64) {
+    fn every_correctly_signed_body_is_verified(secret in "[!-~]{8,60}", body in body(), now in 1..99_999_999_999_i64) {
         let message = [format!("{now}.").as_bytes(), &body.0].concat();
         let mut caught = delivery(&format!("t={now},v1={}", mac(&secret, message)), "");
         caught.body = body;
@@ -63,7 +63,7 @@ proptest! {
         let quoted = format!("{before}{secret}{after}");
         let mut caught = delivery(&quoted, &quoted);
         caught.path = format!("/{quoted}");
-        let clean = Withheld::new([&Secret::new(&*secret)]).clean_request(&caught);
+        let clean = SecretRedaction::new([&Secret::new(&*secret)]).clean_request(&caught);
         prop_assert!(!serde_json::to_string(&clean).unwrap().contains(&secret));
     }
 
@@ -78,7 +78,7 @@ proptest! {
 
 #[test]
 fn the_deepest_and_the_largest_bodies_are_judged() {
-    // The last one grows the most when it is indented.
+    // Indenting the last one multiplies its size.
     let wide = format!("{}{}1{}", "[".repeat(100), "1,".repeat(64_000), "]".repeat(100));
     for body in ["[".repeat(1024 * 1024), "[".repeat(100_000) + &"]".repeat(100_000), wide] {
         let caught = delivery(&signed(&body), &body);

@@ -2,16 +2,16 @@ use ::base64::Engine;
 use ::base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use conformance_model::deliveries::Signed;
+use conformance_model::deliveries::SignatureStatus;
 
 use super::{BODY, DELIVERY, NOW, SECRET, delivery, keyring, mac, mac_bytes, named, signed};
 use crate::{
-    Caught, Diagnosis, Encoding, Joined, Keyring, Padding, Reason, Rewriting, TimeUnit, base64, construction,
-    diagnose,
+    Diagnosis, Encoding, Joined, Keyring, Padding, Reason, ReceivedRequest, Rewriting, TimeUnit, base64,
+    construction, diagnose,
 };
 
 #[track_caller]
-fn check_with(caught: &Caught, keyring: &Keyring, now: i64, expected: &[Reason]) {
+fn check_with(caught: &ReceivedRequest, keyring: &Keyring, now: i64, expected: &[Reason]) {
     let diagnosis = diagnose(caught, keyring, now);
     assert_eq!(diagnosis.reasons(), expected, "{diagnosis:?}");
     for reason in expected {
@@ -21,50 +21,52 @@ fn check_with(caught: &Caught, keyring: &Keyring, now: i64, expected: &[Reason])
     check_construction(&construction(caught, keyring), expected);
 }
 
-/// A check records the same diagnosis of a signature as a receiver reports, except for its age.
+/// Checks that a recorded construction equals the diagnosis, except for the age.
 #[track_caller]
-fn check_construction(signed: &Signed, reasons: &[Reason]) {
+fn check_construction(signed: &SignatureStatus, reasons: &[Reason]) {
     let of_age = |it: &&Reason| matches!(it, Reason::Stale { .. } | Reason::Future { .. });
     let names: Vec<_> = reasons.iter().filter(|it| !of_age(it)).map(Reason::name).collect();
     let is_by_other = |name: &str| name == Reason::OtherMode { secret: String::new() }.name();
     match signed {
-        Signed::By { own, differs } => {
+        SignatureStatus::By { own, differs } => {
             let differs: Vec<_> = differs.iter().map(|it| it.name.as_str()).collect();
             assert_eq!(*own, !names.iter().any(|name| is_by_other(name)));
             assert_eq!(differs, names.into_iter().filter(|name| !is_by_other(name)).collect::<Vec<_>>());
         }
-        Signed::NoSecret => {}
-        Signed::Nothing | Signed::Openly | Signed::Unknown => assert_ne!(names, Vec::<&str>::new()),
+        SignatureStatus::NoSecret => {}
+        SignatureStatus::Nothing | SignatureStatus::Openly | SignatureStatus::Unknown => {
+            assert_ne!(names, Vec::<&str>::new())
+        }
     }
 }
 
-/// A header of that value is wrong for these reasons.
+/// Checks the reasons for a header value.
 #[track_caller]
 fn check(header: &str, expected: &[Reason]) {
     check_with(&delivery(header, BODY), &keyring(), NOW, expected);
 }
 
-/// A signature over that message is wrong for this reason.
+/// Checks the reason for a signature over a message.
 #[track_caller]
 fn check_message(message: impl AsRef<[u8]>, expected: Reason) {
     check(&format!("t={NOW},v1={}", mac(SECRET, message)), &[expected]);
 }
 
-/// A signature with that key is wrong for this reason.
+/// Checks the reason for a signature with a key.
 #[track_caller]
 fn check_key(key: impl AsRef<[u8]>, expected: Reason) {
     check(&format!("t={NOW},v1={}", mac(key, format!("{NOW}.{BODY}"))), &[expected]);
 }
 
 #[test]
-fn the_right_signature_is_verified_within_five_minutes() {
+fn a_valid_signature_is_verified_within_five_minutes() {
     let verified = Diagnosis::Verified { secret: "SHOP".to_owned() };
     for now in [NOW - 300, NOW, NOW + 300] {
         assert_eq!(diagnose(&delivery(&signed(BODY), BODY), &keyring(), now), verified);
     }
 }
 
-/// The vector of the README. Parsing this body and writing it again gives other bytes.
+/// The test vector of the README. Parsing and re-serializing this body changes its bytes.
 #[test]
 fn a_signature_made_with_openssl_is_verified() {
     // { printf '1767603600.'; cat body.json; } | openssl dgst -sha256 -hmac "$SECRET"
@@ -77,7 +79,7 @@ fn a_signature_made_with_openssl_is_verified() {
 }
 
 #[test]
-fn one_right_signature_among_several_is_enough() {
+fn one_valid_signature_among_several_suffices() {
     let zeros = "0".repeat(64);
     check(&format!("{},v1={zeros}", signed(BODY)), &[]);
     check(&signed(BODY).replace(",v1=", &format!(",v1={zeros},v0=old,v1=")), &[]);
@@ -85,14 +87,14 @@ fn one_right_signature_among_several_is_enough() {
 }
 
 #[test]
-fn a_time_that_is_off_is_stale_or_ahead() {
+fn a_time_out_of_tolerance_is_stale_or_in_the_future() {
     let caught = delivery(&signed(BODY), BODY);
     check_with(&caught, &keyring(), NOW + 301, &[Reason::Stale { by_secs: 301 }]);
     check_with(&caught, &keyring(), NOW - 301, &[Reason::Future { by_secs: 301 }]);
 }
 
 #[test]
-fn a_missing_header_is_named_and_one_of_another_prefix_is_shown() {
+fn a_missing_header_is_reported_with_one_of_another_prefix() {
     let mut caught = delivery(&signed(BODY), BODY);
     let name = "X-Service-Signature".to_owned();
     caught.headers.last_mut().unwrap().0 = "X-Acme-Signature".to_owned();
@@ -103,7 +105,7 @@ fn a_missing_header_is_named_and_one_of_another_prefix_is_shown() {
 }
 
 #[test]
-fn a_repeated_header_and_one_that_is_no_text_are_refused() {
+fn a_repeated_header_and_one_that_is_not_text_are_invalid() {
     let mut caught = delivery(&signed(BODY), BODY);
     caught.headers.push(caught.headers.last().unwrap().clone());
     check_with(&caught, &keyring(), NOW, &[Reason::HeaderRepeated { times: 2 }]);
@@ -111,7 +113,7 @@ fn a_repeated_header_and_one_that_is_no_text_are_refused() {
 }
 
 #[test]
-fn a_header_of_another_form_is_named() {
+fn a_malformed_header_is_diagnosed() {
     let got = |text: &str| text.to_owned();
     let right = mac(SECRET, format!("{NOW}.{BODY}"));
     let body_only = mac(SECRET, BODY);
@@ -131,7 +133,7 @@ fn a_header_of_another_form_is_named() {
 }
 
 #[test]
-fn a_time_in_another_unit_is_named() {
+fn a_time_in_another_unit_is_diagnosed() {
     for (time, unit) in [
         (NOW * 1_000 + 7, TimeUnit::Milliseconds),
         (NOW * 1_000_000, TimeUnit::Microseconds),
@@ -145,7 +147,7 @@ fn a_time_in_another_unit_is_named() {
 }
 
 #[test]
-fn a_time_that_is_no_whole_number_is_named() {
+fn a_time_that_is_not_an_integer_is_diagnosed() {
     for time in ["2026-01-05T09:00:00Z", "-5", "1767603600.5", "", "99999999999999999999"] {
         let header = format!("t={time},v1={}", mac(SECRET, format!("{time}.{BODY}")));
         check(&header, &[Reason::TimeForm { got: time.to_owned() }]);
@@ -153,7 +155,7 @@ fn a_time_that_is_no_whole_number_is_named() {
 }
 
 #[test]
-fn a_signature_in_another_writing_is_named() {
+fn a_signature_in_another_encoding_is_diagnosed() {
     let bytes = mac_bytes(SECRET, format!("{NOW}.{BODY}"));
     let encoding = |encoding| [Reason::SignatureEncoding { encoding }];
     let base = STANDARD.encode(&bytes);
@@ -164,7 +166,7 @@ fn a_signature_in_another_writing_is_named() {
 }
 
 #[test]
-fn a_digest_of_another_length_is_named() {
+fn a_digest_of_another_length_is_diagnosed() {
     for (bytes, looks_like) in [(16, "MD5"), (20, "SHA-1"), (48, "SHA-384"), (64, "SHA-512"), (31, "")] {
         let reason = Reason::DigestLength { bytes };
         assert!(reason.to_string().contains(looks_like), "{reason}");
@@ -174,7 +176,7 @@ fn a_digest_of_another_length_is_named() {
 }
 
 #[test]
-fn another_message_is_named() {
+fn another_message_is_diagnosed() {
     let time_joined = |how| Reason::TimeJoined { how };
     check_message(BODY, Reason::BodyOnly);
     check_message(format!("{NOW}{BODY}"), time_joined(Joined::Directly));
@@ -185,7 +187,7 @@ fn another_message_is_named() {
 }
 
 #[test]
-fn a_body_written_again_is_named() {
+fn a_re_serialized_body_is_diagnosed() {
     let rewritten = |how| Reason::BodyRewritten { how };
     check_message(format!("{NOW}."), rewritten(Rewriting::Empty));
     check_message(format!("{NOW}.{BODY}\n"), rewritten(Rewriting::NewlineAdded));
@@ -193,7 +195,7 @@ fn a_body_written_again_is_named() {
     check_message(format!("{NOW}.{python}"), rewritten(Rewriting::Spaced));
     let php = BODY.replace('/', "\\/").replace('ü', "\\u00fc");
     check_message(format!("{NOW}.{php}"), rewritten(Rewriting::SlashesEscaped));
-    // The other way round: what was signed is what it was before a proxy made it pretty.
+    // The reverse: the signature covers the body before a proxy re-serialized it.
     for (sent, how) in
         [(format!("{BODY}\n"), Rewriting::Trimmed), (BODY.replace(",\"", ",\n  \""), Rewriting::Compact)]
     {
@@ -212,7 +214,7 @@ fn a_body_written_again_is_named() {
 }
 
 #[test]
-fn another_key_is_named() {
+fn another_key_is_diagnosed() {
     let tail = &SECRET[6..];
     check_key(tail, Reason::SecretPrefixDropped);
     check_key(base64::decode(tail).unwrap(), Reason::SecretDecoded { from: Encoding::Base64 });
@@ -225,7 +227,7 @@ fn another_key_is_named() {
 }
 
 #[test]
-fn a_fault_of_the_given_secret_is_named() {
+fn a_faulty_secret_of_the_receiver_is_diagnosed() {
     let caught = delivery(&signed(BODY), BODY);
     let with = |text: &str| Keyring { secrets: vec![named("SHOP", text)], ..Keyring::default() };
     let padded = Reason::SecretPadded { whose: Padding::Receiver };
@@ -239,14 +241,14 @@ fn a_fault_of_the_given_secret_is_named() {
 }
 
 #[test]
-fn a_hash_without_hmac_is_named() {
+fn a_hash_without_hmac_is_diagnosed() {
     for message in [format!("{SECRET}{NOW}.{BODY}"), format!("{NOW}.{BODY}{SECRET}")] {
         check(&format!("t={NOW},v1={}", hex::encode(Sha256::digest(message))), &[Reason::PlainHash]);
     }
 }
 
 #[test]
-fn several_faults_are_all_named() {
+fn several_faults_are_all_diagnosed() {
     let base = STANDARD.encode(mac_bytes(&SECRET[6..], BODY));
     let caught = delivery(&format!("t={NOW}000,v1={base}"), BODY);
     check_with(
@@ -264,7 +266,7 @@ fn several_faults_are_all_named() {
 }
 
 #[test]
-fn two_faults_of_the_message_are_both_named() {
+fn two_faults_of_the_message_are_both_diagnosed() {
     let rewritten = Reason::BodyRewritten { how: Rewriting::Trimmed };
     let sent = delivery(&format!("t={NOW},v1={}", mac(SECRET, BODY)), &format!("{BODY}\n"));
     check_with(&sent, &keyring(), NOW, &[Reason::BodyOnly, rewritten.clone()]);
@@ -279,7 +281,7 @@ fn two_faults_of_the_message_are_both_named() {
 }
 
 #[test]
-fn without_a_secret_form_and_time_are_judged_all_the_same() {
+fn without_a_secret_format_and_time_are_judged() {
     let caught = delivery(&signed(BODY), BODY);
     assert_eq!(diagnose(&caught, &Keyring::default(), NOW), Diagnosis::NotJudged);
     check_with(&caught, &Keyring::default(), NOW + 500, &[Reason::Stale { by_secs: 500 }]);

@@ -1,32 +1,34 @@
-use conformance_model::octets::Octets;
+use conformance_model::raw_bytes::RawBytes;
 use conformance_model::secret::Secret;
 
 use super::{BODY, DELIVERY, SECRET, delivery, signed};
-use crate::{Caught, DeliverySummary, Names, Note, Tally, Withheld, diagnose, notes};
+use crate::{
+    DeliveryCounter, DeliverySummary, Names, Note, ReceivedRequest, SecretRedaction, diagnose, notes,
+};
 
 #[track_caller]
-fn check(change: impl FnOnce(&mut Caught), expected: &[Note]) {
+fn check(change: impl FnOnce(&mut ReceivedRequest), expected: &[Note]) {
     let mut caught = delivery(&signed(BODY), BODY);
     change(&mut caught);
     assert_eq!(notes(&caught, &Names::default()), expected);
 }
 
-fn set(caught: &mut Caught, name: &str, value: &str) {
+fn set(caught: &mut ReceivedRequest, name: &str, value: &str) {
     let header = caught.headers.iter_mut().find(|(own, _)| own == name).unwrap();
     header.1 = value.as_bytes().into();
 }
 
-fn drop_header(caught: &mut Caught, name: &str) {
+fn drop_header(caught: &mut ReceivedRequest, name: &str) {
     caught.headers.retain(|(own, _)| own != name);
 }
 
-fn swap(caught: &mut Caught, from: &str, to: &str) {
+fn swap(caught: &mut ReceivedRequest, from: &str, to: &str) {
     assert!(caught.body.lossy().contains(from));
     caught.body = caught.body.lossy().replace(from, to).as_bytes().into();
 }
 
 #[test]
-fn a_delivery_as_it_should_be_is_not_worth_a_word() {
+fn a_correct_delivery_has_no_notes() {
     check(|_| {}, &[]);
     check(|it| set(it, "Content-Type", "Application/JSON; charset=utf-8"), &[]);
 }
@@ -64,7 +66,7 @@ fn other_headers_are_noted() {
 }
 
 #[test]
-fn the_body_s_members_are_looked_at() {
+fn the_members_of_the_body_are_checked() {
     check(|it| it.body = b"[]".as_slice().into(), &[Note::BodyForm]);
     check(
         |it| swap(it, "\"mode\":\"live\"", "\"mode\":\"prod\""),
@@ -75,7 +77,7 @@ fn the_body_s_members_are_looked_at() {
         &[Note::MemberMissing { name: "event_id" }],
     );
     check(|it| swap(it, "{\"charge\":", "{\"invoice\":"), &[Note::SubjectMissing { name: "charge" }]);
-    let unknown = |it: &mut Caught| {
+    let unknown = |it: &mut ReceivedRequest| {
         set(it, "X-Service-Event", "refund.paid");
         swap(it, "charge.paid", "refund.paid");
     };
@@ -97,7 +99,7 @@ fn a_redirect_that_is_followed_is_noted() {
 }
 
 #[test]
-fn a_summary_shows_what_the_sender_wrote() {
+fn a_summary_has_the_values_of_the_sender() {
     let caught = delivery(&signed(BODY), BODY);
     let text = |text: &str| Some(text.to_owned());
     assert_eq!(
@@ -116,27 +118,27 @@ fn a_summary_shows_what_the_sender_wrote() {
 }
 
 #[test]
-fn each_coming_of_a_delivery_is_counted() {
-    let mut tally = Tally::default();
+fn each_arrival_of_a_delivery_is_counted() {
+    let mut tally = DeliveryCounter::default();
     let counts = ["a", "b", "a", "a", "b"].map(|id| tally.count(id));
     assert_eq!(counts, [1, 1, 2, 3, 2]);
 }
 
 #[test]
-fn a_record_gives_back_every_byte() {
+fn a_record_preserves_every_byte() {
     let mut caught = delivery(&signed(BODY), BODY);
-    caught.headers.push(("x-ODD".to_owned(), Octets(vec![0xff, 0x00])));
+    caught.headers.push(("x-ODD".to_owned(), RawBytes(vec![0xff, 0x00])));
     for body in [&b"{\"a\": 1}\r\n"[..], &[0xff, 0xfe, 0x00], b""] {
         caught.body = body.into();
         let line = serde_json::to_string(&caught).unwrap();
-        assert_eq!(serde_json::from_str::<Caught>(&line).unwrap(), caught, "{line}");
+        assert_eq!(serde_json::from_str::<ReceivedRequest>(&line).unwrap(), caught, "{line}");
     }
 }
 
 #[test]
-fn a_record_is_judged_like_the_request_and_never_quotes_the_secret() {
+fn a_record_has_the_same_diagnosis_and_no_secret() {
     let caught = delivery(&signed(BODY), BODY);
-    let withheld = Withheld::new([&Secret::new(SECRET)]);
+    let withheld = SecretRedaction::new([&Secret::new(SECRET)]);
     assert_eq!(withheld.clean_request(&caught), caught);
     assert!(diagnose(&caught, &super::keyring(), super::NOW).reasons().is_empty());
 

@@ -11,14 +11,14 @@ use time::OffsetDateTime;
 
 use conformance_model::secret::Secret;
 
-use super::{Caught, Keyring, Names};
+use super::{Keyring, Names, ReceivedRequest};
 
 const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZmdoaWprbG1u";
 const NOW: i64 = 1_767_603_600;
 const DELIVERY: &str = "01a0be42-2100-7000-8000-01e7e4f1ca48";
 const BODY: &str = r#"{"id":"01a0be42-2100-7000-8000-01e7e4f1ca48","event_id":"01a0be42-2100-7000-8000-014aeed46937","event":"charge.paid","mode":"live","created_at":"2026-01-05T09:00:00.000000Z","data":{"charge":{"code":"kanwf93se5yn","url":"https://shop.example/ü?a&b"}}}"#;
 
-/// HMAC-SHA256 of a message, in hexadecimal.
+/// Returns the HMAC-SHA256 of a message in hexadecimal.
 fn mac(key: impl AsRef<[u8]>, message: impl AsRef<[u8]>) -> String {
     hex::encode(mac_bytes(key, message))
 }
@@ -29,13 +29,13 @@ fn mac_bytes(key: impl AsRef<[u8]>, message: impl AsRef<[u8]>) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// The right header for a body, signed at `NOW`.
+/// Returns the valid header of a body, signed at `NOW`.
 fn signed(body: &str) -> String {
     format!("t={NOW},v1={}", mac(SECRET, format!("{NOW}.{body}")))
 }
 
-/// A delivery as it should be, but for the signature and the body.
-fn delivery(signature: &str, body: &str) -> Caught {
+/// Returns a correct delivery with this signature header and body.
+fn delivery(signature: &str, body: &str) -> ReceivedRequest {
     let headers = [
         ("Host", "127.0.0.1"),
         ("Content-Type", "application/json"),
@@ -44,7 +44,7 @@ fn delivery(signature: &str, body: &str) -> Caught {
         ("X-Service-Delivery", DELIVERY),
         ("X-Service-Signature", signature),
     ];
-    Caught {
+    ReceivedRequest {
         at: OffsetDateTime::from_unix_timestamp(NOW).unwrap(),
         method: "POST".to_owned(),
         path: "/hooks".to_owned(),

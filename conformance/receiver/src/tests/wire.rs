@@ -10,14 +10,14 @@ use tokio::{
     time::timeout,
 };
 
-use conformance_model::octets::Octets;
+use conformance_model::raw_bytes::RawBytes;
 
 use super::{BODY, NOW, keyring, signed};
 use crate::{
     Arrival, Bounds, Diagnosis, Receiver, ReceiverAnswer, RejectedRequest, Reply, Settings, diagnose,
 };
 
-/// Far longer than anything here takes: a hang becomes a failure.
+/// The timeout of the tests, so that a hang becomes a failure.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn start(settings: Settings) -> Receiver {
@@ -32,7 +32,7 @@ async fn connect(receiver: &Receiver) -> TcpStream {
     TcpStream::connect(receiver.address()).await.unwrap()
 }
 
-/// Everything that comes back until the connection closes.
+/// Reads until the connection closes.
 async fn read(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
     timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the connection closes").unwrap();
@@ -54,7 +54,7 @@ fn post(headers: &str, body: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_request_is_caught_as_it_was_written() {
+async fn a_request_is_recorded_verbatim() {
     let mut receiver = start(Settings::default()).await;
     let headers = format!(
         "X-SERVICE-signature:  {} \r\nx-Odd: \u{fc}\r\nX-Service-Event: a\r\nx-odd: 2\r\n",
@@ -62,7 +62,7 @@ async fn a_request_is_caught_as_it_was_written() {
     );
     let answer = send(&receiver, &post(&headers, BODY)).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-    let Arrival::Caught(caught, given) = next(&mut receiver).await else { panic!("it was caught") };
+    let Arrival::ReceivedRequest(caught, given) = next(&mut receiver).await else { panic!("it was caught") };
     assert_eq!(given, ReceiverAnswer::Scripted(Reply::Status(200)));
     assert_eq!((caught.method.as_str(), caught.path.as_str()), ("POST", "/hooks?a=%20b"));
     let names: Vec<&str> = caught.headers.iter().map(|(name, _)| name.as_str()).collect();
@@ -74,7 +74,7 @@ async fn a_request_is_caught_as_it_was_written() {
 }
 
 #[tokio::test]
-async fn a_request_in_pieces_and_chunks_is_caught_whole() {
+async fn a_chunked_request_in_pieces_is_recorded_completely() {
     let mut receiver = start(Settings::default()).await;
     let mut stream = connect(&receiver).await;
     let text =
@@ -83,8 +83,8 @@ async fn a_request_in_pieces_and_chunks_is_caught_whole() {
         stream.write_all(&[*byte]).await.unwrap();
     }
     assert!(read(stream).await.starts_with("HTTP/1.1 200"));
-    let Arrival::Caught(caught, _) = next(&mut receiver).await else { panic!("it was caught") };
-    assert_eq!(caught.body, Octets(b"{ }".to_vec()));
+    let Arrival::ReceivedRequest(caught, _) = next(&mut receiver).await else { panic!("it was caught") };
+    assert_eq!(caught.body, RawBytes(b"{ }".to_vec()));
     assert_eq!(caught.headers.len(), 2);
 }
 
@@ -103,7 +103,7 @@ async fn answers_follow_the_script() {
     ] {
         let answer = send(&receiver, &post("", "{}")).await;
         assert!(answer.starts_with(start) && answer.is_empty() == start.is_empty(), "{given:?}: {answer}");
-        let Arrival::Caught(_, got) = next(&mut receiver).await else { panic!("it was caught") };
+        let Arrival::ReceivedRequest(_, got) = next(&mut receiver).await else { panic!("it was caught") };
         assert_eq!(got, ReceiverAnswer::Scripted(given));
     }
 }
@@ -114,7 +114,7 @@ fn check_turned(arrival: Arrival, expected: &RejectedRequest) {
 }
 
 #[tokio::test]
-async fn another_method_is_not_caught() {
+async fn another_method_is_rejected() {
     let mut receiver = start(Settings::default()).await;
     let answer = send(&receiver, b"GET /hooks HTTP/1.1\r\nHost: h\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("allow: POST\r\n"), "{answer}");
@@ -128,14 +128,14 @@ async fn a_body_over_the_bound_is_refused_and_the_sender_reads_it() {
     let bytes_max = 1024 * 1024;
     let answer = send(&receiver, &post("", &"x".repeat(bytes_max))).await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-    assert!(matches!(next(&mut receiver).await, Arrival::Caught(..)));
+    assert!(matches!(next(&mut receiver).await, Arrival::ReceivedRequest(..)));
     let answer = send(&receiver, &post("", &"x".repeat(bytes_max + 1))).await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
     check_turned(next(&mut receiver).await, &RejectedRequest::BodyTooLarge { bytes_max });
 }
 
 #[tokio::test]
-async fn a_body_cut_short_is_not_caught() {
+async fn a_truncated_body_is_rejected() {
     let mut receiver = start(Settings::default()).await;
     let mut stream = connect(&receiver).await;
     stream.write_all(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n{}").await.unwrap();
@@ -144,16 +144,16 @@ async fn a_body_cut_short_is_not_caught() {
 }
 
 #[tokio::test]
-async fn garbage_is_told_apart_from_tls_and_the_next_request_is_caught() {
+async fn garbage_is_distinguished_from_tls_and_the_next_request_is_recorded() {
     let mut receiver = start(Settings::default()).await;
     send(&receiver, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
     check_turned(next(&mut receiver).await, &RejectedRequest::Tls);
     send(&receiver, b"\x00\xff nonsense\r\n\r\n").await;
     assert!(matches!(next(&mut receiver).await, Arrival::Rejected(RejectedRequest::NotHttp { .. })));
-    // A client that only checks the port is no arrival.
+    // A connection without data is not an arrival.
     drop(connect(&receiver).await);
     send(&receiver, &post("", "{}")).await;
-    assert!(matches!(next(&mut receiver).await, Arrival::Caught(..)));
+    assert!(matches!(next(&mut receiver).await, Arrival::ReceivedRequest(..)));
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn more_connections_than_slots_are_served_one_after_another() {
 
 #[tokio::test]
 async fn a_delivery_evicts_a_connection_whose_request_is_incomplete() {
-    // Nothing, half a head, half a body.
+    // No data, half a head, half a body.
     for begun in ["", "POST / HTTP/1.1\r\nHost", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{"] {
         let receiver = start(Settings::default()).await;
         let mut idle = Vec::new();
@@ -183,15 +183,15 @@ async fn a_delivery_evicts_a_connection_whose_request_is_incomplete() {
 }
 
 #[tokio::test]
-async fn a_stopped_receiver_gives_out_what_it_has_and_takes_nothing_more() {
+async fn a_stopped_receiver_drains_its_queue_and_accepts_nothing() {
     let mut receiver = start(Settings::default()).await;
     send(&receiver, &post("", "{}")).await;
     receiver.stop();
-    assert!(matches!(next(&mut receiver).await, Arrival::Caught(..)));
+    assert!(matches!(next(&mut receiver).await, Arrival::ReceivedRequest(..)));
     assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), None);
 }
 
-/// A handler that answers each request with this text. Returns its address, and the requests that it got.
+/// Starts a handler with the same response to each request. Returns its address and the received requests.
 fn handler(answer: &'static str) -> (String, mpsc::UnboundedReceiver<Message>) {
     let (sender, requests) = mpsc::unbounded_channel();
     let address = testkit::serve(move |request, connection| {
@@ -202,7 +202,7 @@ fn handler(answer: &'static str) -> (String, mpsc::UnboundedReceiver<Message>) {
 }
 
 #[tokio::test]
-async fn a_handler_gets_the_raw_request_and_its_answer_goes_back() {
+async fn a_request_is_forwarded_verbatim_and_the_response_returned() {
     let (address, mut requests) =
         handler("HTTP/1.1 418 Teapot\r\nX-Handler: yes\r\nContent-Length: 2\r\n\r\nno");
     let forward_to = Some(address.parse().unwrap());
@@ -215,15 +215,18 @@ async fn a_handler_gets_the_raw_request_and_its_answer_goes_back() {
     assert_eq!((request.start.as_str(), request.body.as_str()), ("POST /local?x=1 HTTP/1.1", BODY));
     assert_eq!(request.header("x-service-signature"), Some(signed(BODY).as_str()), "{request:?}");
     assert_eq!(request.header("connection"), None, "{request:?}");
-    assert!(matches!(next(&mut receiver).await, Arrival::Caught(_, ReceiverAnswer::Forwarded(418))));
+    assert!(matches!(next(&mut receiver).await, Arrival::ReceivedRequest(_, ReceiverAnswer::Forwarded(418))));
 }
 
 #[tokio::test]
-async fn a_handler_that_is_not_there_is_a_bad_gateway() {
+async fn a_missing_handler_is_a_bad_gateway() {
     let address = format!("http://{}", testkit::free_address().unwrap());
     let forward_to = Some(address.parse().unwrap());
     let mut receiver = start(Settings { forward_to, ..Settings::default() }).await;
     let answer = send(&receiver, &post("", BODY)).await;
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-    assert!(matches!(next(&mut receiver).await, Arrival::Caught(_, ReceiverAnswer::NotForwarded(_))));
+    assert!(matches!(
+        next(&mut receiver).await,
+        Arrival::ReceivedRequest(_, ReceiverAnswer::NotForwarded(_))
+    ));
 }

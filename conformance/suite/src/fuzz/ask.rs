@@ -1,4 +1,4 @@
-//! A fuzz request as data, which can be drawn, sent, removed, simplified, stored and printed.
+//! A fuzz request as data, which can be generated, sent, shrunk, stored and printed.
 
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -7,7 +7,7 @@ use conformance_model::reading::twin_of;
 use conformance_model::secret::Secret;
 use conformance_model::words::Mode;
 
-use super::known::{Known, Named};
+use super::known::{KnownIds, NamedId};
 
 /// The key that a request carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,20 +19,20 @@ pub enum By {
     Test,
     /// No key.
     Nobody,
-    /// A key of the right form that nobody has.
+    /// An unknown key of the correct form.
     Unknown,
     /// The test key without its last character.
     Shortened,
-    /// The test key, said to be of live mode.
+    /// The test key under the live prefix.
     Swapped,
     /// The test key under another scheme.
     OtherScheme,
-    /// The test key under no scheme at all.
+    /// The test key without a scheme.
     NoScheme,
 }
 
 impl By {
-    /// The mode, if the key is one that must work.
+    /// Returns the mode of a valid key.
     pub(super) fn mode(self) -> Option<Mode> {
         match self {
             By::Live => Some(Mode::Live),
@@ -42,9 +42,9 @@ impl By {
     }
 }
 
-/// One request. In `target` and `body`, `{event:live:2}` stands for the third event that the live key has been shown (the
-/// last one if there are fewer), `{charge:…}`, `{invoice:…}` and `{link:…}` likewise, and `{absent:event:live:2}` for an
-/// identifier of the same make that nobody has.
+/// One request. In `target` and `body`, the placeholder `{event:live:2}` is the third event that the live key received
+/// (the last one if there are fewer); the same for `{charge:…}`, `{invoice:…}` and `{link:…}`. `{absent:event:live:2}`
+/// is a nonexistent identifier of the same form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ask {
@@ -54,7 +54,7 @@ pub struct Ask {
     pub method: String,
     /// Path and query below the base address.
     pub target: String,
-    /// More headers.
+    /// Additional headers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
     /// The body, if there is one.
@@ -62,7 +62,7 @@ pub struct Ask {
     pub body: Option<String>,
 }
 
-/// The sent request.
+/// A request as sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sent {
@@ -73,12 +73,12 @@ pub struct Sent {
     pub body: Option<String>,
 }
 
-/// A request with its names replaced.
+/// A request with its placeholders replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Filled {
+pub(super) struct ResolvedRequest {
     pub(super) sent: Sent,
-    /// The identifiers that stand in it, and whose they are; nobody's if they were made up.
-    pub(super) named: Vec<Named>,
+    /// The identifiers in the request, with their owners; none if they do not exist.
+    pub(super) named: Vec<NamedId>,
 }
 
 /// The keys of a plan.
@@ -113,20 +113,20 @@ impl Ask {
         Ask { by, method: "GET".to_owned(), target: target.into(), headers: Vec::new(), body: None }
     }
 
-    /// Returns `true` if it may change something.
+    /// Returns `true` if the request may change data.
     pub(super) fn writes(&self) -> bool {
         !matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS")
     }
 
-    /// Puts what is known in place of the names.
-    pub(super) fn filled(&self, known: &Known) -> Filled {
+    /// Replaces the placeholders by known identifiers.
+    pub(super) fn filled(&self, known: &KnownIds) -> ResolvedRequest {
         let mut named = Vec::new();
         let target = fill(&self.target, known, &mut named);
         let body = self.body.as_deref().map(|body| fill(body, known, &mut named));
-        Filled { sent: Sent { target, body }, named }
+        ResolvedRequest { sent: Sent { target, body }, named }
     }
 
-    /// A curl line that sends the same.
+    /// Returns a curl command that sends the same request.
     pub(super) fn curl(&self, base: &Url, prefix: &str, sent: &Sent) -> String {
         let mut line = "curl -i".to_owned();
         if self.method != "GET" {
@@ -145,12 +145,12 @@ impl Ask {
     }
 }
 
-/// The absolute address of a path and query below the base address.
+/// Returns the absolute address of a path and query below the base address.
 pub(super) fn address(base: &Url, target: &str) -> String {
     format!("{}{}{target}", base.origin().ascii_serialization(), base.path().trim_end_matches('/'))
 }
 
-/// The header of a `curl` line, which finds the keys in the environment.
+/// Returns the Authorization header of a `curl` command, with the keys as environment variables.
 pub(super) fn shown_authorization(by: By, prefix: &str) -> Option<String> {
     const TEST: &str = "CHARGEPROOF_TEST_KEY";
     Some(match by {
@@ -165,12 +165,12 @@ pub(super) fn shown_authorization(by: By, prefix: &str) -> Option<String> {
     })
 }
 
-/// A word for the shell.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-fn fill(text: &str, known: &Known, named: &mut Vec<Named>) -> String {
+fn fill(text: &str, known: &KnownIds, named: &mut Vec<NamedId>) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('{') {

@@ -78,11 +78,11 @@ const BODIES: &[&str] = &[
     "",
 ];
 
-/// Draws one request after the other.
+/// A generator of requests.
 pub(super) struct Draw {
     rng: ChaCha8Rng,
     allow_writes: bool,
-    /// The drawn requests, some of which are repeated.
+    /// The generated requests, some of which are repeated.
     drawn: Vec<Ask>,
 }
 
@@ -99,7 +99,7 @@ impl Draw {
         all[self.below(all.len())]
     }
 
-    /// The next request. The first ones learn what there is.
+    /// Returns the next request. The first ones read the existing objects.
     pub(super) fn next(&mut self) -> Ask {
         let first = [
             "/v1/account",
@@ -154,7 +154,7 @@ impl Draw {
         if self.below(2) == 0 { By::Live } else { By::Test }
     }
 
-    /// The name of an identifier: often the caller's own, often the other mode's, sometimes nobody's.
+    /// Returns a placeholder of an identifier: of the live or the test mode, or nonexistent.
     fn name(&mut self, kind: &str) -> String {
         let mode = self.one_of(&["live", "test"]);
         let n = self.below(40);
@@ -190,7 +190,7 @@ impl Draw {
         if self.below(2) == 0 {
             query.push(format!("page={}", 1 + self.below(6)));
         }
-        // Parameters come in any order.
+        // Parameters are in random order.
         for at in (1..query.len()).rev() {
             let other = self.below(at + 1);
             query.swap(at, other);

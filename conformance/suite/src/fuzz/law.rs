@@ -1,7 +1,7 @@
-//! The rules for every answer, whatever was requested. Pure: the request, the answer, and the earlier answers.
+//! The invariants of every response: pure functions of the request, the response and the earlier responses.
 //!
-//! Only the specification's. Where it leaves a choice, such as the answer to a size out of range, both answers
-//! pass.
+//! They follow from the specification alone. Where it leaves a choice, such as the response to a size out of range,
+//! both pass.
 
 use std::collections::BTreeSet;
 
@@ -10,56 +10,56 @@ use serde_json::Value;
 use url::form_urlencoded;
 
 use super::{
-    ask::{Ask, Filled},
-    known::{Kind, Known, fixed},
+    ask::{Ask, ResolvedRequest},
+    known::{IdKind, KnownIds, fixed},
 };
 use conformance_model::reading::{duplicate_key, has_text, identity, is_json, text_at, utc};
 use conformance_model::recording::{Answer, Ending, List, shorten};
 use conformance_model::words::Mode;
 
 const PER_PAGE_MAX: u64 = 100;
-/// Shorter identifiers may be the same in both modes by chance.
+/// The shortest identifier that counts as a leak. Shorter ones may be equal in both modes by chance.
 const TELLING_CHARS_MIN: usize = 8;
 
-/// A law that an answer broke.
+/// A violation of an invariant by a response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breach {
-    /// The law's name.
+    /// The name of the invariant.
     pub law: String,
     /// The expectation.
     pub expected: String,
-    /// The actual answer.
+    /// The actual response.
     pub actual: String,
 }
 
-/// The specified path that a request leads to, if it leads to one.
+/// A specified operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum Operation {
     Account,
     List(List),
     Event(String),
     Create,
 }
 
-impl Place {
-    fn of(method: &str, path: &str) -> Option<Place> {
+impl Operation {
+    fn of(method: &str, path: &str) -> Option<Operation> {
         match (method, path) {
-            ("GET", "/v1/account") => Some(Place::Account),
-            ("GET", "/v1/charges") => Some(Place::List(List::Charges)),
-            ("GET", "/v1/invoices") => Some(Place::List(List::Invoices)),
-            ("GET", "/v1/events") => Some(Place::List(List::Events)),
-            ("POST", "/v1/charges") => Some(Place::Create),
+            ("GET", "/v1/account") => Some(Operation::Account),
+            ("GET", "/v1/charges") => Some(Operation::List(List::Charges)),
+            ("GET", "/v1/invoices") => Some(Operation::List(List::Invoices)),
+            ("GET", "/v1/events") => Some(Operation::List(List::Events)),
+            ("POST", "/v1/charges") => Some(Operation::Create),
             ("GET", path) => {
                 let id = path.strip_prefix("/v1/events/")?;
-                (!id.is_empty() && !id.contains(['/', '%'])).then(|| Place::Event(id.to_owned()))
+                (!id.is_empty() && !id.contains(['/', '%'])).then(|| Operation::Event(id.to_owned()))
             }
             _ => None,
         }
     }
 }
 
-/// The laws that an answer breaks.
-pub(super) fn judge(ask: &Ask, filled: &Filled, ending: &Ending, known: &Known) -> Vec<Breach> {
+/// Returns the invariants that a response violates.
+pub(super) fn judge(ask: &Ask, filled: &ResolvedRequest, ending: &Ending, known: &KnownIds) -> Vec<Breach> {
     let answer = match ending {
         Ending::Answered(answer) => answer,
         Ending::Lost(why) => return vec![breach("answers.silence", "an answer", format!("none: {why}"))],
@@ -67,17 +67,17 @@ pub(super) fn judge(ask: &Ask, filled: &Filled, ending: &Ending, known: &Known) 
     let mut judging = Judging { ask, filled, answer, known, found: Vec::new() };
     judging.everywhere();
     let path = filled.sent.target.split(['?', '#']).next().unwrap_or_default();
-    if let Some(place) = Place::of(&ask.method, path) {
+    if let Some(place) = Operation::of(&ask.method, path) {
         judging.at(&place);
     }
     judging.found
 }
 
-/// Adds an answer to the known objects.
-pub(super) fn learn(ask: &Ask, filled: &Filled, ending: &Ending, known: &mut Known) {
+/// Adds the objects of a response to the known ones.
+pub(super) fn learn(ask: &Ask, filled: &ResolvedRequest, ending: &Ending, known: &mut KnownIds) {
     let (Some(mode), Ending::Answered(answer)) = (ask.by.mode(), ending) else { return };
     let path = filled.sent.target.split('?').next().unwrap_or_default();
-    let Some(place) = Place::of(&ask.method, path) else { return };
+    let Some(place) = Operation::of(&ask.method, path) else { return };
     let Some(body) = (200..300)
         .contains(&answer.status)
         .then(|| serde_json::from_str::<Value>(&answer.body).ok())
@@ -87,19 +87,23 @@ pub(super) fn learn(ask: &Ask, filled: &Filled, ending: &Ending, known: &mut Kno
     };
     let data = body.get("data");
     match place {
-        Place::Account => {}
-        Place::List(list) => {
+        Operation::Account => {}
+        Operation::List(list) => {
             let kind = match list {
-                List::Charges => Kind::Charge,
-                List::Invoices => Kind::Invoice,
-                List::Events => Kind::Event,
+                List::Charges => IdKind::Charge,
+                List::Invoices => IdKind::Invoice,
+                List::Events => IdKind::Event,
             };
             for row in data.and_then(Value::as_array).into_iter().flatten() {
                 known.learn(mode, kind, row);
             }
         }
-        Place::Event(_) => known.learn(mode, Kind::Event, data.filter(|it| it.is_object()).unwrap_or(&body)),
-        Place::Create => known.learn(mode, Kind::Charge, data.filter(|it| it.is_object()).unwrap_or(&body)),
+        Operation::Event(_) => {
+            known.learn(mode, IdKind::Event, data.filter(|it| it.is_object()).unwrap_or(&body))
+        }
+        Operation::Create => {
+            known.learn(mode, IdKind::Charge, data.filter(|it| it.is_object()).unwrap_or(&body))
+        }
     }
 }
 
@@ -109,9 +113,9 @@ fn breach(law: &str, expected: impl Into<String>, actual: impl Into<String>) -> 
 
 struct Judging<'a> {
     ask: &'a Ask,
-    filled: &'a Filled,
+    filled: &'a ResolvedRequest,
     answer: &'a Answer,
-    known: &'a Known,
+    known: &'a KnownIds,
     found: Vec<Breach>,
 }
 
@@ -134,9 +138,9 @@ impl Judging<'_> {
         }
     }
 
-    fn at(&mut self, place: &Place) {
+    fn at(&mut self, place: &Operation) {
         let status = self.answer.status;
-        // The framing of a request, or a proxy, may refuse before the API sees it.
+        // The HTTP server or a proxy may refuse a request before it reaches the API.
         if matches!(status, 400 | 408 | 413 | 414 | 429 | 431) || status >= 500 {
             return;
         }
@@ -152,10 +156,10 @@ impl Judging<'_> {
         let Some(body) = self.json() else { return };
         self.nothing_foreign(mode, &body);
         match place {
-            Place::Account => self.account(mode, &body),
-            Place::List(list) => self.list(*list, mode, &body),
-            Place::Event(id) => self.event(mode, id, &body),
-            Place::Create => {}
+            Operation::Account => self.account(mode, &body),
+            Operation::List(list) => self.list(*list, mode, &body),
+            Operation::Event(id) => self.event(mode, id, &body),
+            Operation::Create => {}
         }
     }
 
@@ -169,7 +173,7 @@ impl Judging<'_> {
         }
     }
 
-    /// The body as JSON, which every answer of the API is. Redirects and empty answers have none.
+    /// Returns the body as JSON, which all responses of the API are except redirects and empty ones.
     fn json(&mut self) -> Option<Value> {
         let answer = self.answer;
         if matches!(answer.status, 204 | 300..=399) {
@@ -186,7 +190,7 @@ impl Judging<'_> {
         body
     }
 
-    /// Checks that a body holds nothing that only the other mode's key was shown.
+    /// Checks that a body has no identifier of the other mode.
     fn nothing_foreign(&mut self, mode: Mode, body: &Value) {
         if self.answer.status >= 300 {
             return;
@@ -310,7 +314,7 @@ impl Judging<'_> {
         }
         match asked("page") {
             Some(None) if page != 1 => self.break_law("paging.current_page", "page 1", told.clone()),
-            // Past the end a server may answer with the last page.
+            // Past the end, a server may return the last page.
             Some(Some(wanted)) if wanted >= 1 && wanted <= pages && wanted != page => {
                 self.break_law("paging.current_page", format!("page {wanted}"), told.clone());
             }
@@ -360,7 +364,7 @@ impl Judging<'_> {
             if wanted.is_empty() {
                 continue;
             }
-            // Rows of charges and invoices need not show what they are filtered by.
+            // Rows of charges and invoices need not have the filtered field.
             let other = rows.iter().find(|row| text_at(row, path).is_some_and(|it| it != wanted));
             if let Some(row) = other {
                 let law = format!("filters.{name}");
@@ -381,7 +385,7 @@ impl Judging<'_> {
     }
 }
 
-/// Every text under a name that identifies something.
+/// Collects all texts that are identifiers by their name.
 fn names<'a>(value: &'a Value, into: &mut BTreeSet<&'a str>) {
     match value {
         Value::Object(members) => {
@@ -413,7 +417,7 @@ impl Query {
         self.0.iter().filter(|(own, _)| own == name).map(|(_, value)| value).collect()
     }
 
-    /// Returns `true` if no reader could reject it.
+    /// Returns `true` if all parameters are valid.
     fn is_plain(&self) -> bool {
         self.0.iter().all(|(name, value)| match name.as_str() {
             "page" => value.parse::<u64>().is_ok_and(|n| (1..=3).contains(&n)),
@@ -423,7 +427,7 @@ impl Query {
     }
 }
 
-/// Returns `true` if a status is a transient failure that a repetition may clear.
+/// Returns `true` if a retry may succeed.
 pub(super) fn may_pass(ending: &Ending) -> bool {
     match ending {
         Ending::Answered(answer) => matches!(answer.status, 502..=504),

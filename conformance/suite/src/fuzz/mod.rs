@@ -1,18 +1,18 @@
-//! Random requests against any implementation: plausible ones, hostile ones, and sequences of both.
+//! Fuzzing of any implementation with sequences of valid and invalid requests.
 //!
-//! `draw` makes requests from a seed, `known` remembers the identifiers that answers have shown, `law` judges each answer
-//! by what the specification says and by what was answered before, `talk` keeps the pace, `shrink` looks for the shortest
-//! sequence in which the same law breaks. Requests name identifiers by how they became known, so that a sequence can be run
-//! again, shorter, or on another day.
+//! `draw` generates requests from a seed, `known` stores the received identifiers, `law` checks each response against
+//! the specification and the earlier responses, `client` sends requests within the rate limit, and `shrink` finds the
+//! shortest sequence that violates the same invariant. Requests contain placeholders instead of identifiers, so that a
+//! sequence can be replayed, shortened, or run against another account.
 
 mod ask;
+mod client;
 mod draw;
 mod known;
 mod law;
 mod report;
 mod run;
 mod shrink;
-mod talk;
 #[cfg(test)]
 mod tests;
 
@@ -25,17 +25,17 @@ use conformance_model::secret::Secret;
 use conformance_probe::Interrupt;
 
 pub use ask::{Ask, By, Sent};
+pub use client::Progress;
 pub use law::Breach;
 pub use report::{json, kept, text};
 pub use run::{fuzz, replay};
-pub use talk::Progress;
 
-/// The plan of a run: requests, keys and bounds.
+/// The plan of a fuzz run: target, keys and limits.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The service's base address. A path is kept as a prefix of every path.
+    /// The base address of the service. Its path is the prefix of all paths.
     pub base: Url,
-    /// A key of live mode. Only read with.
+    /// A live key, used only for reads.
     pub live_key: Secret,
     /// A key of test mode.
     pub test_key: Secret,
@@ -43,32 +43,32 @@ pub struct Plan {
     pub key_prefix: String,
     /// The seed of the requests.
     pub seed: u64,
-    /// The number of requests, beside those that shrink a sequence.
+    /// The number of requests, without those for shrinking.
     pub requests: u32,
-    /// No new request is asked once the run has lasted this long.
+    /// The longest duration of the run.
     pub lasting: Option<Duration>,
-    /// Requests per minute and key; nothing if the server's limit is off.
+    /// The requests per minute and key; `None` if the server has no limit.
     pub rate: Option<u32>,
-    /// Charges may be opened in test mode.
+    /// Allows opening charges in test mode.
     pub allow_writes: bool,
-    /// The time that one request may take.
+    /// The time limit of a request.
     pub time_limit: Duration,
-    /// Certificates in PEM that are trusted besides the usual ones.
+    /// Additional trusted certificates, in PEM.
     pub ca_pem: Option<String>,
     /// The operator's interrupt.
     pub interrupt: Interrupt,
 }
 
-/// A law that broke, with the shortest sequence that was found.
+/// A violated invariant, with the shortest sequence that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
-    /// The breach, in the last request of the sequence.
+    /// The violation, by the last request of the sequence.
     pub breach: Breach,
     /// The requests, in order.
     pub asks: Vec<Ask>,
-    /// The same as they were sent: with identifiers in place of their names.
+    /// The requests as sent, with identifiers in place of placeholders.
     pub sent: Vec<Sent>,
-    /// `true` if the sequence broke the rule again when it was repeated.
+    /// `true` if the violation occurred again when the sequence was replayed.
     pub repeats: bool,
 }
 
@@ -81,24 +81,24 @@ pub struct Outcome {
     pub key_prefix: String,
     /// The seed of the requests.
     pub seed: u64,
-    /// Requests that were sent, those for shrinking included.
+    /// The number of sent requests, including those for shrinking.
     pub requests: u32,
-    /// Answers that were judged, by status; `lost` for none.
+    /// The number of judged responses by status; `lost` if there was none.
     pub statuses: std::collections::BTreeMap<String, u32>,
     /// The reason why no request could be sent, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreachable: Option<String>,
-    /// The key that does not work, if one does not.
+    /// The message about an invalid key, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong_key: Option<String>,
-    /// The operator ended the run before all its requests were sent.
+    /// `true` if the operator interrupted the run.
     pub interrupted: bool,
-    /// The laws that broke, one entry each.
+    /// The violated invariants, one entry each.
     pub found: Vec<Found>,
 }
 
 impl Outcome {
-    /// 0 no law broke, 1 one did, 2 a key does not work, 4 the target does not answer, 130 interrupted.
+    /// Returns the exit code: 0 no violation, 1 a violation, 2 an invalid key, 4 target unreachable, 130 interrupted.
     pub fn exit_code(&self) -> u8 {
         match self {
             Outcome { interrupted: true, .. } => 130,
@@ -109,25 +109,25 @@ impl Outcome {
     }
 }
 
-/// A sequence that was kept, to be run again.
+/// The contents of a `--keep` file, for `fuzz --replay`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
     /// The version of this format.
     pub format: u32,
-    /// The laws and their sequences.
+    /// The violated invariants and their sequences.
     pub found: Vec<Found>,
 }
 
 impl Kept {
-    /// Rises when an older reader would misread it.
+    /// The version of the format. Incremented when an older reader would misread a file.
     pub const FORMAT: u32 = 1;
 
-    /// Reads a kept file.
+    /// Parses a file.
     ///
     /// # Errors
     ///
-    /// Why the text is no kept file, or that its format is another.
+    /// A message, if the text is not such a file or has another format version.
     pub fn read(text: &str) -> Result<Kept, String> {
         let kept: Kept = serde_json::from_str(text).map_err(|error| error.to_string())?;
         match kept.format {

@@ -1,4 +1,4 @@
-//! The report of the outcome. Pure.
+//! The reports of a fuzz run, as pure functions of the outcome.
 
 use std::fmt::Write;
 
@@ -7,20 +7,21 @@ use url::Url;
 use super::{Kept, Outcome};
 use crate::report::{Style, Tone, one_line, pretty};
 
-/// Returns the file for `fuzz --replay`: the broken rules, and their sequences.
+/// Returns the file for `fuzz --replay`: the violated invariants and their sequences.
 pub fn kept(outcome: &Outcome) -> String {
     let kept = Kept { format: Kept::FORMAT, found: outcome.found.clone() };
     pretty(&kept) + "\n"
 }
 
-/// For programs.
+/// Returns the JSON report.
 pub fn json(outcome: &Outcome) -> String {
     let mut value = serde_json::to_value(outcome).expect("an outcome is JSON");
     value["exit_code"] = outcome.exit_code().into();
     pretty(&value) + "\n"
 }
 
-/// For people: each law that broke, with the curl lines that show it. `kept` is the file that holds them, if there is one.
+/// Returns the text report: each violated invariant with curl commands that reproduce it. `kept`: the file with the
+/// sequences, if there is one.
 pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
     let mut out = String::new();
     let mut line = |text: &str| writeln!(out, "{}", one_line(text)).expect("a string takes any text");

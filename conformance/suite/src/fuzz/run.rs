@@ -1,24 +1,25 @@
-//! A fuzz run: sends the requests of a seed, and shrinks sequences that break a rule.
+//! A fuzz run: sends the requests of a seed, and shrinks sequences that violate an invariant.
 
 use super::{
     Found, Outcome, Plan,
+    client::{FuzzClient, JudgedResponse, Progress},
     draw::Draw,
-    known::Known,
+    known::KnownIds,
     shrink,
-    talk::{Judged, Progress, Talk},
 };
 use conformance_model::recording::Ending;
 use conformance_probe::{Interrupt, Waiter};
 
-/// Asks what the plan's seed says, and shrinks what breaks a law. Once the operator interrupts it, it asks nothing more.
+/// Sends the requests of the plan's seed, and shrinks sequences that violate an invariant. After an interrupt, sends no
+/// more requests.
 pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progress) -> Outcome {
-    let mut talk = Talk::new(plan, waiter, progress);
+    let mut talk = FuzzClient::new(plan, waiter, progress);
     let mut outcome = talk.outcome();
     if !begins(plan, &mut talk, &mut outcome).await {
         return outcome;
     }
     let mut draw = Draw::new(plan.seed, plan.allow_writes);
-    let mut known = Known::default();
+    let mut known = KnownIds::default();
     let (mut asks, mut sent) = (Vec::new(), Vec::new());
     let mut found = Vec::<Found>::new();
     let begun = talk.waiter.now();
@@ -28,7 +29,7 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
         }
         let ask = draw.next();
         let Some(judged) = unless_raised(&plan.interrupt, talk.judged(&ask, &mut known)).await else { break };
-        let Judged { went_out, ending, breaches } = judged;
+        let JudgedResponse { went_out, ending, breaches } = judged;
         asks.push(ask);
         sent.push(went_out);
         count(&mut outcome, &ending);
@@ -48,15 +49,15 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
     outcome
 }
 
-/// Asks kept sequences again. What no longer breaks its law is left out of the outcome. Once the operator interrupts it,
-/// it asks nothing more.
+/// Replays sequences. The outcome has those that still violate their invariant. After an interrupt, sends no more
+/// requests.
 pub async fn replay(
     plan: &Plan,
     kept: &[Found],
     waiter: &mut dyn Waiter,
     progress: &mut dyn Progress,
 ) -> Outcome {
-    let mut talk = Talk::new(plan, waiter, progress);
+    let mut talk = FuzzClient::new(plan, waiter, progress);
     let mut outcome = talk.outcome();
     if !begins(plan, &mut talk, &mut outcome).await {
         return outcome;
@@ -71,8 +72,8 @@ pub async fn replay(
     outcome
 }
 
-/// Checks that the target answers. Otherwise the outcome has the reason.
-async fn begins(plan: &Plan, talk: &mut Talk<'_>, outcome: &mut Outcome) -> bool {
+/// Checks that the target responds to both keys. Otherwise sets the reason in the outcome.
+async fn begins(plan: &Plan, talk: &mut FuzzClient<'_>, outcome: &mut Outcome) -> bool {
     let ground = unless_raised(&plan.interrupt, talk.ground()).await;
     let begins = matches!(ground, Some(Ok(())));
     if let Some(Err(stop)) = ground {
@@ -83,7 +84,7 @@ async fn begins(plan: &Plan, talk: &mut Talk<'_>, outcome: &mut Outcome) -> bool
     begins
 }
 
-/// Returns the result of the work; `None` if the operator interrupts it first.
+/// Returns the result of a future; `None` if the operator interrupts it.
 async fn unless_raised<T>(interrupt: &Interrupt, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;

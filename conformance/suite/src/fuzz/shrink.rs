@@ -1,16 +1,16 @@
-//! Looks for the shortest and plainest sequence in which the same law breaks.
+//! Shrinks a sequence to the shortest and simplest one that violates the same invariant.
 
-use super::{Found, ask::Ask, talk::Talk};
+use super::{Found, ask::Ask, client::FuzzClient};
 
-/// So many requests are spent on one law.
+/// The most requests per invariant.
 const REQUESTS_MAX: usize = 150;
 
-/// Shrinks a sequence whose last request breaks a law.
-pub(super) async fn shrink(talk: &mut Talk<'_>, first: Found) -> Found {
+/// Shrinks a sequence whose last request violates an invariant.
+pub(super) async fn shrink(talk: &mut FuzzClient<'_>, first: Found) -> Found {
     let mut best = Best { found: first, spent: 0 };
     let whole = best.found.asks.clone();
     let last = whole.last().cloned().into_iter();
-    // Most laws break in one request, or in one after the lists that told what there is.
+    // Most violations need one request, or one after the lists that provide identifiers.
     let lists = whole.iter().filter(|ask| ask.target.contains("per_page=100")).cloned();
     for asks in [last.clone().collect(), lists.chain(last).collect(), whole] {
         if best.attempt(talk, asks).await {
@@ -31,9 +31,9 @@ struct Best {
 }
 
 impl Best {
-    /// Takes a sequence if it breaks the law as well.
-    async fn attempt(&mut self, talk: &mut Talk<'_>, asks: Vec<Ask>) -> bool {
-        // Until it was seen again at all, the cost does not count.
+    /// Replaces the best sequence if this one violates the invariant too.
+    async fn attempt(&mut self, talk: &mut FuzzClient<'_>, asks: Vec<Ask>) -> bool {
+        // The budget applies only after the violation was reproduced once.
         if self.found.repeats && self.spent + asks.len() > REQUESTS_MAX {
             return false;
         }
@@ -47,12 +47,12 @@ impl Best {
         }
     }
 
-    /// Leaves out requests, first many at a time.
-    async fn drop_asks(&mut self, talk: &mut Talk<'_>) {
+    /// Removes requests, first many at a time.
+    async fn drop_asks(&mut self, talk: &mut FuzzClient<'_>) {
         let mut chunk = self.found.asks.len() / 2;
         while chunk >= 1 {
             let mut at = 0;
-            // The last request is the one that shows it.
+            // The last request shows the violation.
             while at + chunk < self.found.asks.len() {
                 let mut fewer = self.found.asks.clone();
                 fewer.drain(at..at + chunk);
@@ -64,8 +64,8 @@ impl Best {
         }
     }
 
-    /// Leaves out headers and parameters.
-    async fn simplify(&mut self, talk: &mut Talk<'_>) {
+    /// Removes headers and parameters.
+    async fn simplify(&mut self, talk: &mut FuzzClient<'_>) {
         for n in 0..self.found.asks.len() {
             if !self.found.asks[n].headers.is_empty() && !self.found.asks[n].writes() {
                 let mut plainer = self.found.asks.clone();

@@ -1,12 +1,12 @@
-//! The laws, one answer at a time. Whole runs stand in the tests of the package.
+//! The invariants on single responses. The integration tests of the package have whole runs.
 
 use std::process::Command;
 
 use serde_json::{Value, json};
 
 use super::{
-    ask::{Ask, By, Filled, Keys, Sent, shown_authorization},
-    known::{Kind, Known},
+    ask::{Ask, By, Keys, ResolvedRequest, Sent, shown_authorization},
+    known::{IdKind, KnownIds},
     law,
 };
 use conformance_model::recording::{Answer, Ending};
@@ -20,11 +20,11 @@ fn event(id: &str, kind: &str) -> Value {
     json!({"id": id, "type": kind, "details": {}, "charge": {"code": format!("code{}", &id[30..])}, "created_at": "2026-01-05T09:00:00Z"})
 }
 
-/// The live key has been shown one event, the test key another.
-fn known() -> Known {
-    let mut known = Known::default();
-    known.learn(Mode::Live, Kind::Event, &event(OWN, "charge.paid"));
-    known.learn(Mode::Test, Kind::Event, &event(FOREIGN, "charge.paid"));
+/// Returns the known identifiers: one event of the live key, another of the test key.
+fn known() -> KnownIds {
+    let mut known = KnownIds::default();
+    known.learn(Mode::Live, IdKind::Event, &event(OWN, "charge.paid"));
+    known.learn(Mode::Test, IdKind::Event, &event(FOREIGN, "charge.paid"));
     known
 }
 
@@ -52,21 +52,21 @@ fn check(by: By, target: &str, answer: Answer, expected: &[&str]) {
 }
 
 #[test]
-fn a_server_error_breaks_a_law_wherever_it_is() {
+fn a_server_error_is_a_violation_on_any_path() {
     check(By::Live, "/v1/%00", answer(500, &json!({})), &["answers.no_server_error"]);
     check(By::Live, "/nowhere", answer(404, &json!({})), &[]);
     check(By::Nobody, "/v1/events", answer(500, &json!({})), &["answers.no_server_error"]);
 }
 
 #[test]
-fn silence_breaks_a_law() {
+fn a_missing_response_is_a_violation() {
     let ask = Ask::get(By::Live, "/v1/events");
     let found = law::judge(&ask, &ask.filled(&known()), &Ending::Lost("reset".into()), &known());
     assert_eq!(found[0].law, "answers.silence");
 }
 
 #[test]
-fn nobody_is_let_in_without_a_key() {
+fn requests_without_a_valid_key_are_refused() {
     let message = json!({"message": "Unauthenticated."});
     for by in [By::Nobody, By::Unknown, By::Shortened, By::Swapped, By::OtherScheme, By::NoScheme] {
         check(by, "/v1/events", answer(401, &message), &[]);
@@ -80,7 +80,7 @@ fn nobody_is_let_in_without_a_key() {
 
 #[test]
 fn a_curl_line_shows_the_key_that_was_sent() {
-    // Behind what names the mode a key may have any form.
+    // A key may have any form after the prefix of its mode.
     let (live, test) = ("svc_live_Ab_12", "svc_test_Cd_34_e");
     let keys = Keys { live: &Secret::new(live), test: &Secret::new(test), prefix: "svc" };
     for by in [By::Live, By::Test, By::Shortened, By::Swapped, By::OtherScheme, By::NoScheme] {
@@ -98,7 +98,7 @@ fn a_curl_line_shows_the_key_that_was_sent() {
 }
 
 #[test]
-fn answers_are_json_on_the_paths_that_are_specified() {
+fn responses_of_specified_paths_are_json() {
     let html = |status| Answer {
         status,
         headers: vec![("content-type".into(), "text/html".into())],
@@ -112,7 +112,7 @@ fn answers_are_json_on_the_paths_that_are_specified() {
 }
 
 #[test]
-fn what_belongs_to_the_other_mode_is_not_found() {
+fn objects_of_the_other_mode_are_not_found() {
     let shown = |id: &str| answer(200, &json!({"data": event(id, "charge.paid")}));
     let path = |id: &str| format!("/v1/events/{id}");
     let absent = || answer(404, &json!({"message": "Not found."}));
@@ -134,14 +134,14 @@ fn what_belongs_to_the_other_mode_is_not_found() {
 }
 
 #[test]
-fn an_event_stays_as_it_was_told() {
+fn an_event_does_not_change() {
     let changed = event(OWN, "charge.expired");
     check(By::Live, &format!("/v1/events/{OWN}"), answer(200, &json!({"data": changed})), &["events.stable"]);
     check(By::Live, "/v1/events", answer(200, &list(&[changed], [1, 1, 25, 1])), &["events.stable"]);
 }
 
 #[test]
-fn a_page_is_what_it_says() {
+fn a_page_is_consistent_with_its_numbers() {
     let row = |n: u64| json!({"code": format!("charge{n}"), "status": "paid", "created_at": format!("2026-01-05T09:00:{:02}Z", 59 - n)});
     let rows = |from: u64, count: u64| (from..from + count).map(row).collect::<Vec<_>>();
     let page = |count, numbers| answer(200, &list(&rows(0, count), numbers));
@@ -169,7 +169,7 @@ fn a_page_is_what_it_says() {
 }
 
 #[test]
-fn a_filter_selects() {
+fn a_filtered_list_has_matching_rows_only() {
     let rows = [event(OWN, "charge.paid")];
     let body = || answer(200, &list(&rows, [1, 1, 25, 1]));
     check(By::Live, "/v1/events?type=charge.paid", body(), &[]);
@@ -181,17 +181,18 @@ fn a_filter_selects() {
 }
 
 #[test]
-fn a_refusal_by_the_limit_says_how_long() {
+fn a_429_has_a_retry_after() {
     check(By::Live, "/v1/events", answer(429, &json!({})), &["limits.retry_after"]);
 }
 
 #[test]
-fn names_are_filled_with_what_was_shown() {
+fn placeholders_are_replaced_by_known_identifiers() {
     let filled = Ask::get(By::Live, "/v1/events/{event:test:7}?charge={charge:live:0}&x={nothing}&y={")
         .filled(&known());
     let expected = format!("/v1/events/{FOREIGN}?charge=code{}&x={{nothing}}&y={{", &OWN[30..]);
     assert_eq!(filled.sent, Sent { target: expected, body: None });
     assert_eq!(filled.named.iter().map(|it| it.of).collect::<Vec<_>>(), [Some(Mode::Test), Some(Mode::Live)]);
-    let Filled { named, .. } = Ask::get(By::Live, "/v1/events/{absent:event:live:0}").filled(&known());
+    let ResolvedRequest { named, .. } =
+        Ask::get(By::Live, "/v1/events/{absent:event:live:0}").filled(&known());
     assert_eq!((named[0].of, named[0].text.len()), (None, 36));
 }

@@ -1,4 +1,4 @@
-//! A delivery, written and signed as the service does it, or wrongly on purpose.
+//! A webhook delivery, signed as the service does it or with a deliberate fault.
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use conformance_model::secret::Secret;
 use conformance_model::words::Mode;
 use conformance_receiver::Names;
 
-/// Draws ids and codes that no other run has, from its seed.
+/// A generator of ids and codes, which are unique to a seed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeliveryKey {
     pub(super) seed: u64,
@@ -22,7 +22,7 @@ impl DeliveryKey {
         hash.finalize().into()
     }
 
-    /// A UUID.
+    /// Returns a UUID for a name.
     pub(super) fn uuid(self, what: &str) -> String {
         let mut bytes = self.bytes(what);
         bytes[6] = bytes[6] & 0x0f | 0x40;
@@ -32,7 +32,7 @@ impl DeliveryKey {
         format!("{a}-{b}-{c}-{d}-{e}")
     }
 
-    /// A code of a charge or an invoice.
+    /// Returns a code of a charge or an invoice for a name.
     pub(super) fn code(self, what: &str) -> String {
         const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
         self.bytes(what)[..12].iter().map(|byte| char::from(LETTERS[usize::from(*byte) % 36])).collect()
@@ -42,30 +42,30 @@ impl DeliveryKey {
 /// The construction of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
-    /// As it must be.
+    /// The correct signature.
     Right,
-    /// As it must be, at a time so many seconds from now.
+    /// The correct signature, at a time this many seconds from now.
     At(i64),
-    /// With a secret that is not the endpoint's.
+    /// With an unknown secret.
     WrongSecret,
-    /// With the other mode's secret, or the endpoint's if that is not known.
+    /// With the secret of the other mode, or that of the endpoint if unknown.
     OtherMode,
     /// Over the body, without the time.
     BodyOnly,
-    /// For an hour ago, but the header says now.
+    /// For a time an hour ago, with the current time in the header.
     TimeChanged,
     /// Over the body before its amount was changed.
     Tampered,
-    /// No signature at all.
+    /// No signature.
     Missing,
-    /// A header of another form.
+    /// An invalid header.
     Malformed(&'static str),
 }
 
-/// A delivery to be posted.
+/// A delivery before it is sent.
 #[derive(Clone, Debug)]
 pub(super) struct PreparedDelivery {
-    /// The delivery's id.
+    /// The id of the delivery.
     pub(super) delivery: String,
     /// The event type.
     pub(super) kind: String,
@@ -82,12 +82,12 @@ pub(super) struct DeliveryContent<'a> {
     pub(super) mode: Mode,
     pub(super) created_at: &'a str,
     pub(super) data: Value,
-    /// Fields beside the usual ones, each with a comma before it.
+    /// Additional fields, each after a comma.
     pub(super) more: &'a str,
 }
 
 impl DeliveryContent<'_> {
-    /// Fields in the order in which the service writes them: a handler must not depend on it, but may look at it.
+    /// Writes the body, with the fields in the order of the service.
     pub(super) fn delivery(self, sign: Sign) -> PreparedDelivery {
         let event = self.event.map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
         let body = format!(
@@ -103,7 +103,7 @@ impl DeliveryContent<'_> {
     }
 }
 
-/// The secrets that deliveries are signed with.
+/// The secrets of the signatures.
 pub(super) struct Secrets<'a> {
     pub(super) own: &'a Secret,
     pub(super) other_mode: Option<&'a Secret>,
@@ -116,7 +116,7 @@ impl<'a> Secrets<'a> {
 }
 
 impl PreparedDelivery {
-    /// The headers and the body as they go out, at a time in Unix seconds.
+    /// Returns the headers and the body as sent, at a time in Unix seconds.
     pub(super) fn sealed(
         &self,
         now: i64,
@@ -162,7 +162,7 @@ fn mac(key: &str, message: &str) -> String {
     hex::encode(mac.finalize().into_bytes())
 }
 
-/// A paid charge as it stands in a delivery, `sample` or ours, under a code of its own.
+/// Returns the charge of a delivery, from `sample` or the default, with a code and a status.
 pub(super) fn charge(sample: Option<&Map<String, Value>>, code: &str, status: &str) -> Map<String, Value> {
     let paid = status == "paid";
     let received = if paid { "0.002500000000000000" } else { "0.000000000000000000" };
@@ -186,7 +186,7 @@ pub(super) fn charge(sample: Option<&Map<String, Value>>, code: &str, status: &s
     charge
 }
 
-/// An invoice as it stands in a delivery.
+/// Returns the invoice of a delivery.
 pub(super) fn invoice(code: &str, charge: &str, status: &str) -> Value {
     let charge_status = if status == "paid" { "paid" } else { "pending" };
     json!({
@@ -222,13 +222,13 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_is_signed_over_its_time_and_its_body() {
+    fn a_delivery_is_signed_over_its_time_and_its_body() {
         let (headers, body) = sealed(Sign::Right);
         assert_eq!(
             body,
             r#"{"id":"d","event_id":"e","event":"charge.paid","mode":"live","created_at":"2026-01-05T09:20:00.000000Z","data":{"charge":{"fiat_amount":"1.00"}}}"#
         );
-        // The example every receiver may test itself with, and openssl agrees on.
+        // The published test vector, which openssl confirms.
         let key = "whsec_0123456789abcdefghijklmnopqrstuv";
         let message = r#"1767603600.{"id": "01a0be42","event":"charge.paid","note":"ü \/"}"#;
         assert_eq!(mac(key, message), "415c0e51184762bf0f187e1e4ee6e587e0ab7cdd942673eaad05eea5f9e32a88");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn each_wrong_way_differs_from_the_right_one() {
+    fn each_fault_differs_from_the_correct_signature() {
         let right = sealed(Sign::Right);
         for sign in [
             Sign::At(-3_600),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_ids_and_follow_the_seed() {
+    fn ids_are_uuids_of_the_seed() {
         let id = DeliveryKey { seed: 1 }.uuid("a");
         assert_eq!((id.len(), &id[14..15]), (36, "4"));
         assert_eq!(id, DeliveryKey { seed: 1 }.uuid("a"));

@@ -1,17 +1,17 @@
-//! The verdicts that follow from answers and actions. Pure.
+//! The verdicts on a handler, as pure functions of its responses and actions.
 
 use super::{
     Attempt, HandlerRow,
-    heard::{Heard, Sent, Took, wants},
+    results::{HandlerResponse, Sent, TrialResult, wants},
     trials::{Answers, TRIALS, Trial, TrialStatement},
 };
-use conformance_model::verdict::{CheckError, Held, Judged, Verdict, verdict};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult, Verdict, verdict};
 
 const NEEDS_WITNESS: &str = "actions of the handler cannot be observed from outside";
 const WITNESS: &str = "use `--acted COMMAND`, which prints how often the handler acted on $CHARGEPROOF_CHARGE, or `--without acts`";
 
-/// The word on every statement that was asked for.
-pub(super) fn rows(attempt: &Attempt, took: &[Took]) -> Vec<HandlerRow> {
+/// Returns the verdicts on the selected statements.
+pub(super) fn rows(attempt: &Attempt, took: &[TrialResult]) -> Vec<HandlerRow> {
     let first = FirstTrial::of(took);
     let mut rows = Vec::new();
     for trial in TRIALS {
@@ -34,15 +34,14 @@ pub(super) fn rows(attempt: &Attempt, took: &[Took]) -> Vec<HandlerRow> {
     rows
 }
 
-/// The result of the first trial: only a handler that accepts a valid delivery can be shown to refuse an invalid
-/// one.
+/// The result of the first trial. A refusal counts only if the handler accepts a valid delivery.
 struct FirstTrial {
     takes: bool,
     acts: Option<u64>,
 }
 
 impl FirstTrial {
-    fn of(took: &[Took]) -> FirstTrial {
+    fn of(took: &[TrialResult]) -> FirstTrial {
         let first = took.first();
         let takes = first.is_some_and(|it| it.sent.iter().all(|sent| is_taken(&sent.heard)));
         let acts = first.and_then(|it| it.acts.clone()).and_then(Result::ok);
@@ -54,11 +53,16 @@ fn is_first(trial: &Trial) -> bool {
     trial.name == TRIALS[0].name
 }
 
-fn is_taken(heard: &Heard) -> bool {
-    matches!(heard, Heard::Status(200..=299, _))
+fn is_taken(heard: &HandlerResponse) -> bool {
+    matches!(heard, HandlerResponse::Status(200..=299, _))
 }
 
-fn of_answers(trial: &Trial, answers: Answers, seen: Option<&Took>, first: &FirstTrial) -> Judged {
+fn of_answers(
+    trial: &Trial,
+    answers: Answers,
+    seen: Option<&TrialResult>,
+    first: &FirstTrial,
+) -> CheckResult {
     let Some(seen) = seen else {
         return Err(CheckError::unjudged(
             "it was not tried",
@@ -81,30 +85,30 @@ fn of_answers(trial: &Trial, answers: Answers, seen: Option<&Took>, first: &Firs
     match answers {
         Answers::Taken => match all.iter().find(|sent| !is_taken(&sent.heard)) {
             Some(sent) => broken("2xx", sent),
-            None => Ok(Held::Plainly),
+            None => Ok(CheckOutcome::Holds),
         },
         Answers::OneTaken => match all.iter().any(|sent| is_taken(&sent.heard)) {
-            true => Ok(Held::Plainly),
+            true => Ok(CheckOutcome::Holds),
             false => broken("2xx to at least one", &all[0]),
         },
         Answers::Refused => {
-            // Silence and a server error refuse too: the sender comes again, and nothing was taken.
+            // A missing response and a server error are refusals too: the sender retries.
             match all.iter().find(|sent| is_taken(&sent.heard)) {
                 Some(sent) => broken("a refusal such as 400 or 401", sent),
-                None => Ok(Held::Plainly),
+                None => Ok(CheckOutcome::Holds),
             }
         }
         Answers::Calm => {
-            let calm = |sent: &&Sent| matches!(sent.heard, Heard::Status(..500, _));
+            let calm = |sent: &&Sent| matches!(sent.heard, HandlerResponse::Status(..500, _));
             match all.iter().find(|sent| !calm(sent)) {
                 Some(sent) => broken("an answer below 500", sent),
-                None => Ok(Held::Plainly),
+                None => Ok(CheckOutcome::Holds),
             }
         }
     }
 }
 
-fn of_acts(trial: &Trial, times: u64, seen: Option<&Took>, first: &FirstTrial) -> Judged {
+fn of_acts(trial: &Trial, times: u64, seen: Option<&TrialResult>, first: &FirstTrial) -> CheckResult {
     let unjudged = |why: String| Err(CheckError::unjudged(why, WITNESS));
     match seen.and_then(|it| it.acts.as_ref()) {
         None => unjudged(NEEDS_WITNESS.to_owned()),
@@ -113,7 +117,7 @@ fn of_acts(trial: &Trial, times: u64, seen: Option<&Took>, first: &FirstTrial) -
             "`--acted` did not report one action for a valid delivery, so its other results prove nothing"
                 .to_owned(),
         ),
-        Some(Ok(count)) if *count == times => Ok(Held::Plainly),
+        Some(Ok(count)) if *count == times => Ok(CheckOutcome::Holds),
         Some(Ok(count)) => Err(CheckError::broken(None, acted(times), acted(*count))),
     }
 }
@@ -126,10 +130,10 @@ fn acted(times: u64) -> String {
     }
 }
 
-fn told(heard: &Heard) -> String {
+fn told(heard: &HandlerResponse) -> String {
     match heard {
-        Heard::Status(status @ 300..=399, _) => format!("{status}, and senders follow no redirect"),
-        Heard::Status(status, text) => format!("{status} {text}").trim_end().to_owned(),
-        Heard::Nothing(why) => format!("no answer: {why}"),
+        HandlerResponse::Status(status @ 300..=399, _) => format!("{status}, and senders follow no redirect"),
+        HandlerResponse::Status(status, text) => format!("{status} {text}").trim_end().to_owned(),
+        HandlerResponse::Nothing(why) => format!("no answer: {why}"),
     }
 }

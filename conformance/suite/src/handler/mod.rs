@@ -1,13 +1,14 @@
-//! Tries a merchant's own webhook handler: deliveries that it must take, and some that it must not.
+//! Tests a merchant's webhook handler with deliveries that it must accept, and others that it must refuse.
 //!
-//! `trials` is the table of trials, `delivery` writes and signs a delivery, `run` posts and records, `judge` is
-//! a pure function of the record, `report` formats its result. What the handler *does* can't be seen from outside, so a
-//! [`Witness`] of the operator's says how often it acted; without one, such statements are not judged.
+//! `trials` is the table of trials, `delivery` writes and signs a delivery, `run` sends deliveries and records
+//! responses, `judge` computes verdicts from the record, `report` formats them. The actions of the handler are not
+//! observable over HTTP, so a [`Witness`] of the operator counts them; without one, statements about actions are not
+//! judged.
 
 mod delivery;
-mod heard;
 mod judge;
 mod report;
+mod results;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -26,47 +27,47 @@ use conformance_probe::Interrupt;
 use conformance_receiver::Names;
 
 pub use conformance_model::catalogue::fits;
-pub use heard::{Heard, Sent, Took};
 pub use report::{Format, render};
+pub use results::{HandlerResponse, Sent, TrialResult};
 pub use run::{Order, Progress, Witness, attempt};
 pub use trials::statements;
 
-/// The plan of a run.
+/// The plan of a test of a handler.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     /// The URL of the handler.
     pub url: Url,
-    /// The endpoint's secret.
+    /// The secret of the endpoint.
     pub secret: Secret,
     /// The secret of the endpoint of the other mode, if there is one.
     pub other_mode_secret: Option<Secret>,
-    /// The endpoint's mode.
+    /// The mode of the endpoint.
     pub mode: Mode,
     /// The names of the headers.
     pub names: Names,
-    /// A charge as it stands in a delivery, to be told of under new codes; ours if there is none.
+    /// A charge to use in the deliveries, with new codes; a default if there is none.
     pub sample: Option<serde_json::Map<String, serde_json::Value>>,
-    /// Only the statements that fit one of these patterns; all if there are none.
+    /// The patterns of the selected statements; all if empty.
     pub only: Vec<String>,
-    /// Not the statements that fit one of these.
+    /// The patterns of the skipped statements.
     pub skip: Vec<String>,
-    /// The operator has no way to tell how often the handler acted: such statements are left out.
+    /// Excludes the statements about actions, if the operator has no witness.
     pub without_acts: bool,
     /// `true` if a warning counts as a failure.
     pub strict: bool,
-    /// Every id and code is drawn from it. A handler that remembers ids takes a seed only once.
+    /// The seed of all ids and codes. A handler that deduplicates ids accepts a seed only once.
     pub seed: u64,
-    /// The time that a sender waits for an answer.
+    /// The time limit of a delivery.
     pub time_limit: Duration,
-    /// The time that the handler may take to act after it answered.
+    /// The longest time from the response to the action of the handler.
     pub settle: Duration,
-    /// Certificates in PEM that are trusted besides the usual ones.
+    /// Additional trusted certificates, in PEM.
     pub ca_pem: Option<String>,
     /// The operator's interrupt.
     pub interrupt: Interrupt,
 }
 
-/// One statement about the handler, and the word on it.
+/// A statement about the handler, and its verdict.
 #[derive(Clone, Debug, Serialize)]
 pub struct HandlerRow {
     /// The statement's name.
@@ -75,7 +76,7 @@ pub struct HandlerRow {
     pub level: Level,
     /// The statement.
     pub text: &'static str,
-    /// The word on it.
+    /// The verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
 }
@@ -83,20 +84,20 @@ pub struct HandlerRow {
 /// The outcome of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct HandlerOutcome {
-    /// The handler's address.
+    /// The address of the handler.
     pub url: String,
     /// The seed of ids and codes.
     pub seed: u64,
-    /// The number of posted deliveries.
+    /// The number of sent deliveries.
     pub posts: usize,
     /// The number of selected statements.
     pub expected: usize,
     /// The reason why nothing could be judged, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreachable: Option<String>,
-    /// The operator ended the run before everything was tried.
+    /// `true` if the operator interrupted the run.
     pub interrupted: bool,
-    /// The word on every statement that was asked for.
+    /// The verdicts on the selected statements.
     pub rows: Vec<HandlerRow>,
 }
 
@@ -108,8 +109,8 @@ impl HandlerOutcome {
         self.rows.len() >= self.expected && !self.rows.is_empty() && !self.rows.iter().any(gap)
     }
 
-    /// 0 all required statements judged and held, 1 one was broken, 3 incomplete, 4 the handler does not answer,
-    /// 130 interrupted.
+    /// Returns the exit code: 0 all required statements were judged and hold, 1 a violation, 3 incomplete, 4 the
+    /// handler is unreachable, 130 interrupted.
     pub fn exit_code(&self) -> u8 {
         match &self.unreachable {
             _ if self.interrupted => 130,

@@ -1,4 +1,4 @@
-//! The reports of the outcome: text, JSON, JUnit and Markdown. Pure.
+//! The reports about a handler: text, JSON, JUnit and Markdown, as pure functions of the outcome.
 
 use std::fmt::Write;
 
@@ -12,17 +12,17 @@ use crate::report::{Style, Tone, one_line, pretty};
 /// The format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For people at a terminal.
+    /// Text for a terminal.
     Text,
-    /// For programs.
+    /// JSON.
     Json,
-    /// For CI systems that count tests.
+    /// JUnit XML for CI systems.
     Junit,
-    /// For the summary of a job.
+    /// Markdown for the summary of a CI job.
     Markdown,
 }
 
-/// A report in any format, ending with a line break. `again` is the command that repeats a run, without `--only`.
+/// Returns a report in a format, with a final line break. `again`: the command that repeats the run, without `--only`.
 pub fn render(outcome: &HandlerOutcome, format: Format, style: Style, again: &str) -> String {
     match format {
         Format::Text => text(outcome, style, again),
@@ -168,7 +168,7 @@ fn junit(outcome: &HandlerOutcome) -> String {
         }
         suite.add_test_case(case);
     }
-    // CI systems paint what was skipped green: what proves less than it seems must fail.
+    // CI systems show skipped cases as green, so an incomplete run must fail.
     let status = if outcome.is_complete() {
         TestCaseStatus::success()
     } else {

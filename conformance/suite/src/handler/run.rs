@@ -1,4 +1,4 @@
-//! Posts the trials one after the other, and records responses and actions.
+//! Sends the deliveries of the trials in sequence, and records responses and actions.
 
 use std::time::{Duration, Instant};
 
@@ -8,36 +8,36 @@ use tokio::time::sleep;
 use super::{
     Attempt, HandlerOutcome,
     delivery::{DeliveryKey, Secrets},
-    heard::{Heard, Sent, Took, ids, wants},
     judge::rows,
-    trials::{Scene, TRIALS, Trial},
+    results::{HandlerResponse, Sent, TrialResult, ids, wants},
+    trials::{TRIALS, Trial, TrialContext},
 };
 use conformance_model::verdict::Verdict;
 use conformance_probe::{Connections, HttpClient};
-use conformance_receiver::Withheld;
+use conformance_receiver::SecretRedaction;
 
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// The interval at which the witness is asked while the handler is expected to act.
+/// The interval between queries of the witness while the handler is expected to act.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The order of a trial, for commands of the operator.
+/// The objects of a trial, for the commands of the operator.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// The trial's name.
+    /// The name of the trial.
     pub trial: &'static str,
-    /// The code of the charge. It also stands in the charge's metadata, under `order`.
+    /// The code of the charge, which is also in its metadata under `order`.
     pub charge: String,
-    /// The code of the invoice, for the trial that has one.
+    /// The code of the invoice, used by one trial.
     pub invoice: String,
 }
 
-/// Knows what the handler did.
+/// Counts the actions of the handler.
 pub trait Witness {
-    /// Makes ready for a trial, such as by putting the order into the shop.
+    /// Prepares a trial, for example by creating the order in the shop.
     ///
     /// # Errors
     ///
-    /// Why the shop could not be made ready, as a sentence.
+    /// The reason of the failure, as a sentence.
     fn prepare(&mut self, order: &Order) -> Result<(), String>;
     /// Returns the number of the handler's actions on the order so far.
     ///
@@ -47,14 +47,14 @@ pub trait Witness {
     fn acts(&mut self, order: &Order) -> Result<u64, String>;
 }
 
-/// Is told how far the trials are.
+/// Receives the progress of the trials.
 pub trait Progress {
-    /// A trial begins.
+    /// Called at the start of a trial.
     fn trying(&mut self, name: &str, number: usize, of: usize);
 }
 
-/// Tries a handler. Needs a Tokio runtime with I/O and time. Once the operator interrupts it, nothing more is posted, and
-/// the trial that was under way says nothing.
+/// Tests a handler. Needs a Tokio runtime with I/O and time. After an interrupt, no more deliveries are sent, and the
+/// current trial has no result.
 pub async fn attempt(
     attempt: &Attempt,
     mut witness: Option<&mut dyn Witness>,
@@ -62,18 +62,18 @@ pub async fn attempt(
 ) -> HandlerOutcome {
     let (url, limit, ca_pem) = (&attempt.url, attempt.time_limit, attempt.ca_pem.as_deref());
     let client = HttpClient::new(url, Connections::Fresh, limit, ANSWER_BYTES_MAX, ca_pem);
-    // All other trials are judged by the first, whatever was asked for.
+    // The first trial is always run, because it is the precondition of all others.
     let chosen: Vec<&Trial> = TRIALS
         .iter()
         .enumerate()
         .filter(|(n, trial)| *n == 0 || is_wanted(attempt, trial))
         .map(|it| it.1)
         .collect();
-    let mut took: Vec<Took> = Vec::new();
+    let mut took: Vec<TrialResult> = Vec::new();
     let mut unreachable = None;
     for (n, trial) in chosen.iter().enumerate() {
         progress.trying(trial.name, n + 1, chosen.len());
-        // Lent anew each time: `as_deref_mut` would lend it for good.
+        // A reborrow per iteration: `as_deref_mut` would borrow it for the whole loop.
         let lent: Option<&mut dyn Witness> = match &mut witness {
             Some(witness) => Some(&mut **witness),
             None => None,
@@ -84,7 +84,7 @@ pub async fn attempt(
             result = run(attempt, trial, &client, lent) => result,
         };
         if n == 0
-            && let [Sent { heard: Heard::Nothing(why), .. }] = result.sent.as_slice()
+            && let [Sent { heard: HandlerResponse::Nothing(why), .. }] = result.sent.as_slice()
         {
             unreachable = Some(why.clone());
             break;
@@ -110,10 +110,10 @@ pub async fn attempt(
     }
 }
 
-/// The address without what could be a secret in it.
+/// Returns the address without user name and password.
 fn shown(attempt: &Attempt) -> String {
     let mut url = attempt.url.clone();
-    // Neither fails on an address that can be posted to.
+    // Neither fails for an address with a host.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.to_string()
@@ -128,10 +128,10 @@ async fn run(
     trial: &Trial,
     client: &HttpClient,
     mut witness: Option<&mut dyn Witness>,
-) -> Took {
+) -> TrialResult {
     let now = OffsetDateTime::now_utc();
     let created_at = conformance_receiver::stamp(now);
-    let scene = Scene {
+    let scene = TrialContext {
         draw: DeliveryKey { seed: attempt.seed },
         trial: trial.name,
         mode: attempt.mode,
@@ -139,14 +139,14 @@ async fn run(
         sample: attempt.sample.as_ref(),
     };
     let order = Order { trial: trial.name, charge: scene.charge_code(), invoice: scene.invoice_code() };
-    let mut took = Took { trial: trial.name, sent: Vec::new(), acts: None };
+    let mut took = TrialResult { trial: trial.name, sent: Vec::new(), acts: None };
     if let Some(witness) = &mut witness
         && let Err(why) = witness.prepare(&order)
     {
         took.acts = Some(Err(why));
     }
     let secrets = Secrets { own: &attempt.secret, other_mode: attempt.other_mode_secret.as_ref() };
-    let withheld = Withheld::new(secrets.all());
+    let withheld = SecretRedaction::new(secrets.all());
     for wave in (trial.waves)(&scene) {
         let posts: Vec<_> = wave
             .into_iter()
@@ -154,13 +154,14 @@ async fn run(
                 let now = OffsetDateTime::now_utc().unix_timestamp();
                 let (headers, body) = delivery.sealed(now, &attempt.names, &secrets);
                 let (client, address, withheld) = (client.clone(), attempt.url.to_string(), withheld.clone());
-                let post =
-                    async move { Heard::of(client.send("POST", &address, &headers, body).await, &withheld) };
+                let post = async move {
+                    HandlerResponse::of(client.send("POST", &address, &headers, body).await, &withheld)
+                };
                 (delivery.kind, tokio::spawn(post))
             })
             .collect();
         for (kind, post) in posts {
-            let heard = post.await.unwrap_or_else(|error| Heard::Nothing(error.to_string()));
+            let heard = post.await.unwrap_or_else(|error| HandlerResponse::Nothing(error.to_string()));
             took.sent.push(Sent { kind, heard });
         }
     }
@@ -170,7 +171,7 @@ async fn run(
     took
 }
 
-/// Waits until the handler has acted as often as it should, and then whether it acts once more.
+/// Waits until the handler has acted as often as expected, and then for a surplus action.
 async fn settled(
     witness: &mut dyn Witness,
     order: &Order,
@@ -181,7 +182,7 @@ async fn settled(
     while witness.acts(order)? < times && began.elapsed() < settle {
         sleep(LOOK_EVERY).await;
     }
-    // One act too many comes late: a queue's second worker, a second thread.
+    // A surplus action may be late: a second worker of a queue, a second thread.
     sleep(settle / 4).await;
     witness.acts(order)
 }

@@ -1,4 +1,4 @@
-//! The trials against handlers of every quality, over real sockets.
+//! The trials against correct and faulty handlers, over real sockets.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,13 +11,13 @@ use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers::m
 
 use conformance_model::secret::Secret;
 use conformance_model::words::Mode;
-use conformance_receiver::{Caught, Diagnosis, Keyring, Names, diagnose};
+use conformance_receiver::{Diagnosis, Keyring, Names, ReceivedRequest, diagnose};
 
 use super::{Attempt, HandlerOutcome, Order, Progress, Witness, attempt};
 
 const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
 
-/// What a handler gets wrong.
+/// The fault of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -52,19 +52,19 @@ struct Handler {
     shop: Arc<Mutex<Shop>>,
 }
 
-/// How long the handler that remembers too late takes for it.
+/// The time until the handler with a race condition stores an event id.
 const LATE: Duration = Duration::from_millis(200);
 
 impl Handler {
     fn verifies(&self, request: &Request) -> bool {
         let headers =
             request.headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().into())).collect();
-        // As a parser and writer that keep the order of the keys would.
+        // As a JSON parser and writer that preserve the order of keys would.
         let plain = String::from_utf8_lossy(&request.body);
         let rewritten =
             plain.replace("\\u0061", "a").replace("\" : \"", "\":\"").replace("{ \n", "{").into_bytes();
         let raw = if self.fault == Fault::WritesTheBodyAgain { &rewritten } else { &request.body };
-        let caught = Caught {
+        let caught = ReceivedRequest {
             at: time::OffsetDateTime::now_utc(),
             method: "POST".to_owned(),
             path: "/".to_owned(),
@@ -212,7 +212,7 @@ async fn tried(fault: Fault, change: impl FnOnce(&mut Attempt), seen: bool) -> H
     attempt(&plan, witness, &mut Quiet).await
 }
 
-/// The statements that are not passed, by their names.
+/// Returns the names of the violated statements.
 fn broken(outcome: &HandlerOutcome) -> Vec<&'static str> {
     outcome
         .rows
@@ -223,7 +223,7 @@ fn broken(outcome: &HandlerOutcome) -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn a_careful_handler_passes_every_trial() {
+async fn a_correct_handler_passes_every_trial() {
     let outcome = tried(Fault::None, |_| {}, true).await;
     assert_eq!(broken(&outcome), [""; 0]);
     assert_eq!((outcome.exit_code(), outcome.is_complete()), (0, true), "{outcome:#?}");
@@ -231,7 +231,7 @@ async fn a_careful_handler_passes_every_trial() {
 }
 
 #[tokio::test]
-async fn each_fault_is_found_and_nothing_else() {
+async fn each_fault_violates_exactly_its_statements() {
     for (fault, expected) in [
         (
             Fault::VerifiesNothing,
@@ -271,7 +271,7 @@ async fn each_fault_is_found_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn warnings_count_where_that_is_asked_for() {
+async fn warnings_count_as_failures_with_strict() {
     let only = |plan: &mut Attempt| plan.only = vec!["answers.future".to_owned(), "answers.stale".to_owned()];
     let lenient = tried(Fault::IgnoresTheTime, only, false).await;
     let strict = tried(
@@ -296,7 +296,7 @@ async fn a_race_of_two_deliveries_is_found() {
 }
 
 #[tokio::test]
-async fn refusals_say_nothing_where_all_is_refused() {
+async fn refusals_are_not_judged_if_everything_is_refused() {
     for fault in [Fault::RefusesAll, Fault::Redirects] {
         let outcome = tried(fault, |_| {}, true).await;
         assert_eq!(broken(&outcome), ["answers.delivery", "acts.delivery"], "{fault:?}");
@@ -306,7 +306,7 @@ async fn refusals_say_nothing_where_all_is_refused() {
 }
 
 #[tokio::test]
-async fn without_a_witness_the_run_is_incomplete_unless_that_is_said() {
+async fn without_a_witness_the_run_is_incomplete_unless_acts_are_excluded() {
     let outcome = tried(Fault::None, |_| {}, false).await;
     assert_eq!((outcome.exit_code(), broken(&outcome).len()), (3, 0));
     let outcome = tried(Fault::None, |plan| plan.without_acts = true, false).await;
@@ -315,7 +315,7 @@ async fn without_a_witness_the_run_is_incomplete_unless_that_is_said() {
 }
 
 #[tokio::test]
-async fn only_what_is_asked_for_is_reported_and_the_ground_is_tried_all_the_same() {
+async fn only_selected_statements_are_reported_but_the_first_trial_is_always_run() {
     let only = |name: &str| vec![name.to_owned()];
     let outcome = tried(Fault::RefusesAll, |plan| plan.only = only("answers.tampered"), true).await;
     assert_eq!(outcome.rows.len(), 1);
@@ -325,13 +325,13 @@ async fn only_what_is_asked_for_is_reported_and_the_ground_is_tried_all_the_same
 }
 
 #[tokio::test]
-async fn a_handler_that_is_not_there_is_unreachable() {
+async fn a_missing_handler_is_unreachable() {
     let outcome = attempt(&plan("http://127.0.0.1:9/hooks"), None, &mut Quiet).await;
     assert_eq!((outcome.exit_code(), outcome.rows.len()), (4, 0));
 }
 
 #[test]
-fn statements_are_sentences_with_names_of_their_own() {
+fn statements_are_sentences_with_unique_names() {
     let mut names = BTreeSet::new();
     for (id, _, text) in super::statements() {
         assert!(names.insert(id), "{id} is there twice");

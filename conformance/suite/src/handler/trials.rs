@@ -7,37 +7,37 @@ use conformance_model::words::Mode;
 
 use super::delivery::{DeliveryContent, DeliveryKey, PreparedDelivery, Sign, charge, invoice};
 
-/// Letters that are posted at the same time; the next wave follows when all are answered.
-pub(super) type Wave = Vec<PreparedDelivery>;
+/// Deliveries that are sent concurrently. The next wave is sent after all responses.
+pub(super) type DeliveryBatch = Vec<PreparedDelivery>;
 
-/// The expected answers to a trial's deliveries.
+/// The expected responses to the deliveries of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answers {
-    /// Each with 2xx.
+    /// All are 2xx.
     Taken,
-    /// At least one with 2xx: of two at once, one may be asked to come again.
+    /// At least one is 2xx. Of two concurrent deliveries, one may be refused and retried.
     OneTaken,
-    /// None with 2xx.
+    /// None is 2xx.
     Refused,
-    /// None with 5xx or silence.
+    /// None is 5xx or missing.
     Calm,
 }
 
-/// A statement, and its level.
+/// The name, level and text of a statement.
 pub(super) type TrialStatement = (&'static str, Level, &'static str);
 
-/// One thing that is tried. Each has an order of its own, so no trial disturbs another.
+/// A trial. Each has separate objects, so trials do not affect each other.
 pub(super) struct Trial {
     pub(super) name: &'static str,
-    /// About the answers.
+    /// The statement about the responses.
     pub(super) answers: Option<(TrialStatement, Answers)>,
-    /// About what the handler does, and how often it must.
+    /// The statement about the actions, and their expected number.
     pub(super) acts: Option<(TrialStatement, u64)>,
-    pub(super) waves: fn(&Scene<'_>) -> Vec<Wave>,
+    pub(super) waves: fn(&TrialContext<'_>) -> Vec<DeliveryBatch>,
 }
 
 /// The objects of a trial's deliveries.
-pub(super) struct Scene<'a> {
+pub(super) struct TrialContext<'a> {
     pub(super) draw: DeliveryKey,
     pub(super) trial: &'static str,
     pub(super) mode: Mode,
@@ -45,13 +45,13 @@ pub(super) struct Scene<'a> {
     pub(super) sample: Option<&'a Map<String, Value>>,
 }
 
-impl Scene<'_> {
-    /// The code of the charge that the trial is about.
+impl TrialContext<'_> {
+    /// Returns the code of the trial's charge.
     pub(super) fn charge_code(&self) -> String {
         self.draw.code(&format!("{} charge", self.trial))
     }
 
-    /// The code of the invoice that the trial is about.
+    /// Returns the code of the trial's invoice.
     pub(super) fn invoice_code(&self) -> String {
         self.draw.code(&format!("{} invoice", self.trial))
     }
@@ -64,7 +64,7 @@ impl Scene<'_> {
         charge(self.sample, &self.charge_code(), status)
     }
 
-    /// An event of the charge under two names, which make its ids.
+    /// Returns a delivery of a charge event. The names determine its ids.
     fn told(&self, kind: &'static str, delivery: &str, event: &str, status: &str) -> DeliveryContent<'_> {
         DeliveryContent {
             delivery: self.id(&format!("delivery {delivery}")),
@@ -94,7 +94,7 @@ impl Scene<'_> {
     }
 }
 
-/// The status of the charge when an event of this type happens.
+/// Returns the status of the charge at an event of this type.
 fn status_at(kind: &str) -> &'static str {
     match kind {
         "charge.paid" | "charge.refunded" => "paid",
@@ -105,7 +105,7 @@ fn status_at(kind: &str) -> &'static str {
     }
 }
 
-fn every_type(scene: &Scene<'_>) -> Vec<Wave> {
+fn every_type(scene: &TrialContext<'_>) -> Vec<DeliveryBatch> {
     let delivery = |kind: &'static str| match kind {
         "invoice.paid" => scene.of_invoice(kind, "paid"),
         "invoice.voided" => scene.of_invoice(kind, "void"),
@@ -115,13 +115,13 @@ fn every_type(scene: &Scene<'_>) -> Vec<Wave> {
     EVENT_TYPES.into_iter().map(|kind| vec![delivery(kind)]).collect()
 }
 
-/// The same JSON in deliveries that nobody's writer would use again.
+/// Rewrites the body to equal JSON in an unusual format.
 fn unusual(delivery: PreparedDelivery) -> PreparedDelivery {
     let body = delivery.body.replace("\":\"", "\" : \"").replace("pay", "p\\u0061y").replacen('{', "{ \n", 1);
     PreparedDelivery { body, ..delivery }
 }
 
-fn without_optional(scene: &Scene<'_>) -> PreparedDelivery {
+fn without_optional(scene: &TrialContext<'_>) -> PreparedDelivery {
     let mut bare = scene.charge("pending");
     for name in ["customer_email", "description", "payment_link", "invoice", "paid_at"] {
         bare.insert(name.to_owned(), Value::Null);
@@ -134,16 +134,12 @@ fn without_optional(scene: &Scene<'_>) -> PreparedDelivery {
 const MUST: Level = Level::Must;
 const SHOULD: Level = Level::Should;
 
-/// Everything that is tried. All other trials are judged by the first.
+/// All trials. The first one is the precondition of all others.
 pub(super) const TRIALS: &[Trial] = &[
     Trial {
         name: "delivery",
         answers: Some((
-            (
-                "answers.delivery",
-                MUST,
-                "A delivery that is signed with the endpoint's secret is taken with 2xx.",
-            ),
+            ("answers.delivery", MUST, "A delivery signed with the endpoint's secret is accepted with 2xx."),
             Answers::Taken,
         )),
         acts: Some((("acts.delivery", MUST, "A paid charge is acted on."), 1)),
@@ -155,7 +151,7 @@ pub(super) const TRIALS: &[Trial] = &[
             (
                 "answers.types",
                 MUST,
-                "An event of every type is taken, whether the handler has a use for it or not.",
+                "Events of all types are accepted, even if the handler does not use them.",
             ),
             Answers::Taken,
         )),
@@ -165,22 +161,19 @@ pub(super) const TRIALS: &[Trial] = &[
     Trial {
         name: "retry",
         answers: Some((
-            ("answers.retry", MUST, "A delivery that comes again under its id is taken again."),
+            ("answers.retry", MUST, "A retried delivery with the same id is accepted again."),
             Answers::Taken,
         )),
-        acts: Some((("acts.retry", MUST, "A delivery that comes again under its id is acted on once."), 1)),
+        acts: Some((("acts.retry", MUST, "A retried delivery with the same id is acted on once."), 1)),
         waves: |scene| vec![vec![scene.paid(Sign::Right)], vec![scene.paid(Sign::Right)]],
     },
     Trial {
         name: "resent",
         answers: Some((
-            ("answers.resent", MUST, "An event that comes again in another delivery is taken again."),
+            ("answers.resent", MUST, "An event in a second delivery is accepted again."),
             Answers::Taken,
         )),
-        acts: Some((
-            ("acts.resent", MUST, "An event that comes again in another delivery is acted on once."),
-            1,
-        )),
+        acts: Some((("acts.resent", MUST, "An event in two deliveries is acted on once."), 1)),
         waves: |scene| {
             let again = scene.told("charge.paid", "2", "1", "paid").delivery(Sign::Right);
             vec![vec![scene.paid(Sign::Right)], vec![again]]
@@ -192,18 +185,11 @@ pub(super) const TRIALS: &[Trial] = &[
             (
                 "answers.together",
                 MUST,
-                "Of two deliveries of one event that come at the same moment, one is taken.",
+                "Of two concurrent deliveries of one event, at least one is accepted.",
             ),
             Answers::OneTaken,
         )),
-        acts: Some((
-            (
-                "acts.together",
-                MUST,
-                "Two deliveries of one event that come at the same moment are acted on once.",
-            ),
-            1,
-        )),
+        acts: Some((("acts.together", MUST, "Two concurrent deliveries of one event are acted on once."), 1)),
         waves: |scene| {
             let again = scene.told("charge.paid", "2", "1", "paid").delivery(Sign::Right);
             vec![vec![scene.paid(Sign::Right), again]]
@@ -212,11 +198,15 @@ pub(super) const TRIALS: &[Trial] = &[
     Trial {
         name: "order",
         answers: Some((
-            ("answers.order", MUST, "Events that come in another order than they happened are all taken."),
+            ("answers.order", MUST, "Events that arrive out of order are all accepted."),
             Answers::Taken,
         )),
         acts: Some((
-            ("acts.order", MUST, "A charge whose payment is told of before its opening is acted on once."),
+            (
+                "acts.order",
+                MUST,
+                "A charge whose payment event arrives before its creation event is acted on once.",
+            ),
             1,
         )),
         waves: |scene| {
@@ -231,7 +221,7 @@ pub(super) const TRIALS: &[Trial] = &[
     Trial {
         name: "invoice",
         answers: Some((
-            ("answers.invoice", MUST, "Both events of a paid invoice are taken."),
+            ("answers.invoice", MUST, "Both events of a paid invoice are accepted."),
             Answers::Taken,
         )),
         acts: Some((("acts.invoice", MUST, "Of the two events of a paid invoice only one is acted on."), 1)),
@@ -249,7 +239,7 @@ pub(super) const TRIALS: &[Trial] = &[
             (
                 "answers.raw_body",
                 MUST,
-                "The signature is verified over the raw body, however its JSON is written.",
+                "The signature is verified over the raw body, in any JSON formatting.",
             ),
             Answers::Taken,
         )),
@@ -308,7 +298,7 @@ pub(super) const TRIALS: &[Trial] = &[
             (
                 "answers.body_only",
                 MUST,
-                "A signature over the body alone is refused: it would be good for ever.",
+                "A signature over the body alone is refused, because it would never expire.",
             ),
             Answers::Refused,
         )),
@@ -318,7 +308,7 @@ pub(super) const TRIALS: &[Trial] = &[
     Trial {
         name: "malformed",
         answers: Some((
-            ("answers.malformed", MUST, "A signature header of another form is refused."),
+            ("answers.malformed", MUST, "A malformed signature header is refused."),
             Answers::Refused,
         )),
         acts: None,
@@ -327,7 +317,7 @@ pub(super) const TRIALS: &[Trial] = &[
     Trial {
         name: "calm",
         answers: Some((
-            ("answers.calm", SHOULD, "A malformed signature is refused without a server error or silence."),
+            ("answers.calm", SHOULD, "A malformed signature gets a response that is not a server error."),
             Answers::Calm,
         )),
         acts: None,
@@ -345,7 +335,7 @@ pub(super) const TRIALS: &[Trial] = &[
     Trial {
         name: "future",
         answers: Some((
-            ("answers.future", SHOULD, "A delivery that will be signed in an hour is refused."),
+            ("answers.future", SHOULD, "A delivery with a time an hour in the future is refused."),
             Answers::Refused,
         )),
         acts: None,
@@ -357,7 +347,7 @@ pub(super) const TRIALS: &[Trial] = &[
             (
                 "answers.slow_clock",
                 SHOULD,
-                "A delivery that was signed a minute ago is taken: clocks differ.",
+                "A delivery that was signed a minute ago is accepted, because clocks differ.",
             ),
             Answers::Taken,
         )),
@@ -367,21 +357,15 @@ pub(super) const TRIALS: &[Trial] = &[
     Trial {
         name: "unknown_type",
         answers: Some((
-            ("answers.unknown_type", SHOULD, "An event of a type that is new to the handler is taken."),
+            ("answers.unknown_type", SHOULD, "An event of an unknown type is accepted."),
             Answers::Taken,
         )),
-        acts: Some((
-            ("acts.unknown_type", SHOULD, "An event of a type that is new to the handler is not acted on."),
-            0,
-        )),
+        acts: Some((("acts.unknown_type", SHOULD, "An event of an unknown type is not acted on."), 0)),
         waves: |scene| vec![vec![scene.told("charge.celebrated", "1", "1", "pending").delivery(Sign::Right)]],
     },
     Trial {
         name: "more_fields",
-        answers: Some((
-            ("answers.more_fields", SHOULD, "Fields that are new to the handler are passed over."),
-            Answers::Taken,
-        )),
+        answers: Some((("answers.more_fields", SHOULD, "Unknown fields are ignored."), Answers::Taken)),
         acts: None,
         waves: |scene| {
             vec![vec![
@@ -394,7 +378,7 @@ pub(super) const TRIALS: &[Trial] = &[
     Trial {
         name: "nulls",
         answers: Some((
-            ("answers.nulls", MUST, "A charge without optional values is taken."),
+            ("answers.nulls", MUST, "A charge without optional values is accepted."),
             Answers::Taken,
         )),
         acts: None,
@@ -403,7 +387,7 @@ pub(super) const TRIALS: &[Trial] = &[
     Trial {
         name: "test_delivery",
         answers: Some((
-            ("answers.test_delivery", SHOULD, "A test delivery of the dashboard is taken."),
+            ("answers.test_delivery", SHOULD, "A test delivery of the dashboard is accepted."),
             Answers::Taken,
         )),
         acts: Some((("acts.test_delivery", SHOULD, "A test delivery of the dashboard is not acted on."), 0)),
@@ -427,7 +411,7 @@ pub(super) const TRIALS: &[Trial] = &[
     },
 ];
 
-fn malformed(scene: &Scene<'_>) -> Vec<Wave> {
+fn malformed(scene: &TrialContext<'_>) -> Vec<DeliveryBatch> {
     let texts = ["", "v1", "t=,v1=", "t=now,v1=00", "t=99999999999999999999,v1=zz", "v1=00,v1=00;t=1"];
     let delivery = |(n, text): (usize, &'static str)| {
         let name = n.to_string();
@@ -436,7 +420,7 @@ fn malformed(scene: &Scene<'_>) -> Vec<Wave> {
     texts.into_iter().enumerate().map(delivery).collect()
 }
 
-/// Every statement about a handler: its name, its level, and the statement.
+/// Returns all statements about a handler: name, level and text.
 pub fn statements() -> impl Iterator<Item = (&'static str, Level, &'static str)> {
     let of = |trial: &'static Trial| {
         let answers = trial.answers.iter().map(|(statement, _)| *statement);

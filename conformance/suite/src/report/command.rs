@@ -1,4 +1,4 @@
-//! The command that repeats a request. Keys appear as the names of their variables.
+//! Commands that repeat a request or a check. Keys are environment variables in them.
 
 use url::Url;
 
@@ -7,7 +7,7 @@ use conformance_model::deliveries::Deliveries;
 use conformance_model::recording::{Caller, Exchange, Forgery, Recording};
 use conformance_model::words::Mode;
 
-/// A curl line that asks the same.
+/// Returns a curl command that repeats a request.
 pub(super) fn curl(recording: &Recording, exchange: &Exchange) -> String {
     let origin = Url::parse(&recording.base).map(|base| base.origin().ascii_serialization());
     let address = format!("{}{}", origin.unwrap_or_default(), exchange.target);
@@ -18,7 +18,7 @@ pub(super) fn curl(recording: &Recording, exchange: &Exchange) -> String {
     }
 }
 
-/// The command that judges one statement again.
+/// Returns the command that checks one statement again.
 pub(super) fn again(recording: &Recording, id: &str) -> String {
     let base = recording.base.trim_end_matches('/');
     let from = match recording.deliveries.as_ref().filter(|_| needs_deliveries(id)) {

@@ -1,5 +1,4 @@
-//! Coverage by sentence: what became of each sentence of the specification, through the statements that
-//! restate it.
+//! Coverage by sentence: the verdicts of the statements that restate each sentence of the specification.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +7,14 @@ use serde::Serialize;
 use conformance_model::catalogue::{SENTENCES, catalogue};
 use conformance_model::verdict::{Row, Verdict};
 
-/// A sentence of the specification, by its place, and the statements that restate it.
+/// A sentence of the specification, by its position, and the statements that restate it.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 #[cfg_attr(test, serde(deny_unknown_fields))]
 pub(super) struct Sentence {
     /// The section of the specification.
     pub(super) section: String,
-    /// The place in the section.
+    /// The position in the section.
     pub(super) place: String,
     /// The first 16 digits of the sentence's SHA-256.
     pub(super) source: String,
@@ -30,7 +29,7 @@ pub(super) struct Sentence {
 pub(super) struct Claim {
     /// The statement's name.
     pub(super) id: String,
-    /// The word on it; `unjudged` if no check judges it, `not asked` if this run left it aside.
+    /// Its verdict; `unjudged` if no check judges it, `not asked` if this run did not include it.
     pub(super) verdict: String,
     /// The reason why no check judges it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,21 +37,21 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// The word as a class of a style sheet.
+    /// Returns the CSS class of the verdict.
     pub(super) fn class(&self) -> String {
         self.verdict.replace(' ', "-")
     }
 }
 
 impl Sentence {
-    /// Returns `true` if some statement of it was exercised.
+    /// Returns `true` if a statement of it was judged or observed.
     pub(super) fn is_judged(&self) -> bool {
         let words = ["pass", "fail", "warn", "known", "observed"];
         self.statements.iter().any(|claim| words.contains(&claim.verdict.as_str()))
     }
 }
 
-/// Every sentence in the order of the specification. None if nothing was judged at all.
+/// Returns all sentences in the order of the specification. Empty if nothing was judged.
 pub(super) fn coverage(rows: &[Row]) -> Vec<Sentence> {
     if rows.is_empty() {
         return Vec::new();
@@ -87,7 +86,7 @@ mod tests {
     use crate::report::samples;
 
     #[test]
-    fn every_sentence_is_claimed_and_every_claim_has_its_sentence() {
+    fn every_sentence_has_a_statement_and_every_source_a_sentence() {
         let found = coverage(&samples::mixed().rows);
         assert_eq!(found.len(), SENTENCES.lines().count() - 1);
         for it in &found {
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_tells_what_became_of_its_statements() {
+    fn a_sentence_has_the_verdicts_of_its_statements() {
         let found = coverage(&samples::mixed().rows);
         let words = |place: &str| {
             let at = |it: &&Sentence| format!("{} {}", it.section, it.place).starts_with(place);

@@ -1,4 +1,4 @@
-//! Annotations for a workflow on GitHub: commands on lines of their own.
+//! Annotations for a GitHub workflow: one workflow command per line.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use conformance_model::verdict::{Row, Verdict};
 use crate::check::Outcome;
 use crate::report::view::{ReportView, printable};
 
-/// An error for each failure, a warning for each doubt and each cause of gaps, a notice for the rest.
+/// Returns an error for each failure, a warning for each warning, known failure and cause of gaps, and notices.
 pub fn github(outcome: &Outcome) -> String {
     let view = ReportView::of(outcome);
     let mut out = String::new();
@@ -50,7 +50,7 @@ fn annotate(out: &mut String, kind: &str, title: &str, text: &str) {
     writeln!(out, "::{kind} title={}::{}", property(title), data(text)).expect("a string takes any text");
 }
 
-/// A line break would begin a new command, and a server could write one.
+/// Escapes a text. A line break in the text of a server could start another command.
 fn data(text: &str) -> String {
     printable(&text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A"))
 }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_can_be_a_command() {
+    fn text_cannot_inject_a_command() {
         check("a: b, c", "50%\r\n::error::x", "::error title=a%3A b%2C c::50%25%0D%0A::error::x");
     }
 }

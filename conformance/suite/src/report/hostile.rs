@@ -1,4 +1,4 @@
-//! Every format but the text, read by a parser of that format, for texts that a hostile server may send.
+//! Injection tests: each format except text, parsed after a hostile server sent special characters.
 
 use html5ever::tendril::TendrilSink;
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
@@ -12,7 +12,7 @@ use crate::check::Outcome;
 use crate::report::json::schema;
 use crate::report::{Format, Style, render, samples};
 
-/// Each of these could end a string, a line, a cell, an element or a document of some format.
+/// Texts that could end a string, a line, a cell, an element or a document of some format.
 const TEXTS: [&str; 14] = [
     "\u{fffe}\u{ffff}\u{1fffe}\u{10ffff}\u{fdd0}",
     "\0\u{1}\u{8}\u{b}\u{c}\u{1b}[31m\u{7f}\u{85}\u{9b}2J",
@@ -30,7 +30,7 @@ const TEXTS: [&str; 14] = [
     "",
 ];
 
-/// The sample with a row of every word, and the text wherever a server's text can stand.
+/// Returns the sample with a row of each verdict, and the text in all places where a server's text may occur.
 fn told(text: &str) -> Outcome {
     let mut outcome = samples::mixed();
     outcome.faults = vec![text.to_owned()];
@@ -58,7 +58,7 @@ fn told(text: &str) -> Outcome {
     outcome
 }
 
-/// The outcomes that a text makes: one with rows, and one that was stopped.
+/// Returns an outcome with rows and one that was stopped, both with the text.
 fn outcomes(text: &str) -> [Outcome; 2] {
     let stopped = Outcome { stop: Some(Stop::Unreachable(text.to_owned())), ..samples::unreachable() };
     [told(text), stopped]
@@ -99,7 +99,7 @@ fn json_fits_the_schema_and_keeps_every_text() {
     });
 }
 
-/// The elements of a document, in their order.
+/// Collects the elements of a document in order.
 fn elements(node: &Handle, into: &mut Vec<String>) {
     if let NodeData::Element { name, attrs, .. } = &node.data {
         let of = |it: &html5ever::Attribute| format!(" {}", it.name.local);
@@ -128,7 +128,7 @@ fn a_page_has_the_same_elements_whatever_a_server_sends() {
     });
 }
 
-/// The cells of each table of a Markdown text, and the other kinds of elements.
+/// Returns the number of cells of each table of a Markdown text, and the other kinds of elements.
 fn tables(text: &str) -> (Vec<usize>, Vec<String>) {
     let (mut cells, mut kinds) = (Vec::new(), Vec::new());
     for event in Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
@@ -161,7 +161,7 @@ fn markdown_has_the_same_tables_and_headings_whatever_a_server_sends() {
     });
 }
 
-/// An annotation as GitHub's runner reads it: `::kind name=value,…::text`, with the characters that it decodes.
+/// Parses an annotation as GitHub's runner does: `::kind name=value,…::text`, with its escapes decoded.
 fn annotation(line: &str) -> (String, String, String) {
     let (head, text) = line.strip_prefix("::").and_then(|it| it.split_once("::")).expect(line);
     let (kind, properties) = head.split_once(' ').expect(line);

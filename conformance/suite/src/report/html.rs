@@ -31,33 +31,33 @@ struct Page<'a> {
     chapters: Vec<Chapter>,
 }
 
-/// A section of the specification, sentence by sentence.
+/// The sentences of a section of the specification.
 struct Chapter {
     name: String,
     sentences: Vec<Sentence>,
 }
 
-/// A word and how often it was said.
+/// A verdict and its number of statements.
 struct Tile {
     word: &'static str,
     class: String,
     count: usize,
 }
 
-/// A section of the specification.
+/// The statements of a section of the specification.
 struct Part<'a> {
     name: String,
     counts: String,
     entries: Vec<Entry<'a>>,
 }
 
-/// A group of rows, the most important first.
+/// The statements with one verdict.
 struct Group<'a> {
     title: &'static str,
     entries: Vec<Entry<'a>>,
 }
 
-/// A statement with all that is known of it.
+/// A statement with its verdict and details.
 struct Entry<'a> {
     id: &'a str,
     spec: &'a str,
@@ -70,7 +70,7 @@ struct Entry<'a> {
     exchange: Option<Shown>,
 }
 
-/// An exchange as it was on the wire, without the key.
+/// An exchange without the key.
 struct Shown {
     number: u32,
     method: &'static str,
@@ -80,7 +80,7 @@ struct Shown {
     body: Vec<String>,
 }
 
-/// The whole report as one HTML file.
+/// Returns the report as one HTML file.
 pub fn html(outcome: &Outcome) -> String {
     let view = ReportView::of(outcome);
     let (word, sentence) = view.verdict();
@@ -179,8 +179,8 @@ fn shown(exchange: &Exchange) -> Shown {
     Shown { number: exchange.number, method: exchange.method(), target, status, headers, body }
 }
 
-/// A body as far as anybody reads it. The page has no line breaks between its lines, so that none begins a line of a
-/// job's log.
+/// Returns the lines of a body, shortened. The page has no line breaks between them, so that none starts a line of a CI
+/// log.
 fn lines(body: &str) -> Vec<String> {
     const LETTERS_MAX: usize = 4000;
     let (shown, more) = match body.char_indices().nth(LETTERS_MAX) {

@@ -1,4 +1,4 @@
-//! The JSON report. `report.schema.json` describes it, and a test keeps the two equal.
+//! The JSON report. Its schema is `report.schema.json`; a test compares the two.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::report::command::{again, curl};
 use crate::report::coverage::{Sentence, coverage};
 use crate::report::view::{ReportView, is_unseen};
 
-/// Rises when an older reader would misread a report.
+/// The version of the format. Incremented when an older reader would misread a report.
 const FORMAT: u32 = 1;
 
 /// The findings of a run of `chargeproof check` about one service.
@@ -24,7 +24,7 @@ const FORMAT: u32 = 1;
 struct Report {
     /// The version of this format.
     format: u32,
-    /// The base address that was asked.
+    /// The base address of the target.
     base: String,
     /// The version of the program that recorded the run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,19 +44,19 @@ struct Report {
     stop: Option<Stop>,
     /// The number of selected checks.
     expected: usize,
-    /// The number of checks with a verdict. If it is less than expected, the run is worthless.
+    /// The number of checks with a verdict. If it is less than expected, the report is invalid.
     reported: usize,
     /// The number of required statements among those reported.
     required: usize,
     /// The number of required statements that were judged.
     judged: usize,
-    /// True if every required statement was judged or left out on purpose.
+    /// True if every required statement was judged or excluded by the operator.
     complete: bool,
-    /// True if it is incomplete in a way that the operator accepts.
+    /// True if the run is incomplete, but the operator accepts all gaps.
     accepted: bool,
     /// The selected statements.
     selection: Selection,
-    /// The parts that the operator left out.
+    /// The parts that the operator excluded.
     without: Vec<String>,
     /// The faults of the baseline of known failures. Any fault fails the run.
     baseline_faults: Vec<String>,
@@ -88,15 +88,15 @@ struct Requests {
     test: u32,
     /// With any other key, or none.
     other: u32,
-    /// Of all these, the ones in bursts.
+    /// The part of all these in bursts.
     in_bursts: u32,
-    /// Of all these, the ones that were asked a second time.
+    /// The part of all these that are retries.
     repeats: u32,
     /// All of them.
     total: u32,
 }
 
-/// A statement and the word on it.
+/// A statement and its verdict.
 #[derive(Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 #[cfg_attr(test, serde(deny_unknown_fields))]
@@ -109,33 +109,33 @@ struct Statement {
     level: Firmness,
     /// The statement itself.
     text: String,
-    /// The word on it.
+    /// The verdict.
     verdict: Word,
-    /// Of a pass: which honest reading it satisfies, or on what ground it was judged.
+    /// Of a pass: the satisfied interpretation of the specification, or the evidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     reading: Option<String>,
-    /// Of a failure or warning: what the statement asks for.
+    /// Of a failure or warning: the expectation.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected: Option<String>,
-    /// Of a failure or warning: what came instead.
+    /// Of a failure or warning: the actual value.
     #[serde(skip_serializing_if = "Option::is_none")]
     actual: Option<String>,
     /// Of a failure or warning: the number of the exchange in the recording that shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     exchange: Option<u32>,
-    /// Of a failure or warning: a command line that asks the same. Keys stand under their variables.
+    /// Of a failure or warning: a command that repeats the request. Keys are environment variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     asked: Option<String>,
     /// Of a failure or warning: the command that judges this statement again.
     #[serde(skip_serializing_if = "Option::is_none")]
     again: Option<String>,
-    /// Of a failure or warning: what a baseline recognises it by.
+    /// Of a failure or warning: its fingerprint for a baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
-    /// Of a known failure: the last day on which it may stay.
+    /// Of a known failure: the last day on which it is tolerated.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<String>,
-    /// The reason why it was not judged, does not apply, was left out or is known.
+    /// The reason why it was not judged, does not apply, was excluded or is a known failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     because: Option<String>,
     /// The remedy that lets it be judged.
@@ -151,40 +151,40 @@ struct Statement {
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 #[serde(rename_all = "lowercase")]
 enum Firmness {
-    /// The specification says so.
+    /// The specification requires it.
     #[default]
     Must,
-    /// It follows from what the specification says, or from HTTP.
+    /// It is derived from the specification or from HTTP.
     Should,
-    /// It is left open.
+    /// The specification leaves it open.
     Open,
 }
 
-/// The word on a statement.
+/// The verdict on a statement.
 #[derive(Clone, Copy, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 #[serde(rename_all = "snake_case")]
 enum Word {
-    /// Exercised, and it held.
+    /// It was tested and holds.
     Pass,
-    /// A required statement was broken.
+    /// A required statement was violated.
     Fail,
-    /// A derived statement did not hold.
+    /// A derived statement was violated.
     Warn,
-    /// It could not be exercised.
+    /// It could not be tested.
     #[default]
     NotJudged,
-    /// Shown not to exist here.
+    /// The target does not have its subject.
     NotApplicable,
-    /// Left open; noted.
+    /// The specification leaves it open; the behaviour was observed.
     Observed,
-    /// Broken in a way that the operator knows of.
+    /// It was violated as a known failure describes.
     Known,
-    /// The operator left it out.
+    /// The operator excluded it.
     LeftOut,
 }
 
-/// The whole report as one JSON object.
+/// Returns the report as a JSON object.
 pub fn json(outcome: &Outcome) -> String {
     let view = ReportView::of(outcome);
     let ledger = &outcome.ledger;
@@ -223,18 +223,18 @@ pub fn json(outcome: &Outcome) -> String {
     pretty(&report)
 }
 
-/// Plain data as JSON for people, see [`tame`].
+/// Returns indented JSON with escaped control characters, see [`tame`].
 pub(crate) fn pretty(value: &impl Serialize) -> String {
     tame(&serde_json::to_string_pretty(value).expect("plain data is JSON"))
 }
 
-/// The same JSON, printable. What a server sent must not move the cursor of whoever prints it, and JSON itself
-/// lets DEL, the controls behind it and marks that turn a line round stand.
+/// Returns equal JSON with invisible characters escaped. A terminal would interpret DEL, C1 controls and bidirectional
+/// marks in the text of a server, which JSON does not escape.
 pub fn tame(text: &str) -> String {
     let mut tame = String::with_capacity(text.len());
     for it in text.chars() {
         if (is_unseen(it) && it != '\n') || (it == '#' && tame.ends_with('#')) {
-            // Between values there is none, so it stands in a string.
+            // Such characters occur only within strings.
             for unit in it.encode_utf16(&mut [0; 2]) {
                 tame.push_str(&format!("\\u{unit:04x}"));
             }
@@ -292,7 +292,7 @@ fn with_evidence(outcome: &Outcome, verdict: Word, finding: Finding, bare: State
     }
 }
 
-/// The schema of a report.
+/// Returns the schema of a report.
 #[cfg(test)]
 pub(super) fn schema() -> serde_json::Value {
     serde_json::to_value(schemars::schema_for!(Report)).expect("a schema is JSON")
@@ -308,7 +308,7 @@ mod tests {
     const SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/report.schema.json");
 
     #[test]
-    fn no_control_stands_in_it_and_none_is_lost() {
+    fn control_characters_are_escaped_without_loss() {
         let sent = "a\u{7f}b\u{9b}2J\n\u{1b}[0m \u{202e}##[error]\u{e0041}";
         let text = pretty(&[sent]);
         assert!(text.chars().all(|it| !is_unseen(it) || it == '\n') && !text.contains("##"), "{text:?}");
@@ -316,13 +316,16 @@ mod tests {
     }
 
     #[test]
-    fn the_published_schema_is_the_one_of_the_code() {
+    fn the_published_schema_is_current() {
         let text = serde_json::to_string_pretty(&schema()).expect("a schema is JSON") + "\n";
         if env::var_os("BLESS").is_some() {
             fs::write(SCHEMA, &text).expect("the package can be written to");
         }
         let published = fs::read_to_string(SCHEMA).unwrap_or_default();
-        assert!(published == text, "report.schema.json is old: BLESS=1 cargo test -p conformance --lib");
+        assert!(
+            published == text,
+            "report.schema.json is out of date: BLESS=1 cargo test -p conformance --lib"
+        );
     }
 
     #[test]

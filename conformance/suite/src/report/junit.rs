@@ -1,7 +1,6 @@
-//! The report for CI systems: a suite for each section, a case for each statement.
+//! The JUnit report for CI systems: a test suite for each section, a test case for each statement.
 //!
-//! Such systems like to paint what was skipped green. So one case more fails when something required was
-//! not judged.
+//! CI systems show skipped cases as green. So an additional case fails if a required statement was not judged.
 
 use chrono::DateTime;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
@@ -11,7 +10,7 @@ use conformance_model::verdict::{Row, Verdict};
 use crate::check::Outcome;
 use crate::report::view::{ReportView, one_line};
 
-/// The whole report as JUnit XML.
+/// Returns the report as JUnit XML.
 pub fn junit(outcome: &Outcome) -> String {
     let view = ReportView::of(outcome);
     let mut report = Report::new("chargeproof check");
@@ -68,7 +67,7 @@ fn case(view: &ReportView<'_>, row: &Row) -> TestCase {
     case
 }
 
-/// The case that fails when the run proves less than it seems to.
+/// Returns the case that fails if the run is incomplete.
 fn completeness(view: &ReportView<'_>) -> TestSuite {
     let outcome = view.outcome;
     let mut suite = TestSuite::new("completeness");
@@ -112,7 +111,7 @@ fn completeness(view: &ReportView<'_>) -> TestSuite {
     suite
 }
 
-/// The case that fails when the baseline hides nothing any more, or too long, or something else.
+/// Returns the case that fails if the baseline has a stale entry.
 fn baseline(outcome: &Outcome) -> TestSuite {
     let status = if outcome.faults.is_empty() {
         TestCaseStatus::success()

@@ -1,4 +1,4 @@
-//! The report for the summary of a job.
+//! The Markdown report for the summary of a CI job.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use conformance_model::verdict::Row;
 use crate::check::Outcome;
 use crate::report::view::{ReportView, WORDS, is_unseen};
 
-/// The whole report in Markdown as GitHub and GitLab show it.
+/// Returns the report in the Markdown of GitHub and GitLab.
 pub fn markdown(outcome: &Outcome) -> String {
     let view = ReportView::of(outcome);
     let mut out = String::new();
@@ -116,7 +116,7 @@ fn every_statement(out: &mut String, view: &ReportView<'_>) {
     put(out, "\n</details>");
 }
 
-/// Text that stays text, whatever a server put into it: no markup, no table cell, no mention of anybody.
+/// Escapes a text, so that a server cannot inject markup, table cells or mentions.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in on_one_line(text).chars() {
@@ -132,7 +132,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// A span of code whose fence is longer than any within.
+/// Returns a code span with a fence that is longer than any backticks in the text.
 fn code(text: &str) -> String {
     let fence = "`".repeat(longest_run(text) + 1);
     format!("{fence}{}{fence}", on_one_line(text))
@@ -160,13 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_stays_text() {
+    fn text_of_a_server_is_escaped() {
         check("<img src=x>\n| a | @you", "&lt;img src=x&gt; \\| a \\| &#64;you");
         check("[x](y) `z` *b*", "\\[x\\](y) \\`z\\` \\*b\\*");
     }
 
     #[test]
-    fn code_may_hold_the_marks_of_code() {
+    fn code_may_contain_backticks() {
         assert_eq!(code("a``b"), "```a``b```");
     }
 }

@@ -1,4 +1,4 @@
-//! Reports: pure functions of an outcome. One module per format; `view` holds what they share.
+//! Reports, as pure functions of an outcome. One module per format; `view` has the common content.
 
 mod command;
 mod coverage;
@@ -29,21 +29,21 @@ use crate::check::Outcome;
 /// The format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
-    /// For people at a terminal.
+    /// Text for a terminal.
     Text,
-    /// For programs, as `report.schema.json` describes it.
+    /// JSON with the schema `report.schema.json`.
     Json,
-    /// For CI systems that count tests.
+    /// JUnit XML for CI systems.
     Junit,
-    /// For the summary of a job.
+    /// Markdown for the summary of a CI job.
     Markdown,
-    /// For people with a browser: one file with nothing outside.
+    /// HTML in one file, without external resources.
     Html,
-    /// Annotations for a workflow on GitHub.
+    /// Annotations for a GitHub workflow.
     Github,
 }
 
-/// A report in any format, ending with a line break. The layout is for text only.
+/// Returns a report in a format, with a final line break. The layout applies to text only.
 pub fn render(outcome: &Outcome, format: Format, layout: impl Into<Layout>) -> String {
     match format {
         Format::Text => text::laid_out(outcome, layout.into()),
@@ -59,7 +59,7 @@ pub fn render(outcome: &Outcome, format: Format, layout: impl Into<Layout>) -> S
 mod tests {
     use super::*;
 
-    /// Samples must not change with the catalogue, which the coverage shows all of.
+    /// Removes the coverage from a report, which would change with the catalogue.
     fn without_coverage(report: &str) -> String {
         const MARKS: [(&str, &str); 2] =
             [("<!-- coverage -->", "<!-- end -->\n"), (",\n  \"coverage\": [", "\n  ]\n")];
@@ -81,12 +81,12 @@ mod tests {
     }
 
     #[test]
-    fn the_text_reads_like_this() {
+    fn the_text_equals_its_snapshot() {
         check(Format::Text, "txt");
     }
 
     #[test]
-    fn the_brief_text_reads_like_this_in_eighty_columns() {
+    fn the_brief_text_in_eighty_columns_equals_its_snapshot() {
         let layout = Layout { style: Style::Plain, detail: Detail::Brief, columns: Some(80) };
         for (name, outcome) in samples::all() {
             insta::assert_snapshot!(format!("{name}.brief.txt"), render(&outcome, Format::Text, layout));
@@ -112,27 +112,27 @@ mod tests {
     }
 
     #[test]
-    fn the_json_reads_like_this() {
+    fn the_json_equals_its_snapshot() {
         check(Format::Json, "json");
     }
 
     #[test]
-    fn the_junit_xml_reads_like_this() {
+    fn the_junit_xml_equals_its_snapshot() {
         check(Format::Junit, "xml");
     }
 
     #[test]
-    fn the_markdown_reads_like_this() {
+    fn the_markdown_equals_its_snapshot() {
         check(Format::Markdown, "md");
     }
 
     #[test]
-    fn the_annotations_read_like_this() {
+    fn the_annotations_equal_their_snapshot() {
         check(Format::Github, "github");
     }
 
     #[test]
-    fn the_page_reads_like_this() {
+    fn the_page_equals_its_snapshot() {
         check(Format::Html, "html");
     }
 
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_needs_nothing_from_outside_and_runs_nothing() {
+    fn a_page_has_no_scripts_and_no_external_resources() {
         for (name, outcome) in samples::all() {
             let page = html(&outcome);
             for part in ["<script", "src=", "<link", "@import", "url(", "<iframe", "onload", "onclick"] {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_begins_no_line_in_any_format_and_turns_none_round() {
+    fn text_of_a_server_cannot_start_a_line_or_reverse_it_in_any_format() {
         const FORMATS: [Format; 6] =
             [Format::Text, Format::Json, Format::Junit, Format::Markdown, Format::Html, Format::Github];
         for (name, outcome) in samples::all() {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_are_whole_lines_of_ours() {
+    fn every_line_of_the_annotations_is_a_command() {
         for (name, outcome) in samples::all() {
             for line in github(&outcome).lines() {
                 let begins = ["::error title=", "::warning title=", "::notice title="];

@@ -1,4 +1,4 @@
-//! Outcomes made by hand, for the tests of every format.
+//! Handwritten outcomes for the tests of all formats.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use conformance_probe::Plan;
 
 use crate::check::{Accept, Origin, Outcome};
 
-/// Every sample by its name.
+/// Returns all samples by name.
 pub(crate) fn all() -> [(&'static str, Outcome); 5] {
     [
         ("mixed", mixed()),
@@ -30,7 +30,7 @@ pub(crate) fn all() -> [(&'static str, Outcome); 5] {
     ]
 }
 
-/// One row of each word, with texts that try to break out of every format.
+/// Returns one row of each verdict, with hostile texts for every format.
 pub(crate) fn mixed() -> Outcome {
     let hostile = "403 {\"message\":\"<script>alert('x')</script> | ```\\n::error::no, 50%\"} ]]>\u{1b}[2J\n::error::x ##[error]y \u{202e}z";
     let finding = |expected: &str, actual: &str, exchange| Finding {
@@ -90,7 +90,7 @@ pub(crate) fn mixed() -> Outcome {
     outcome(rows, None)
 }
 
-/// The same with one failure that is known, and an entry that is stale.
+/// Returns the mixed sample with a known failure and a stale entry.
 pub(crate) fn known() -> Outcome {
     let mut outcome = mixed();
     for row in &outcome.rows {
@@ -109,7 +109,7 @@ pub(crate) fn known() -> Outcome {
     outcome
 }
 
-/// Everything held.
+/// Returns an outcome in which all statements hold.
 pub(crate) fn clean() -> Outcome {
     let rows = vec![
         row("account.served", "4, row 1", Level::Must, Verdict::Pass { note: None }),
@@ -120,7 +120,7 @@ pub(crate) fn clean() -> Outcome {
     outcome
 }
 
-/// A target that does not answer.
+/// Returns the outcome of an unreachable target.
 pub(crate) fn unreachable() -> Outcome {
     let mut outcome =
         outcome(Vec::new(), Some(Stop::Unreachable("Connection refused (os error 111)".into())));
@@ -128,7 +128,7 @@ pub(crate) fn unreachable() -> Outcome {
     outcome
 }
 
-/// The keys do not fit.
+/// Returns the outcome of a refused key.
 pub(crate) fn refused() -> Outcome {
     outcome(Vec::new(), Some(Stop::Configuration("the live key is refused with 401".into())))
 }

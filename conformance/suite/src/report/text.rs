@@ -1,4 +1,4 @@
-//! The text report. Each failure ends with the command that repeats it.
+//! The text report. Each failure ends with the command that reproduces it.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ pub enum Style {
     Colour,
 }
 
-/// The tone of a word.
+/// The colour class of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Good,
@@ -51,10 +51,10 @@ impl Style {
     }
 }
 
-/// The detail in which a text report shows statements that held.
+/// The detail of a text report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// A line for each chapter.
+    /// One line per chapter, besides failures and gaps.
     Brief,
     /// Every statement and every observation.
     Full,
@@ -67,7 +67,7 @@ pub struct Layout {
     pub style: Style,
     /// The detail.
     pub detail: Detail,
-    /// Columns of the terminal, if the lines must fit into some.
+    /// The width of the terminal in columns; `None`: lines are not wrapped.
     pub columns: Option<usize>,
 }
 
@@ -78,22 +78,22 @@ impl From<Style> for Layout {
     }
 }
 
-/// Commands are not wrapped, so that they can be copied.
+/// The details that are commands, which are not wrapped, so that they can be copied.
 const COMMANDS: [&str; 2] = ["asked", "again"];
-/// Statements that are named of those with the same gap.
+/// The most statements that are listed per gap.
 const NAMED_MAX: usize = 3;
 const MARGIN: usize = 4;
-/// Where details stand below a statement whose verdict stands before it.
+/// The indentation of details below a statement with its verdict.
 const WORD_MARGIN: usize = 18;
-/// Narrower than this, lines are not wrapped.
+/// The smallest width at which lines are wrapped.
 const COLUMNS_MIN: usize = 40;
 
-/// The full report without wrapped lines, ending with the counts and the exit code.
+/// Returns the full report without wrapped lines.
 pub fn text(outcome: &Outcome, style: Style) -> String {
     laid_out(outcome, style.into())
 }
 
-/// The report as it is laid out, ending with the counts and the exit code.
+/// Returns the report in a layout, with the counts and the exit code at the end.
 pub(super) fn laid_out(outcome: &Outcome, layout: Layout) -> String {
     let view = ReportView::of(outcome);
     let mut page = TextPage { layout, out: String::new() };
@@ -120,14 +120,14 @@ pub(super) fn laid_out(outcome: &Outcome, layout: Layout) -> String {
     page.out
 }
 
-/// Text in lines of a certain width.
+/// A text writer that wraps lines at the width of the layout.
 struct TextPage {
     layout: Layout,
     out: String,
 }
 
 impl TextPage {
-    /// Text after a head, wrapped to the width, with its later lines below its beginning.
+    /// Writes a wrapped text after a head, with a hanging indent.
     fn paragraph(&mut self, head: &str, text: &str) {
         let indent = " ".repeat(textwrap::core::display_width(head));
         match self.layout.columns.filter(|columns| *columns >= COLUMNS_MIN) {
@@ -156,7 +156,7 @@ impl TextPage {
         self.paragraph("", &text);
     }
 
-    /// A statement with its evidence.
+    /// Writes a statement with its evidence.
     fn statement(&mut self, view: &ReportView<'_>, row: &Row) {
         self.paragraph("  ", &format!("{} ({})  {}", row.id, row.requirement.spec, row.requirement.text));
         self.details(view, row, MARGIN);
@@ -172,7 +172,7 @@ impl TextPage {
         }
     }
 
-    /// Two columns, the first as wide as its widest entry.
+    /// Writes a table of two columns.
     fn table(&mut self, rows: &[(String, String)]) {
         let width = |text: &str| textwrap::core::display_width(text);
         let widest = rows.iter().map(|(first, _)| width(first)).max().unwrap_or(0);
@@ -201,7 +201,7 @@ fn every_statement(page: &mut TextPage, view: &ReportView<'_>) {
     }
 }
 
-/// One failure for each cause, and what else the same answer shows.
+/// Writes one failure for each cause, and the names of the others with the same exchange.
 fn violations(page: &mut TextPage, view: &ReportView<'_>) {
     let causes = view.causes();
     if causes.is_empty() {
@@ -249,7 +249,7 @@ fn chapters(page: &mut TextPage, view: &ReportView<'_>) {
     page.gap();
 }
 
-/// The lines at the end, of which the last is the verdict.
+/// Writes the summary, whose last line is the verdict on the run.
 fn summary(page: &mut TextPage, view: &ReportView<'_>) {
     for note in view.notes().into_iter().chain(view.origin()) {
         page.paragraph("", &note);

@@ -1,4 +1,4 @@
-//! The common content of every format: the sections of the specification, the counts, the details of a statement.
+//! The common content of all formats: the sections of the specification, the counts, the details of a statement.
 
 use std::fmt::Write as _;
 
@@ -15,11 +15,11 @@ use conformance_model::words::Part;
 use crate::check::{Accept, Outcome};
 use crate::report::command::{again, curl};
 
-/// Every word of judgement, the gravest first.
+/// The names of all verdicts, most severe first.
 pub(super) const WORDS: [&str; 8] =
     ["fail", "known", "warn", "not judged", "pass", "observed", "not applicable", "left out"];
 
-/// The words of a summary, in their order.
+/// The names of all verdicts with their words in a summary, in order.
 const SUMMARY: [(&str, &str); 8] = [
     ("pass", "passed"),
     ("fail", "failed"),
@@ -31,7 +31,7 @@ const SUMMARY: [(&str, &str); 8] = [
     ("left out", "left out"),
 ];
 
-/// An outcome, arranged to be told.
+/// An outcome, prepared for reports.
 pub(super) struct ReportView<'a> {
     pub(super) outcome: &'a Outcome,
     pub(super) sections: Vec<Section<'a>>,
@@ -41,7 +41,7 @@ pub(super) struct ReportView<'a> {
     pub(super) is_complete: bool,
 }
 
-/// Statements that could not be judged for the same reason.
+/// The statements that could not be judged for the same reason.
 pub(super) struct Gap<'a> {
     pub(super) why: String,
     pub(super) remedy: String,
@@ -49,7 +49,7 @@ pub(super) struct Gap<'a> {
 }
 
 impl Gap<'_> {
-    /// `nobody received deliveries: 21 statements`
+    /// Returns the reason and the number of statements.
     pub(super) fn title(&self) -> String {
         let count = self.rows.len();
         format!("{}: {count} statement{}", self.why, if count == 1 { "" } else { "s" })
@@ -61,14 +61,14 @@ impl Gap<'_> {
     }
 }
 
-/// A section of the specification, and the statements that come from it.
+/// A section of the specification, and its statements.
 pub(super) struct Section<'a> {
     pub(super) number: String,
     pub(super) rows: Vec<&'a Row>,
 }
 
 impl Section<'_> {
-    /// `4.1 Paging`
+    /// Returns the number and title of the section, such as `4.1 Pagination`.
     pub(super) fn name(&self) -> String {
         section_name(&self.number)
     }
@@ -121,7 +121,7 @@ impl<'a> ReportView<'a> {
         }
     }
 
-    /// `40 of 52 required statements judged: incomplete`
+    /// Returns the completeness of the run: `40 of 52 required statements judged: incomplete`.
     pub(super) fn completeness(&self) -> String {
         if self.outcome.rows.is_empty() {
             return "nothing was judged".to_owned();
@@ -141,7 +141,7 @@ impl<'a> ReportView<'a> {
         format!("{} of {} required statements judged: {word}", self.judged, self.required)
     }
 
-    /// `39 passed, 1 failed`
+    /// Returns the numbers of verdicts: `39 passed, 1 failed`.
     pub(super) fn counts(&self) -> String {
         if self.outcome.rows.is_empty() {
             return "nothing reported".to_owned();
@@ -149,7 +149,7 @@ impl<'a> ReportView<'a> {
         counts(&self.outcome.rows)
     }
 
-    /// `chargeproof 0.1.0, 2026-11-22T06:00:00Z, 64 s`
+    /// Returns the origin of the run: `chargeproof 0.1.0, 2026-11-22T06:00:00Z, 64 s`.
     pub(super) fn origin(&self) -> Option<String> {
         let origin = &self.outcome.origin;
         let version = origin.version.as_ref().map(|version| format!("chargeproof {version}"));
@@ -158,7 +158,7 @@ impl<'a> ReportView<'a> {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    /// Failures by the exchange that shows them: several of one exchange have one cause, and the first is told.
+    /// Returns the failures grouped by exchange, because those of one exchange usually have one cause.
     pub(super) fn causes(&self) -> Vec<Vec<&'a Row>> {
         let mut causes: Vec<(Option<u32>, Vec<&'a Row>)> = Vec::new();
         for row in self.sections.iter().flat_map(|section| &section.rows) {
@@ -171,7 +171,7 @@ impl<'a> ReportView<'a> {
         causes.into_iter().map(|(_, rows)| rows).collect()
     }
 
-    /// The statements that were not judged, grouped by cause, the largest group first.
+    /// Returns the statements that were not judged, grouped by cause, largest group first.
     pub(super) fn gaps(&self) -> Vec<Gap<'a>> {
         let mut gaps: Vec<Gap<'a>> = Vec::new();
         for row in self.sections.iter().flat_map(|section| &section.rows) {
@@ -186,7 +186,7 @@ impl<'a> ReportView<'a> {
         gaps
     }
 
-    /// The verdict on the run: a word, and what it rests on.
+    /// Returns the verdict on the run: a word and the reason.
     pub(super) fn verdict(&self) -> (&'static str, String) {
         let statements = |count: usize, ending: &str| match count {
             1 => format!("1 required statement {ending}"),
@@ -205,13 +205,13 @@ impl<'a> ReportView<'a> {
         }
     }
 
-    /// `52 of 52 checks reported`. A run that was stopped had none to report.
+    /// Returns the number of reported checks: `52 of 52 checks reported`.
     pub(super) fn reported(&self) -> String {
         format!("{} of {} checks reported", self.outcome.rows.len(), self.outcome.expected())
     }
 
-    /// The share of the weakest chapter of statements, then a line for each chapter with the faults that it would have
-    /// missed and what it needs to show more. There is no total: many faults of an easy chapter would hide a weak one.
+    /// Returns the share of the weakest chapter, then a line for each chapter with the missed faults and the data that
+    /// would reveal more. There is no total, because a large chapter would hide a weak one.
     pub(super) fn power(&self) -> Vec<String> {
         let Some(power) = &self.outcome.power else { return Vec::new() };
         let percent = |it: &Chapter| it.noticed * 100 / it.known.max(1);
@@ -232,7 +232,7 @@ impl<'a> ReportView<'a> {
         summary.into_iter().chain(chapters).collect()
     }
 
-    /// Returns the notes about the run: patterns, hidden values, and the faults of the baseline.
+    /// Returns the notes about the run: selection, privacy, and stale entries of the baseline.
     pub(super) fn notes(&self) -> Vec<String> {
         let outcome = self.outcome;
         let list = |name: &str, patterns: &[String]| {
@@ -266,7 +266,7 @@ impl<'a> ReportView<'a> {
         .collect()
     }
 
-    /// Returns the details of a statement: names and texts, ending with the next command to type.
+    /// Returns the details of a statement as names and texts, with the command that repeats it at the end.
     pub(super) fn details(&self, row: &Row) -> Vec<(&'static str, String)> {
         let lines = match &row.verdict {
             Verdict::Pass { note } => note.iter().map(|note| ("reading", note.clone())).collect(),
@@ -284,7 +284,7 @@ impl<'a> ReportView<'a> {
         lines.into_iter().map(|(name, text)| (name, one_line(&text))).collect()
     }
 
-    /// The exchange that shows what is wrong, if a single one does.
+    /// Returns the exchange that shows the violation, if a single one does.
     pub(super) fn shown(&self, row: &Row) -> Option<&'a Exchange> {
         let (Verdict::Fail(finding) | Verdict::Warn(finding) | Verdict::Known { finding, .. }) = &row.verdict
         else {
@@ -305,7 +305,7 @@ impl<'a> ReportView<'a> {
     }
 }
 
-/// The places that would show most of what a chapter's faults need, the most telling first.
+/// Returns the places with data that the chapter's missed faults need, the most needed first.
 fn most_needed(chapter: &Chapter) -> String {
     const SHOWN: usize = 3;
     let mut needs: Vec<_> = chapter.needs.iter().collect();
@@ -318,7 +318,7 @@ fn most_needed(chapter: &Chapter) -> String {
     told.join(", ")
 }
 
-/// The number of deliveries, and their source.
+/// Returns the number of deliveries, and their source.
 fn received(deliveries: &Deliveries) -> String {
     let Deliveries { caught, lost, strays, receiver, lasted, settled, .. } = deliveries;
     let mut text = match receiver {
@@ -338,18 +338,18 @@ fn received(deliveries: &Deliveries) -> String {
     text
 }
 
-/// Returns text of a server so that it cannot move the cursor of a terminal, nor reverse the line.
+/// Replaces characters in the text of a server that could move the cursor of a terminal or reverse the line.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|it| if is_unseen(it) && it != '\n' { '\u{fffd}' } else { it }).collect()
 }
 
-/// The same on one line, which a CI system does not take for a command of the job: some look for `##[` anywhere.
+/// The same on one line, and without `##`, because some CI systems interpret `##[` anywhere as a command.
 pub fn one_line(text: &str) -> String {
     printable(text).replace('\n', " ").replace("##", "#\u{fffd}")
 }
 
-/// Whether a character is invisible but changes the text around it, or is forbidden in XML: a control, a zero-width
-/// character, one that changes the direction of the line, a noncharacter of Unicode.
+/// Returns `true` for an invisible character or one that XML forbids: a control, a zero-width character, a
+/// bidirectional mark or a noncharacter of Unicode.
 pub fn is_unseen(it: char) -> bool {
     it.is_control()
         || u32::from(it) & 0xfffe == 0xfffe
@@ -366,18 +366,18 @@ fn counts<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     told.map(|(count, told)| format!("{count} {told}")).collect::<Vec<_>>().join(", ")
 }
 
-/// `4.1 Paging`
+/// Returns the number and title of a section, such as `4.1 Pagination`.
 pub(super) fn section_name(number: &str) -> String {
     format!("{number} {}", title(number)).trim_end().to_owned()
 }
 
-/// `4.1 item 6; 8` is told in section 4.1.
+/// Returns the section of a reference: 4.1 for `4.1 item 6; 8`.
 fn section_of(spec: &str) -> String {
     let end = spec.find(|it: char| !it.is_ascii_alphanumeric() && it != '.').unwrap_or(spec.len());
     spec[..end].trim_end_matches('.').to_owned()
 }
 
-/// Sections in their order; what is no section of the specification comes last.
+/// Returns the sort key of a section. References outside the specification are last.
 fn place(number: &str) -> Vec<u32> {
     number.split('.').map(|part| part.parse().unwrap_or(u32::MAX)).collect()
 }
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_section_named_is_the_one() {
+    fn the_first_section_of_a_reference_counts() {
         check("4.1 item 6; 8", "4.1");
         check("4, row 1", "4");
         check("7; 8", "7");
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_begins_no_line_and_turns_none_round() {
+    fn text_of_a_server_cannot_start_a_line_or_reverse_it() {
         check_line("a\n::error::b", "a ::error::b");
         check_line("a\r\n##[error]b", "a\u{fffd} #\u{fffd}[error]b");
         check_line("user\u{202e}gpj.exe\u{2066}", "user\u{fffd}gpj.exe\u{fffd}");
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_stand_in_their_order() {
+    fn sections_are_sorted() {
         let mut numbers = ["HTTP", "10", "2.4", "4.1", "4", "2"];
         numbers.sort_by_key(|number| place(number));
         assert_eq!(numbers, ["2", "2.4", "4", "4.1", "10", "HTTP"]);
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn open_choices_are_noted() {
+    fn open_choices_are_observed() {
         check_seen("Retry-After", "whole seconds");
         check_seen("Links of a page", "absolute, relative");
         check_seen("last_page of an empty list", "0");
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_seen_is_not_listed() {
+    fn topics_without_observations_are_not_listed() {
         let outcome = samples::unreachable();
         assert_eq!(observations(&outcome.recording, &outcome.rows), []);
     }

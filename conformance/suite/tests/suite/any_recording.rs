@@ -1,4 +1,4 @@
-//! The judge on recordings that no honest run would make, and on honest ones in another order.
+//! Property tests of the judge: on mutated recordings, and on reordered ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use report::{Format, Style, render};
 use serde_json::{Value, json};
 
-/// What honest and less honest services have answered: everything else is made of this.
+/// The recordings of correct and faulty services that are mutated.
 static MATERIAL: LazyLock<Vec<Outcome>> = LazyLock::new(|| {
     let empty = FakeServer { live: Book::empty(), test: Book::empty(), ..FakeServer::default() };
     let mut without_limit = FakeServer { limiter: ::mutants::fake::Limiter::Off, ..FakeServer::default() };
@@ -69,7 +69,7 @@ const TEXTS: &[&str] = &[
 const HEADERS: &[&str] = &["retry-after", "date", "content-type", "www-authenticate", "etag", "x-\u{7f}", ""];
 const STATUSES: &[u16] = &[0, 99, 200, 204, 301, 401, 403, 404, 418, 429, 500, 502, 503, 504, 999, u16::MAX];
 
-/// One step away from what was recorded. The numbers choose; they are read modulo what there is.
+/// One mutation of a recording. The numbers select positions, modulo their count.
 #[derive(Clone, Debug)]
 struct Step {
     what: u8,
@@ -98,7 +98,7 @@ fn answer(exchange: &mut Exchange) -> &mut Answer {
     answer
 }
 
-/// Puts something else at some place of a JSON body.
+/// Replaces a value in a JSON body.
 fn graft(body: &str, pick: usize) -> String {
     let Ok(mut value) = serde_json::from_str::<Value>(body) else { return body.to_owned() };
     let graft = match pick % 5 {
@@ -173,10 +173,10 @@ fn changed(mut recording: Recording, steps: &[Step]) -> Recording {
     recording
 }
 
-/// Each case judges a whole recording several times.
+/// The number of cases. Each judges a whole recording several times.
 const CASES: u32 = 32;
 
-/// A sixth of a burst shows as much as all of it, for this purpose.
+/// Thins out bursts to a sixth, which suffices for this test.
 fn shortened(outcome: &Outcome) -> Recording {
     let mut recording = outcome.recording.clone();
     let is_shot = |it: &Exchange| matches!(it.purpose, Purpose::Burst(Burst::Shot { .. }));
@@ -215,8 +215,8 @@ proptest! {
         prop_assert_eq!(judge(&recording).len(), judged().len());
     }
 
-    /// Exchanges are related if one caller asked the same thing, or if they belong to the bursts: the last of
-    /// them counts, or the first. All others may stand in any order, as long as each keeps its number and time.
+    /// Related exchanges (equal requests of one caller, or bursts) must stay in order. All others may be in any
+    /// order, with their numbers and times unchanged.
     #[test]
     fn unrelated_exchanges_may_stand_in_any_order(
         which in 0..4_usize,
@@ -242,7 +242,7 @@ proptest! {
 fn kin(exchange: &Exchange) -> String {
     match &exchange.purpose {
         Purpose::Burst(_) => "burst".to_owned(),
-        // Which path is refused without a key stands in the target only.
+        // The path that is refused without a key is only in the target.
         other => format!("{:?} {other:?} {}", exchange.caller, exchange.target),
     }
 }
@@ -252,7 +252,7 @@ fn words(rows: &[Row]) -> BTreeMap<String, &'static str> {
 }
 
 #[test]
-fn a_body_nested_deeper_than_any_reader_goes_is_no_json() {
+fn a_too_deeply_nested_body_is_not_json() {
     let deep = |depth: usize| format!("{}1{}", "{\"a\":[".repeat(depth), "]}".repeat(depth));
     for depth in [10, 60, 64, 100_000] {
         let mut recording = MATERIAL[0].recording.clone();
@@ -264,7 +264,7 @@ fn a_body_nested_deeper_than_any_reader_goes_is_no_json() {
 }
 
 #[test]
-fn what_is_missing_is_never_held_against_the_service() {
+fn missing_exchanges_are_never_a_violation() {
     let whole = &MATERIAL[0].recording;
     let kinds: BTreeSet<_> = whole.exchanges.iter().map(kin).collect();
     for missing in kinds {

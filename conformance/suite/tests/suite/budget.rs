@@ -1,4 +1,4 @@
-//! A run sends at most the requests that it announced, with every combination of options.
+//! A run stays within its budget, with every combination of options.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use ::mutants::fake::{FakeServer, Reply, run_with};
 use conformance::{Ending, Exchange, Hook, Outcome, Paths, Plan, Profile};
 use serde_json::json;
 
-/// The options that change what is sent; every combination is tried. A combination is a number with a bit for each.
+/// The options that change the requests. A combination is a bit set of these, and all combinations are tested.
 const OPTIONS: [fn(&mut Plan); 7] = [
     |plan| plan.quick = true,
     |plan| plan.thorough = true,
@@ -19,7 +19,7 @@ const OPTIONS: [fn(&mut Plan); 7] = [
     |plan| plan.hook = Some(Hook { command: "true".into(), time_limit: Duration::from_secs(10) }),
 ];
 
-/// A server that makes a run repeat requests: every fifth one is refused, for weakness and for the limit in turns.
+/// A server that causes retries: every fifth request gets a 503 or a 429.
 fn unsteady() -> FakeServer {
     let mut server = FakeServer::default();
     let mut request = 0;
@@ -44,7 +44,7 @@ fn check(options: usize) {
     let what = format!("options {options:07b}: {spent:?} of {announced:?}");
     assert!(spent.functional() <= announced.outside_bursts() && spent.in_bursts <= announced.burst, "{what}");
     assert!(spent.writes <= announced.writes && spent.repeats <= announced.repeats, "{what}");
-    // The limit of the ledger is the last resort: the probes themselves know what they may ask.
+    // The ledger is the last resort: the probes must stay within the budget by themselves.
     let refused = |it: &Exchange| matches!(&it.ending, Ending::Lost(why) if why.contains("announced"));
     assert!(!outcome.recording.exchanges.iter().any(refused), "{what}");
     let announcement = announced.to_string();
@@ -53,7 +53,7 @@ fn check(options: usize) {
 }
 
 #[test]
-fn no_combination_of_options_sends_more_than_it_announced() {
+fn no_combination_of_options_exceeds_its_budget() {
     let combinations = 0..1 << OPTIONS.len();
     // `--quick` and `--thorough` exclude each other.
     for options in combinations.filter(|options| options & 0b11 != 0b11) {

@@ -1,4 +1,4 @@
-//! The canary: a check that always fails must turn a run red that is green without it, in every report.
+//! The canary: a check that always fails must fail an otherwise passing run, in every report format.
 
 use std::iter::once;
 
@@ -10,18 +10,18 @@ use conformance::{Level, Outcome, Profile};
 use conformance_judge::{Check, checks, rows_by};
 use conformance_model::verdict::CheckError;
 
-/// An honest service, checked: a run without a failure or a gap.
+/// Returns the run of a correct service, without failures and gaps.
 fn honest() -> Outcome {
     let outcome = run(FakeServer::default());
     assert_eq!(outcome.exit_code(), 0, "the ground is not green");
     outcome
 }
 
-/// The same with one check that says that its statement is broken, whatever was recorded.
+/// Returns the same run with one check that always reports a violation.
 fn with_canary(honest: &Outcome, check: &Check) -> Outcome {
     let canary = Check { judge: |_| Err(CheckError::broken(1, "a song", "silence")), ..*check };
     let mut outcome = honest.clone();
-    // What was left out is not asked, and nothing that is asked may hide the song.
+    // Excluded checks are not run, and no other check may hide the failure.
     let mut whole = outcome.recording.clone();
     whole.without.clear();
     let sung = rows_by(once(canary), &whole, |_| true, |_| false);
@@ -31,7 +31,7 @@ fn with_canary(honest: &Outcome, check: &Check) -> Outcome {
 }
 
 #[test]
-fn every_required_check_turns_the_run_red_when_it_fails() {
+fn every_required_check_can_fail_the_run() {
     let honest = honest();
     for check in checks(Profile::Spec) {
         let outcome = with_canary(&honest, check);
@@ -59,12 +59,12 @@ fn check_red(format: Format, says: &[&str]) {
 }
 
 #[test]
-fn the_text_turns_red() {
+fn the_text_reports_the_failure() {
     check_red(Format::Text, &["fail  paging.joined", "exit 1\n", "silence"]);
 }
 
 #[test]
-fn the_json_turns_red() {
+fn the_json_reports_the_failure() {
     check_red(Format::Json, &["\"exit_code\": 1", "\"verdict\": \"fail\"", "silence"]);
     let red = render(
         &with_canary(&honest(), checks(Profile::Spec).next().expect("a check")),
@@ -76,27 +76,27 @@ fn the_json_turns_red() {
 }
 
 #[test]
-fn the_junit_xml_turns_red() {
+fn the_junit_xml_reports_the_failure() {
     check_red(Format::Junit, &["failures=\"1\"", "<failure ", "silence"]);
 }
 
 #[test]
-fn the_markdown_turns_red() {
+fn the_markdown_reports_the_failure() {
     check_red(Format::Markdown, &["❌", "Violations: ", "silence"]);
 }
 
 #[test]
-fn the_html_turns_red() {
+fn the_html_reports_the_failure() {
     check_red(Format::Html, &["exit 1", "silence"]);
 }
 
 #[test]
-fn the_annotations_turn_red() {
+fn the_annotations_report_the_failure() {
     check_red(Format::Github, &["::error title=fail%3A paging.joined", "silence"]);
 }
 
 #[test]
-fn a_check_that_does_not_report_leaves_the_run_incomplete() {
+fn a_missing_check_makes_the_run_incomplete() {
     let honest = honest();
     for check in checks(Profile::Spec) {
         let mut outcome = honest.clone();

@@ -1,5 +1,5 @@
-//! Honest services: what a run asks, spends and says. The choices in which they differ stand among the
-//! variants of the package `mutants`.
+//! Runs against correct services: requests, budgets and reports. The variants of the package `mutants` cover their
+//! different choices.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ fn a_burst_across_the_border_of_a_window_is_repeated() {
         ..FakeServer::default()
     };
     server.clock.advance(Duration::from_secs(59));
-    // Whoever tells no time cannot be waited for.
+    // Without a `Date`, the end of the minute is unknown.
     server.rewrite(|_, reply| reply.set("date", "Thu, 01 Jan 2026 00:00:30 GMT"));
     let outcome = run(server);
     let report = report::text(&outcome, report::Style::Plain);
@@ -65,7 +65,7 @@ fn a_burst_across_the_border_of_a_window_is_repeated() {
 }
 
 #[test]
-fn a_key_that_somebody_else_used_before_gets_a_second_burst() {
+fn a_key_that_another_client_used_gets_a_second_burst() {
     let mut server = FakeServer::default();
     server.hits.insert(format!("Bearer {TEST_KEY}"), vec![0; 30]);
     let outcome = run(server);
@@ -75,7 +75,7 @@ fn a_key_that_somebody_else_used_before_gets_a_second_burst() {
 }
 
 #[test]
-fn one_passing_weakness_is_asked_again() {
+fn a_transient_failure_is_retried() {
     for at in [1, 2, 60, 121, 150, 170, 190] {
         let mut request = 0;
         check(move |server| {
@@ -90,7 +90,7 @@ fn one_passing_weakness_is_asked_again() {
 }
 
 #[test]
-fn an_empty_account_decides_almost_nothing() {
+fn an_empty_account_leaves_most_statements_unjudged() {
     for last_page in [0, 1] {
         let mut server = FakeServer { live: Book::empty(), test: Book::empty(), ..FakeServer::default() };
         choices(&mut server, |it| it.empty_last_page = last_page);
@@ -99,7 +99,7 @@ fn an_empty_account_decides_almost_nothing() {
 }
 
 #[test]
-fn an_empty_account_is_told_what_to_create() {
+fn the_report_on_an_empty_account_names_the_objects_to_create() {
     let server = FakeServer { live: Book::empty(), test: Book::empty(), ..FakeServer::default() };
     let report = report::text(&run(server), report::Style::Plain);
     assert!(
@@ -112,13 +112,13 @@ fn an_empty_account_is_told_what_to_create() {
 }
 
 #[test]
-fn what_is_created_meanwhile_is_not_held_against_the_service() {
+fn records_that_are_created_meanwhile_are_no_violation() {
     let mut server = FakeServer::default();
     let mut request = 0;
     server.rewrite(move |asked, reply| {
         if asked.path == "/v1/events" && asked.mode == Some(Mode::Live) && reply.status == 200 {
             request += 1;
-            // The list has grown by one at its head, between two of our requests.
+            // A record was created between two requests.
             if request > 4 && !asked.query.contains_key("type") {
                 grow(asked, reply);
             }
@@ -129,11 +129,11 @@ fn what_is_created_meanwhile_is_not_held_against_the_service() {
     assert_eq!(named(&outcome, &["fail"]), Vec::<String>::new(), "{report}");
 }
 
-/// The page as it would be, had one more event been recorded.
+/// Returns the page with one more event.
 fn grow(asked: &Request, reply: &mut Reply) {
     let mut book = Book::seeded(1, 9, 3);
     let mut newest = book.events[0].clone();
-    // Invoices are sent again, and viewed for the first time once.
+    // An invoice may be sent several times, but has one first view.
     newest["type"] = json!("invoice.sent");
     newest["id"] = json!("0190a5c4-7f3e-7abf-8def-00000000ffff");
     book.events.insert(0, newest);
@@ -141,7 +141,7 @@ fn grow(asked: &Request, reply: &mut Reply) {
 }
 
 #[test]
-fn parts_may_be_declared_to_be_left_out() {
+fn parts_may_be_excluded() {
     check_with(
         FakeServer::default(),
         |plan| {
@@ -155,14 +155,14 @@ fn parts_may_be_declared_to_be_left_out() {
 }
 
 #[test]
-fn a_key_that_is_not_there_leaves_a_gap() {
+fn a_missing_key_leaves_a_gap() {
     check_with(FakeServer::default(), |plan| plan.revoked_key = None, 3);
     check_with(FakeServer::default(), |plan| plan.second_key = None, 3);
     check_with(FakeServer::default(), |plan| plan.other_account_key = None, 0);
 }
 
 #[test]
-fn a_quick_check_leaves_the_burst_out_and_says_so() {
+fn a_quick_check_excludes_the_burst_and_reports_it() {
     let full = FakeServer { live: Book::full(1), test: Book::full(2), ..FakeServer::default() };
     for server in [FakeServer::default(), full] {
         let outcome = run_with(server, |plan| plan.quick = true);
@@ -179,7 +179,7 @@ fn a_quick_check_leaves_the_burst_out_and_says_so() {
 }
 
 #[test]
-fn one_statement_alone_can_be_checked() {
+fn a_single_statement_can_be_checked() {
     let only = |pattern: &str| {
         let pattern = pattern.to_owned();
         run_with(FakeServer::default(), move |plan| plan.only = vec![pattern])
@@ -192,7 +192,7 @@ fn one_statement_alone_can_be_checked() {
 }
 
 #[test]
-fn the_budget_is_stated_before_the_first_byte() {
+fn the_budget_is_reported_before_the_first_request() {
     struct ProgressLines(Vec<String>);
     impl Progress for ProgressLines {
         fn budget(&mut self, budget: &Budget) {
@@ -214,7 +214,7 @@ fn the_budget_is_stated_before_the_first_byte() {
 }
 
 #[test]
-fn real_time_serves_where_nothing_has_to_wait() {
+fn real_time_suffices_without_waits() {
     let outcome = block_on(async {
         let mut plan = plan(&wire::serve(FakeServer::default()).await);
         plan.quick = true;
@@ -224,7 +224,7 @@ fn real_time_serves_where_nothing_has_to_wait() {
 }
 
 #[test]
-fn the_live_key_is_never_burst_with() {
+fn the_live_key_is_never_used_for_a_burst() {
     let outcome = run(FakeServer::default());
     let live = outcome.recording.exchanges.iter().filter(|it| it.caller == Caller::Own(Mode::Live));
     let in_burst = live.filter(|it| matches!(it.purpose, Purpose::Burst(_))).count();
@@ -232,10 +232,10 @@ fn the_live_key_is_never_burst_with() {
 }
 
 #[test]
-fn a_recording_holds_no_key_and_can_be_judged_again() {
+fn a_recording_contains_no_key_and_can_be_judged_again() {
     let mut server = FakeServer::default();
     server.rewrite(|asked, reply| {
-        // The worst a server can do: show everything it was given.
+        // The worst case: the server echoes all input.
         let given = asked.authorization.clone().unwrap_or_default();
         reply.set("x-you-sent", &given);
         if reply.status == 401 {

@@ -1,5 +1,4 @@
-//! Honest senders and the legal choices in which they differ, what is kept of their deliveries, and what is said
-//! when none came.
+//! Correct senders with different legal choices, stored deliveries, and reports without deliveries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +6,7 @@ use std::time::Duration;
 
 use ::mutants::fake::sender::{Sender, mac, secret_of, timed};
 use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, block_on, named, run_with};
-use conformance::receiver::{Catch, Caught, Names, Octets};
+use conformance::receiver::{BackgroundReceiver, Names, RawBytes, ReceivedRequest};
 use conformance::{Endpoint, Mode, Outcome, Part, Plan, Redaction, Secret, Source, Webhooks, judge, report};
 use serde_json::json;
 
@@ -17,7 +16,7 @@ fn sends(change: impl FnOnce(&mut Sender)) -> FakeServer {
     FakeServer { sender: Some(sender), ..FakeServer::default() }
 }
 
-/// Everything is judged but for the burst that is left out, and nothing is wrong.
+/// Checks that all statements except the excluded burst are judged, and none is violated.
 #[track_caller]
 fn check_server(server: FakeServer) -> Outcome {
     let outcome = run_with(server, |_| {});
@@ -43,7 +42,7 @@ fn check_seen(outcome: &Outcome, part: &str) {
 }
 
 #[test]
-fn an_honest_sender_passes_everything() {
+fn a_correct_sender_passes_everything() {
     let outcome = check(|_| {});
     check_seen(&outcome, "after a 500 it came again under the same id");
     check_seen(&outcome, "after a 302 it did not come again");
@@ -52,12 +51,12 @@ fn an_honest_sender_passes_everything() {
 }
 
 #[test]
-fn a_retry_may_have_an_id_of_its_own() {
+fn a_retry_may_have_a_new_id() {
     check_seen(&check(|it| it.new_ids = true), "after a 500 it came again under a new id");
 }
 
 #[test]
-fn deliveries_may_come_twice_and_in_any_order() {
+fn deliveries_may_be_duplicated_and_reordered() {
     let outcome = check(|it| {
         it.times = 2;
         it.reversed = true;
@@ -67,7 +66,7 @@ fn deliveries_may_come_twice_and_in_any_order() {
 }
 
 #[test]
-fn signatures_may_be_made_in_other_ways() {
+fn other_signature_constructions_pass() {
     check(|it| {
         it.sign = |secret, t, body| format!("t={t},v1={}", hex::encode_upper(mac(secret, &timed(t, body))))
     });
@@ -84,7 +83,7 @@ fn signatures_may_be_made_in_other_ways() {
 }
 
 #[test]
-fn a_way_of_signing_that_nobody_knows_is_not_held_against_the_sender() {
+fn an_unknown_signature_construction_is_no_violation() {
     let outcome = run_with(
         sends(|it| {
             it.sign = |secret, t, body| {
@@ -101,7 +100,7 @@ fn a_way_of_signing_that_nobody_knows_is_not_held_against_the_sender() {
 }
 
 #[test]
-fn a_test_delivery_tells_of_no_event_and_goes_where_it_is_sent() {
+fn a_test_delivery_needs_no_event_and_no_subscription() {
     let outcome = check(|it| {
         it.delivers = |endpoint, mode, kind| {
             let wants = endpoint.events.as_ref().is_some_and(|it| it.contains(kind));
@@ -118,7 +117,7 @@ fn a_test_delivery_tells_of_no_event_and_goes_where_it_is_sent() {
     check_seen(&outcome, "1 marked `\"test\": true`");
 }
 
-/// What is kept of a run gives the same words, and shows no secret.
+/// Checks that a stored run has the same report, and contains no secret.
 #[track_caller]
 fn check_kept(make: impl Fn() -> FakeServer) {
     let words = |outcome: &Outcome| {
@@ -146,11 +145,11 @@ fn check_kept(make: impl Fn() -> FakeServer) {
 }
 
 #[test]
-fn what_is_kept_is_judged_alike_and_shows_no_secret_and_nobody() {
+fn stored_deliveries_have_equal_verdicts_and_no_secrets_or_personal_values() {
     check_kept(|| sends(|_| {}));
     check_kept(|| {
         sends(|it| {
-            // The worst a sender can do: show what it was given.
+            // The worst case: the sender echoes all input.
             it.change_request = |leaving, sent| {
                 sent.set("X-Secret", &secret_of(&leaving.path));
                 sent.set("X-Key", LIVE_KEY);
@@ -187,7 +186,7 @@ fn from(source: Source) -> Webhooks {
 }
 
 #[test]
-fn without_a_receiver_nothing_is_said_of_deliveries_and_the_way_is_shown() {
+fn without_a_receiver_deliveries_are_not_judged_and_the_remedy_is_shown() {
     check_remedy(|_| {}, "webhooks.post", "receive them with `--receiver ADDR:PORT`");
     check_remedy(|_| {}, "endpoints.address", "`--register COMMAND`");
     let outcome = run_with(FakeServer::default(), |_| {});
@@ -197,7 +196,7 @@ fn without_a_receiver_nothing_is_said_of_deliveries_and_the_way_is_shown() {
     check_seen(&outcome, "--without webhooks");
 }
 
-fn captured(signature: &str) -> Vec<Caught> {
+fn captured(signature: &str) -> Vec<ReceivedRequest> {
     let body = json!({
         "id": "0190a5c7-7f3e-7ddd-8def-000000000001",
         "event_id": FakeServer::default().test.events[0]["id"],
@@ -228,7 +227,7 @@ fn endpoint(path: &str, mode: Mode) -> Endpoint {
 }
 
 #[test]
-fn captured_deliveries_are_judged_as_far_as_they_tell() {
+fn captured_deliveries_are_judged_as_far_as_possible() {
     let outcome = run_with(FakeServer::default(), |plan| {
         plan.quick = true;
         plan.without.remove(&Part::Webhooks);
@@ -247,11 +246,11 @@ fn captured_deliveries_are_judged_as_far_as_they_tell() {
     }
     let kept = outcome.recording.deliveries.as_ref().expect("deliveries");
     assert_eq!((kept.caught.len(), kept.strays), (1, 1));
-    assert_eq!(kept.caught[0].headers[0].1, Octets(b"t=1,v1=ab".to_vec()));
+    assert_eq!(kept.caught[0].headers[0].1, RawBytes(b"t=1,v1=ab".to_vec()));
 }
 
 #[test]
-fn a_receiver_and_its_being_left_out_exclude_each_other() {
+fn a_receiver_and_without_webhooks_are_mutually_exclusive() {
     let outcome = run_with(sends(|_| {}), |plan| {
         plan.without.insert(Part::Webhooks);
     });
@@ -259,12 +258,12 @@ fn a_receiver_and_its_being_left_out_exclude_each_other() {
 }
 
 #[test]
-fn a_receiver_that_nobody_sends_to_says_so() {
+fn a_receiver_without_deliveries_reports_it() {
     block_on(async {
         let mut plan = ::mutants::fake::plan(&::mutants::fake::wire::serve(FakeServer::default()).await);
         plan.quick = true;
         plan.without.remove(&Part::Webhooks);
-        let catch = Catch::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
+        let catch = BackgroundReceiver::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
         plan.webhooks = Some(from(Source::Receiver {
             catch: Arc::new(catch),
             receive_for: Duration::from_secs(60),
@@ -279,8 +278,8 @@ fn a_receiver_that_nobody_sends_to_says_so() {
 }
 
 #[test]
-fn two_endpoints_at_one_address_are_not_held_against_the_sender() {
-    // Every other delivery to an address is signed for the other endpoint there.
+fn two_endpoints_at_one_address_are_no_violation() {
+    // Every second delivery to an address is signed with the secret of the other endpoint.
     let outcome = run_with(
         sends(|it| {
             it.times = 2;
@@ -297,7 +296,7 @@ fn two_endpoints_at_one_address_are_not_held_against_the_sender() {
     assert!(named(&outcome, &["not judged"]).contains(&"webhooks.signed".to_owned()));
 }
 
-/// The word on `webhooks.pushed`, if the receiver had listened so much longer, with nobody knowing when all came.
+/// Returns the verdict on `webhooks.pushed` if the receiver had run longer without knowing the number of deliveries.
 #[track_caller]
 fn check_pushed(tells: fn(&Endpoint, Mode, &str) -> bool, longer: Duration, expected: &str) {
     let outcome = run_with(
@@ -310,7 +309,7 @@ fn check_pushed(tells: fn(&Endpoint, Mode, &str) -> bool, longer: Duration, expe
     let mut recording = outcome.recording;
     let deliveries = recording.deliveries.as_mut().expect("it sends");
     deliveries.lasted += longer;
-    // One that was turned away may be held back.
+    // A refused delivery may delay the next ones.
     deliveries.caught.iter_mut().for_each(|it| it.answered = Some(200));
     let rows = judge(&recording);
     let row = rows.iter().find(|row| row.id == "webhooks.pushed").expect("a row");
@@ -322,7 +321,7 @@ fn all(endpoint: &Endpoint, mode: Mode, kind: &str) -> bool {
 }
 
 #[test]
-fn what_is_late_is_not_yet_lost() {
+fn a_late_delivery_is_not_yet_a_violation() {
     const MINUTE: Duration = Duration::from_secs(60);
     check_pushed(all, MINUTE, "pass");
     let one_missing = |it: &Endpoint, mode, kind: &str| all(it, mode, kind) && kind != "charge.underpaid";

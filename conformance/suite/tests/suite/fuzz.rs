@@ -1,4 +1,4 @@
-//! Whole runs against the fake server, honest and lying, over real sockets.
+//! Fuzz runs against the correct and the faulty fake server, over real sockets.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ fn run(spoil: impl FnOnce(&mut FakeServer)) -> Outcome {
 }
 
 #[test]
-fn an_honest_service_keeps_every_law() {
+fn a_correct_service_violates_no_invariant() {
     let outcome = run(|_| {});
     assert_eq!(
         (outcome.exit_code(), &outcome.found),
@@ -57,7 +57,7 @@ fn an_honest_service_keeps_every_law() {
     assert!(!outcome.statuses.contains_key("429"), "{:?}", outcome.statuses);
 }
 
-/// A fault, the law that it breaks, and how many requests show it.
+/// Checks that a fault violates an invariant, with the number of requests after shrinking.
 #[track_caller]
 fn check(spoil: impl FnOnce(&mut FakeServer), law: &str, requests_max: usize) {
     let outcome = run(spoil);
@@ -72,7 +72,7 @@ fn check(spoil: impl FnOnce(&mut FakeServer), law: &str, requests_max: usize) {
 }
 
 #[test]
-fn a_crash_on_an_odd_value_is_found_in_one_request() {
+fn a_crash_on_an_invalid_value_is_shrunk_to_one_request() {
     let crash = |server: &mut FakeServer| {
         server.rewrite(|asked, reply| {
             if asked.query.get("page").is_some_and(|page| page.parse::<i32>().is_err()) {
@@ -85,7 +85,7 @@ fn a_crash_on_an_odd_value_is_found_in_one_request() {
 
 #[test]
 fn a_leak_through_one_filter_is_found_and_shrunk() {
-    // The filter looks in both modes.
+    // The filter selects from both modes.
     let leak = |server: &mut FakeServer| {
         let rows = server.test.events.clone();
         server.rewrite(move |asked, reply| {
@@ -102,7 +102,7 @@ fn a_leak_through_one_filter_is_found_and_shrunk() {
 }
 
 #[test]
-fn a_kept_sequence_can_be_asked_again() {
+fn a_stored_sequence_can_be_replayed() {
     let spoil = |server: &mut FakeServer| {
         server.rewrite(|asked, reply| {
             if asked.path.ends_with("/account") {
@@ -120,7 +120,7 @@ fn a_kept_sequence_can_be_asked_again() {
     })
     .found;
     assert_eq!(found.len(), 1);
-    // The fault is mended: nothing breaks. Something else is broken: the keys do not even work.
+    // After a fix there is no violation. A server that refuses the keys is reported as such.
     for (spoiled, exit) in [(false, 0), (true, 2)] {
         let mut server = FakeServer::default();
         if spoiled {
@@ -136,7 +136,7 @@ fn a_kept_sequence_can_be_asked_again() {
 }
 
 #[test]
-fn who_is_not_there_is_unreachable() {
+fn a_missing_server_is_unreachable() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut clock = FakeServer::default().clock.clone();
     let outcome = runtime.block_on(fuzz(&plan("http://127.0.0.1:9/", 1), &mut clock, &mut Quiet));

@@ -4,7 +4,7 @@ use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, block_on, named, plan, wir
 use conformance::{Outcome, Secret, Silent, check as check_plan, report};
 use serde_json::{Value, json};
 
-/// A run of ours, written as a browser would have written it.
+/// Returns a run of the suite as a HAR file of a browser.
 fn har(server: FakeServer) -> Value {
     let outcome = block_on(async {
         let mut clock = server.clock.clone();
@@ -54,7 +54,7 @@ fn judged(har: &Value) -> Outcome {
 }
 
 #[test]
-fn an_honest_service_breaks_nothing_in_a_har_file() {
+fn a_har_file_of_a_correct_service_has_no_violation() {
     let outcome = judged(&har(FakeServer::default()));
     let text = report::text(&outcome, report::Style::Plain);
     assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new(), "{text}");
@@ -70,7 +70,7 @@ fn an_honest_service_breaks_nothing_in_a_har_file() {
 }
 
 #[test]
-fn a_broken_service_is_seen_in_a_har_file() {
+fn a_har_file_of_a_faulty_service_has_a_violation() {
     let mut server = FakeServer::default();
     server.rewrite(|asked, reply| {
         if asked.path == "/v1/account" && reply.status == 200 {
@@ -87,7 +87,7 @@ fn a_broken_service_is_seen_in_a_har_file() {
 }
 
 #[test]
-fn no_key_and_no_cookie_stays() {
+fn keys_and_cookies_are_removed() {
     let mut file = har(FakeServer::default());
     for entry in file["log"]["entries"].as_array_mut().expect("entries") {
         let cookie = json!({ "name": "Set-Cookie", "value": "session=s3cr3ts3cr3t" });
@@ -108,7 +108,7 @@ fn check_refused(file: &Value, expected: &str) {
 }
 
 #[test]
-fn a_file_of_which_nothing_can_be_used_is_told_why() {
+fn a_file_without_usable_entries_is_reported_with_the_reason() {
     check_refused(&json!({ "log": { "entries": [] } }), "nothing under /v1 was asked for");
     check_refused(&json!({ "log": {} }), "no HAR file");
     let mut file = har(FakeServer::default());
@@ -122,7 +122,7 @@ fn a_file_of_which_nothing_can_be_used_is_told_why() {
 }
 
 #[test]
-fn odd_entries_are_passed_over() {
+fn unusable_entries_are_skipped() {
     let mut file = har(FakeServer::default());
     let entries = file["log"]["entries"].as_array_mut().expect("entries");
     let odd = [("status", json!(0)), ("status", json!(304)), ("status", json!(-1)), ("status", json!(429))];

@@ -1,4 +1,4 @@
-//! Paging while something creates records: what is said when nothing does, and when pages shift.
+//! Paging while records are created, and reports if none are created or pages shift.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ fn hook(command: &str) -> Option<Hook> {
 }
 
 #[test]
-fn without_anything_that_creates_there_is_nothing_to_judge() {
+fn without_a_source_of_records_stability_is_not_judged() {
     let parts = ["nothing was created while the suite paged", "say --allow-writes"];
     let outcome = run_and_read(FakeServer::default(), |plan| plan.writes = None, 3, &parts);
     assert_eq!(outcome.ledger.writes, 0, "nothing is posted unless it is allowed");
@@ -18,7 +18,7 @@ fn without_anything_that_creates_there_is_nothing_to_judge() {
 }
 
 #[test]
-fn two_charges_are_opened_and_both_ways_of_paging_are_told() {
+fn two_charges_are_opened_and_both_ways_of_paging_are_reported() {
     let parts = ["charges by links: literally", "events by page number: literally"];
     let outcome = run_and_read(FakeServer::default(), |_| {}, 0, &parts);
     assert_eq!(outcome.ledger.writes, 2);
@@ -28,7 +28,7 @@ fn two_charges_are_opened_and_both_ways_of_paging_are_told() {
 }
 
 #[test]
-fn records_that_come_twice_shift_the_rest() {
+fn repeated_records_are_reported_as_shifted() {
     let mut server = FakeServer::default();
     server.test.choices.steady = false;
     let parts = ["events by page number: records repeat", "as if nothing had been created"];
@@ -37,10 +37,10 @@ fn records_that_come_twice_shift_the_rest() {
 }
 
 #[test]
-fn one_way_in_which_nothing_shifts_is_enough() {
+fn one_stable_way_of_paging_suffices() {
     let mut server = FakeServer::default();
     server.test.choices.steady = false;
-    // Links that carry where the reading began; a page number alone starts from what is there now.
+    // Links with an anchor are stable; a page number refers to the current list.
     let books = [server.test.clone()];
     server.rewrite(move |asked, reply| {
         if asked.method == "GET" && asked.is_list() && asked.query.contains_key("from") {
@@ -60,7 +60,7 @@ fn one_way_in_which_nothing_shifts_is_enough() {
 }
 
 #[test]
-fn a_create_call_that_is_refused_is_told_with_a_way_out() {
+fn a_refused_create_request_is_reported_with_the_remedy() {
     let wrong = Create { path: "/v1/payments".into(), ..Create::default() };
     let parts = ["POST /v1/payments: 404", "set `check.create`"];
     run_and_read(FakeServer::default(), |plan| plan.writes = Some(wrong), 3, &parts);
@@ -76,7 +76,7 @@ fn a_create_call_that_is_refused_is_told_with_a_way_out() {
 }
 
 #[test]
-fn a_hook_that_fails_is_told_without_the_key() {
+fn a_failed_hook_is_reported_without_the_key() {
     let broken = "echo no luck with $CHARGEPROOF_TEST_KEY at $CHARGEPROOF_URL; exit 7";
     let change = |plan: &mut Plan| (plan.writes, plan.hook) = (None, hook(broken));
     let outcome = run_and_read(
@@ -90,7 +90,7 @@ fn a_hook_that_fails_is_told_without_the_key() {
 }
 
 #[test]
-fn a_hook_that_creates_nothing_is_told_so() {
+fn a_hook_that_creates_nothing_is_reported() {
     let change = |plan: &mut Plan| (plan.writes, plan.hook) = (None, hook("true"));
     run_and_read(
         FakeServer::default(),
@@ -101,11 +101,11 @@ fn a_hook_that_creates_nothing_is_told_so() {
 }
 
 #[test]
-fn what_comes_anyway_between_two_pages_is_used() {
+fn records_of_other_clients_between_two_pages_count() {
     let natural = |steady: bool| {
         let mut server = FakeServer::default();
         server.live.choices.steady = false;
-        // Enough for a second page that is full, whatever the total says.
+        // Enough records for a full second page.
         for _ in 0..30 {
             server.live.open();
         }
@@ -117,7 +117,7 @@ fn what_comes_anyway_between_two_pages_is_used() {
                 return;
             }
             let page = asked.number("page").unwrap_or(1);
-            // Somebody opens a charge after the first page was read.
+            // Another client opens a charge after the first page was read.
             if page == 2 && !has_grown {
                 book.open();
                 has_grown = true;

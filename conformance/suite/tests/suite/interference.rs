@@ -1,4 +1,4 @@
-//! Interference between the suite and a service, and the reading of its limiter by a thorough check.
+//! Caches in front of a service, and the kind of limiter that a thorough check determines.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use ::mutants::fake::{FakeServer, Limiter, Reply, named, run_and_read, wire};
 use conformance::{Mode, Plan, report};
 use serde_json::json;
 
-/// A service that breaks a rule of its lists, behind something that marks answers to them.
+/// Returns a service that violates a statement about lists, behind a gateway that marks responses.
 fn broken_behind(name: &'static str, value: &'static str) -> FakeServer {
     let mut server = FakeServer::default();
     server.rewrite(move |asked, reply| {
@@ -19,7 +19,7 @@ fn broken_behind(name: &'static str, value: &'static str) -> FakeServer {
 }
 
 #[test]
-fn what_a_cache_answers_is_held_against_nobody() {
+fn a_cached_response_is_no_violation() {
     for (name, value) in [("age", "7"), ("x-cache", "HIT from edge"), ("cf-cache-status", "HIT")] {
         let outcome = run_and_read(
             broken_behind(name, value),
@@ -32,7 +32,7 @@ fn what_a_cache_answers_is_held_against_nobody() {
 }
 
 #[test]
-fn an_answer_that_a_cache_let_through_counts() {
+fn a_response_that_passed_a_cache_counts() {
     for (name, value) in [("age", "0"), ("x-cache", "MISS"), ("cf-cache-status", "DYNAMIC")] {
         let outcome = run_and_read(broken_behind(name, value), |plan| plan.quick = true, 1, &[]);
         assert!(named(&outcome, &["fail"]).contains(&"lists.served".to_owned()), "{name}: {value}");
@@ -40,7 +40,7 @@ fn an_answer_that_a_cache_let_through_counts() {
 }
 
 #[test]
-fn a_cache_that_answers_some_of_a_burst_does_not_cancel_the_chapter() {
+fn some_cached_responses_in_a_burst_do_not_prevent_verdicts_on_limits() {
     let mut server = FakeServer::default();
     let mut requests = 0;
     server.rewrite(move |asked, reply| {
@@ -54,7 +54,7 @@ fn a_cache_that_answers_some_of_a_burst_does_not_cancel_the_chapter() {
 }
 
 #[test]
-fn an_old_date_after_a_new_one_shows_a_cache() {
+fn an_older_date_after_a_newer_one_shows_a_cache() {
     let mut server = FakeServer::default();
     let clock = server.clock.clone();
     server.tick = Duration::from_millis(200);
@@ -72,14 +72,14 @@ fn an_old_date_after_a_new_one_shows_a_cache() {
 }
 
 #[test]
-fn a_clock_that_stands_still_shows_none() {
+fn a_frozen_clock_does_not_look_like_a_cache() {
     let mut server = FakeServer::default();
     server.rewrite(|_, reply| reply.set("date", "Thu, 01 Jan 2026 00:00:00 GMT"));
     let outcome = run_and_read(server, |_| {}, 0, &[]);
     assert!(!report::text(&outcome, report::Style::Plain).contains("A cache in front"));
 }
 
-/// A burst of this service lasts, and it tells its own time.
+/// Returns a service with slow bursts and a `Date` header.
 fn timed(limiter: Limiter, begins: u64) -> FakeServer {
     let mut server = FakeServer { limiter, tick: Duration::from_millis(60), ..FakeServer::default() };
     server.clock.advance(Duration::from_secs(begins));
@@ -89,7 +89,7 @@ fn timed(limiter: Limiter, begins: u64) -> FakeServer {
 }
 
 #[test]
-fn a_thorough_check_tells_an_aligned_window_from_a_bucket() {
+fn a_thorough_check_distinguishes_an_aligned_window_from_a_bucket() {
     let thorough = |plan: &mut Plan| plan.thorough = true;
     run_and_read(timed(Limiter::AlignedMinute, 55), thorough, 0, &["in the next minute exact, at the 121st"]);
     run_and_read(timed(Limiter::Bucket, 55), thorough, 0, &["in the next minute a refilling bucket still"]);
@@ -102,7 +102,7 @@ fn a_thorough_check_tells_an_aligned_window_from_a_bucket() {
 }
 
 #[test]
-fn a_thorough_check_stays_within_what_it_announced() {
+fn a_thorough_check_stays_within_its_budget() {
     let outcome = run_and_read(timed(Limiter::AlignedMinute, 30), |plan| plan.thorough = true, 0, &[]);
     assert!(outcome.ledger.in_bursts <= outcome.budget.burst, "{:?}", outcome.ledger);
     assert!(outcome.budget.to_string().contains("bursts of about 270"), "{}", outcome.budget);

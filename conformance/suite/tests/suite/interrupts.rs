@@ -5,7 +5,7 @@ use ::mutants::fake::{FakeServer, Limiter, block_on, named, plan, run, wire};
 use conformance::{Interrupt, Ledger, Outcome, Progress, Purpose, Verdict, check as check_plan, judge};
 use tokio::sync::watch::Sender;
 
-/// Conforming servers of which a run asks in different ways.
+/// Correct servers that cause different requests.
 fn servers() -> [FakeServer; 4] {
     [
         FakeServer::default(),
@@ -16,7 +16,7 @@ fn servers() -> [FakeServer; 4] {
 }
 
 #[test]
-fn what_was_not_asked_is_no_violation_wherever_a_run_is_interrupted() {
+fn an_interrupted_run_reports_no_violation_for_missing_requests() {
     for server in servers() {
         let whole = run(server).recording;
         let is_insert =
@@ -33,7 +33,7 @@ fn what_was_not_asked_is_no_violation_wherever_a_run_is_interrupted() {
     }
 }
 
-/// Interrupts a run once so many requests have been sent.
+/// A progress that interrupts the run after a number of requests.
 struct Stop(u32, Sender<bool>);
 
 impl Progress for Stop {
@@ -65,7 +65,7 @@ fn check(requests: u32, judged_min: usize) {
 }
 
 #[test]
-fn what_was_answered_is_judged() {
+fn the_responses_before_an_interrupt_are_judged() {
     check(1, 1);
     check(60, 20);
     check(130, 30);

@@ -1,4 +1,4 @@
-//! The whole suite against servers of its own tests: honest ones, faulty ones, odd ones.
+//! The suite against correct, faulty and unusual servers.
 
 mod any_recording;
 mod budget;
@@ -10,7 +10,7 @@ mod har;
 mod inserts;
 mod interference;
 mod interrupts;
-mod kept;
 mod mutants;
 mod odd_answers;
 mod over_tls;
+mod run_file;

@@ -1,4 +1,4 @@
-//! Faulty servers must fail exactly the statements that they break, and honest servers none.
+//! Faulty servers must fail exactly the statements that they violate, and correct servers none.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -7,7 +7,7 @@ use ::mutants::fake::{FakeServer, run};
 use ::mutants::{Subject, combinations, foreign, mutants, rewrite, table, trials, variants};
 use conformance::{judged, report};
 
-/// What came out, as it is kept, and what is wrong with it.
+/// Returns the results, and the deviations from `kills.txt`.
 fn tried(subjects: &[Subject]) -> (String, String) {
     let threads = thread::available_parallelism().map_or(2, usize::from);
     let trials = trials(subjects, threads, |_| {});
@@ -16,7 +16,7 @@ fn tried(subjects: &[Subject]) -> (String, String) {
 }
 
 #[test]
-fn mutants_break_what_they_name_and_honest_services_nothing() {
+fn mutants_fail_their_statements_and_correct_servers_fail_none() {
     let (killed, survived) = tried(&mutants());
     let (left_alone, alarms) = tried(&variants());
     assert!(survived.is_empty() && alarms.is_empty(), "{survived}{alarms}");
@@ -26,15 +26,15 @@ fn mutants_break_what_they_name_and_honest_services_nothing() {
     assert!(now == kept, "{changed:?}; `cargo xtask mutants` shows the differences, --bless keeps them");
 }
 
-/// The published workflow tries some hundreds, with another seed each week.
+/// A few combinations. The weekly workflow tries several hundred with another seed.
 #[test]
-fn live_traffic_and_infrastructure_are_held_against_nobody() {
+fn live_traffic_and_infrastructure_cause_no_violation() {
     let (_, alarms) = tried(&combinations(1, 60));
     assert!(alarms.is_empty(), "{alarms}");
 }
 
 #[test]
-fn names_are_told_apart() {
+fn names_are_unique() {
     let names: Vec<_> = mutants().into_iter().chain(variants()).map(|it| it.name).collect();
     assert_eq!(BTreeSet::from_iter(&names).len(), names.len());
     let known = judged();
@@ -52,7 +52,7 @@ fn names_are_told_apart() {
 }
 
 #[test]
-fn every_statement_that_can_be_broken_has_a_mutant() {
+fn every_statement_has_a_mutant() {
     let named: BTreeSet<_> = mutants().into_iter().flat_map(|mutant| mutant.breaks.iter().copied()).collect();
     for (id, requirement) in judged() {
         let open = requirement.level.word() == "open";
@@ -61,7 +61,7 @@ fn every_statement_that_can_be_broken_has_a_mutant() {
 }
 
 #[test]
-fn a_failure_ends_with_what_to_type() {
+fn a_failure_ends_with_a_command() {
     let mut server = FakeServer::default();
     rewrite(&mut server, 404, foreign, |_, reply| reply.status = 403);
     let outcome = run(server);

@@ -1,4 +1,4 @@
-//! Servers that answer oddly or not at all: the run must end, with a report and the right exit code.
+//! Servers with invalid or missing responses: the run must end with a report and the correct exit code.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -29,7 +29,7 @@ fn ended(outcome: &Outcome, exit: u8, says: &str) {
     assert_eq!(json["exit_code"], exit);
 }
 
-/// A server that answers every request with the same template.
+/// Starts a server with the same response to every request.
 #[track_caller]
 fn check_template(template: ResponseTemplate, exit: u8, says: &str) {
     let outcome = block_on(async {
@@ -40,7 +40,7 @@ fn check_template(template: ResponseTemplate, exit: u8, says: &str) {
     ended(&outcome, exit, says);
 }
 
-/// A server that writes the same bytes to every connection and hangs up.
+/// Starts a server that writes the same bytes to every connection and closes it.
 #[track_caller]
 fn check_bytes(bytes: &'static [u8], exit: u8, says: &str) {
     let address = testkit::serve(move |_, connection| connection.send(bytes).map(ControlFlow::Break));
@@ -49,7 +49,7 @@ fn check_bytes(bytes: &'static [u8], exit: u8, says: &str) {
 }
 
 #[test]
-fn nobody_listens() {
+fn a_closed_port_is_unreachable() {
     let base = format!("http://{}", testkit::free_address().expect("a free port"));
     ended(&block_on(ask(&base, |_| {})), 4, "did not answer");
 }
@@ -59,7 +59,7 @@ fn a_server_that_hangs_is_unreachable() {
     let outcome = block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("an address"));
-        // Connections are taken by the system and never read from.
+        // The operating system accepts connections, but nothing reads from them.
         let outcome = ask(&base, |plan| plan.time_limit = Duration::from_millis(100)).await;
         drop(listener);
         outcome
@@ -68,13 +68,13 @@ fn a_server_that_hangs_is_unreachable() {
 }
 
 #[test]
-fn what_is_no_http_is_no_answer() {
+fn a_response_that_is_not_http_is_lost() {
     check_bytes(b"\x00\x01\x02 garbage \xff\xfe\r\n\r\n", 4, "did not answer");
     check_bytes(b"", 4, "did not answer");
 }
 
 #[test]
-fn endless_interim_responses_are_no_answer() {
+fn endless_interim_responses_are_lost() {
     const INTERIM: &[u8] = b"HTTP/1.1 103 Early Hints\r\n\r\n";
     static ENDLESS: [u8; 4_096 * INTERIM.len()] = {
         let mut bytes = [0; 4_096 * INTERIM.len()];
@@ -89,12 +89,12 @@ fn endless_interim_responses_are_no_answer() {
 }
 
 #[test]
-fn a_body_cut_short_is_no_answer() {
+fn a_truncated_body_is_lost() {
     check_bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"data\":", 4, "a body cut short");
 }
 
 #[test]
-fn a_body_without_end_is_cut_off() {
+fn an_endless_body_is_aborted() {
     let body = vec![b' '; 5 * 1024 * 1024];
     check_template(ResponseTemplate::new(200).set_body_bytes(body), 4, "a body of more than");
 }
@@ -106,12 +106,12 @@ fn a_redirect_is_not_followed() {
 }
 
 #[test]
-fn a_refused_key_is_a_matter_of_configuration() {
+fn a_refused_key_is_a_configuration_error() {
     check_template(ResponseTemplate::new(401), 2, "the live key is refused with 401");
 }
 
 #[test]
-fn a_wrong_base_path_is_a_matter_of_configuration() {
+fn a_wrong_base_path_is_a_configuration_error() {
     check_template(ResponseTemplate::new(404), 2, "does it need a path prefix?");
 }
 
@@ -122,7 +122,7 @@ fn a_gateway_without_a_service_is_unreachable_and_a_service_that_always_fails_is
 }
 
 #[test]
-fn a_page_for_people_is_not_the_base_address_of_an_api() {
+fn an_html_page_is_a_configuration_error() {
     let page = "<!doctype html><title>Sign in</title>";
     let html = ResponseTemplate::new(200).set_body_raw(page, "text/html; charset=utf-8");
     check_template(html, 2, "is this the API's base address?");
@@ -130,7 +130,7 @@ fn a_page_for_people_is_not_the_base_address_of_an_api() {
 }
 
 #[test]
-fn wrong_types_everywhere_are_failures() {
+fn wrong_types_are_failures() {
     check_template(ResponseTemplate::new(200).set_body_json(json!([1, 2, 3])), 1, "a JSON object");
     check_template(
         ResponseTemplate::new(200).set_body_json(json!({ "data": 1, "meta": [] })),
@@ -142,7 +142,7 @@ fn wrong_types_everywhere_are_failures() {
 }
 
 #[test]
-fn a_server_that_serves_anybody_fails() {
+fn a_server_without_authentication_fails() {
     let body = json!({ "data": {}, "meta": { "mode": "test", "accepted_assets": [] } });
     let live = json!({ "data": {}, "meta": { "mode": "live", "accepted_assets": [] } });
     let outcome = block_on(async {
@@ -157,7 +157,7 @@ fn a_server_that_serves_anybody_fails() {
 }
 
 #[test]
-fn a_key_of_the_other_mode_is_never_burst_with() {
+fn a_key_of_the_other_mode_is_never_used_for_a_burst() {
     let outcome = block_on(async {
         let server = MockServer::start().await;
         let body = json!({ "data": {}, "meta": { "mode": "live", "accepted_assets": [] } });
@@ -172,7 +172,7 @@ fn a_key_of_the_other_mode_is_never_burst_with() {
 }
 
 #[test]
-fn swapped_keys_are_noticed_without_a_byte() {
+fn swapped_keys_are_rejected_before_the_first_request() {
     let outcome = run_with(FakeServer::default(), |plan| {
         *plan = Plan::new(
             plan.base.clone(),
@@ -185,7 +185,7 @@ fn swapped_keys_are_noticed_without_a_byte() {
 }
 
 #[test]
-fn a_server_that_dies_in_between_leaves_the_run_incomplete() {
+fn a_server_that_crashes_during_the_run_makes_it_incomplete() {
     let outcome = block_on(async {
         let server = MockServer::start().await;
         for (key, mode) in [(LIVE_KEY, "live"), (TEST_KEY, "test")] {
@@ -207,7 +207,7 @@ fn a_server_that_dies_in_between_leaves_the_run_incomplete() {
 }
 
 #[test]
-fn a_lock_against_guessers_is_not_held_against_the_service() {
+fn a_lockout_is_no_violation() {
     let mut server = FakeServer::default();
     let mut refused = 0;
     server.rewrite(move |_, reply| {
@@ -229,7 +229,7 @@ fn a_retry_after_of_an_hour_is_not_waited_for() {
     let mut server = FakeServer::default();
     let mut refused = BTreeSet::new();
     server.rewrite(move |asked, reply| {
-        // Who was refused once is left outside, as it was told.
+        // A key that was refused once stays refused, as Retry-After states.
         if reply.status == 429 || refused.contains(&asked.authorization) {
             refused.insert(asked.authorization.clone());
             *reply = Reply::json(429, json!({ "message": "Come back in an hour." }));
@@ -244,7 +244,7 @@ fn a_retry_after_of_an_hour_is_not_waited_for() {
     ended(&outcome, 1, "Retry-After: 3600");
 }
 
-/// A clock that nobody can move.
+/// A clock that cannot be advanced.
 struct Stuck;
 
 impl Waiter for Stuck {
@@ -258,7 +258,7 @@ impl Waiter for Stuck {
 }
 
 #[test]
-fn time_that_does_not_pass_leaves_the_run_incomplete() {
+fn a_clock_that_cannot_be_advanced_makes_the_run_incomplete() {
     let outcome = block_on(async {
         let base = wire::serve(FakeServer::default()).await;
         check(plan(&base), &mut Stuck, &mut Silent).await
@@ -268,7 +268,7 @@ fn time_that_does_not_pass_leaves_the_run_incomplete() {
 }
 
 #[test]
-fn links_of_any_kind_are_not_followed_elsewhere() {
+fn links_to_other_origins_are_not_followed() {
     for link in [
         "http://[",
         "javascript:alert(1)",

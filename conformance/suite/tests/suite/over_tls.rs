@@ -1,4 +1,4 @@
-//! Targets over https: who is believed, and what is said of the others.
+//! Targets over https: trusted certificates, and the messages about others.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::TlsAcceptor;
 
-/// A certification authority of our own, and a server with a certificate for `localhost`.
+/// A private CA, and a server with a certificate for `localhost`.
 fn authority() -> (String, TlsAcceptor) {
     let ca_key = KeyPair::generate().expect("a key");
     let mut ca = CertificateParams::new(Vec::new()).expect("no names");
@@ -59,25 +59,25 @@ fn a_service_below_a_prefix_behind_tls_is_judged_like_any_other() {
 }
 
 #[test]
-fn a_certificate_for_another_name_is_refused_and_the_name_is_told() {
+fn a_certificate_for_another_name_is_refused_with_the_name() {
     check("127.0.0.1", |plan, pem| plan.ca_pem = Some(pem), 4, "the certificate is not one of `127.0.0.1`");
     check("127.0.0.1", |plan, pem| plan.ca_pem = Some(pem), 4, "localhost");
 }
 
 #[test]
-fn an_authority_that_nobody_knows_is_not_believed() {
+fn an_unknown_ca_is_not_trusted() {
     check("localhost", |_, _| {}, 4, "name the CA's file with --cacert");
     let (other, _) = authority();
     check("localhost", |plan, _| plan.ca_pem = Some(other), 4, "signed by nobody we trust");
 }
 
 #[test]
-fn a_ca_file_that_is_none_is_a_matter_of_configuration() {
+fn an_invalid_ca_file_is_a_configuration_error() {
     check("localhost", |plan, _| plan.ca_pem = Some("PEM".into()), 2, "holds no certificate");
 }
 
 #[test]
-fn a_server_that_speaks_no_tls_is_told_apart() {
+fn a_server_without_tls_is_reported() {
     let outcome = block_on(async {
         let base = wire::serve(FakeServer::default()).await.replace("http://", "https://");
         check_plan(plan(&base), &mut Clock::default(), &mut Silent).await

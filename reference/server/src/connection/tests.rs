@@ -1,4 +1,4 @@
-//! The limits in time, in virtual time, over a pipe. Nothing here waits.
+//! Tests of the time limits, in virtual time over a pipe, so that no test has to wait.
 
 use std::{convert::Infallible, net::Ipv4Addr};
 
@@ -35,10 +35,10 @@ const SECOND: Duration = Duration::from_secs(1);
 
 const GET: &str = "GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Answers everything with the length of its body, or with a megabyte.
-struct Scale;
+/// A world whose responses contain the length of the request body, or a megabyte.
+struct BodyLengthWorld;
 
-impl World for Scale {
+impl World for BodyLengthWorld {
     fn now(&self) -> Timestamp {
         Timestamp(0)
     }
@@ -66,11 +66,11 @@ struct Pipe {
     stream: DuplexStream,
     server: JoinHandle<()>,
     began: Instant,
-    /// Never used: dropping it would stop the connection.
+    /// Unused, but dropping it would stop the connection.
     stopping: GracefulShutdown,
 }
 
-/// A router with this world behind it.
+/// Returns a router with this world.
 fn router_of(world: Box<dyn World>) -> Arc<Router> {
     let bounds = Bounds {
         head_time: HEAD_TIME,
@@ -98,14 +98,14 @@ fn router_of(world: Box<dyn World>) -> Arc<Router> {
     Arc::new(Router::new(worlds, &Dialect::default(), Arc::default()).expect("randomness"))
 }
 
-/// A connection through a pipe that holds 64 kB in each direction.
+/// Opens a connection through a pipe that buffers 64 kB in each direction.
 fn connect() -> Pipe {
-    connect_to(router_of(Box::new(Scale)))
+    connect_to(router_of(Box::new(BodyLengthWorld)))
 }
 
 fn connect_to(router: Arc<Router>) -> Pipe {
     let (stream, ours) = duplex(65_536);
-    let ends = Ends { remote: Ipv4Addr::LOCALHOST.into(), local: Ipv4Addr::LOCALHOST.into() };
+    let ends = ConnectionAddrs { remote: Ipv4Addr::LOCALHOST.into(), local: Ipv4Addr::LOCALHOST.into() };
     let stopping = GracefulShutdown::new();
     let server = tokio::spawn(serve(router, ours, ends, Arc::new(Activity::new()), stopping.watcher()));
     Pipe { stream, server, began: Instant::now(), stopping }
@@ -113,12 +113,12 @@ fn connect_to(router: Arc<Router>) -> Pipe {
 
 impl Pipe {
     async fn send(&mut self, text: &str) {
-        self.stream.write_all(text.as_bytes()).await.expect("the server takes what is sent");
+        self.stream.write_all(text.as_bytes()).await.expect("the server accepts the bytes");
     }
 
-    /// The server closes after so much time, and this is all that it said in the end.
+    /// Checks that the server closes after this time, and that its last output is `saying`.
     #[track_caller]
-    fn ends(self, after: Duration, saying: &'static str) -> impl Future<Output = ()> {
+    fn closes(self, after: Duration, saying: &'static str) -> impl Future<Output = ()> {
         let caller = std::panic::Location::caller();
         let Pipe { mut stream, server, began, stopping } = self;
         async move {
@@ -136,7 +136,7 @@ impl Pipe {
         }
     }
 
-    /// One answer, with a body of a line.
+    /// Reads one response, whose body is a line.
     async fn answer(&mut self) -> String {
         let mut answer = String::new();
         while !answer.ends_with("bytes\n") {
@@ -150,14 +150,14 @@ const LATE: &str = "HTTP/1.1 408 Request Timeout\r\n";
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_says_nothing_is_closed_without_a_word() {
-    connect().ends(HEAD_TIME, "").await;
+    connect().closes(HEAD_TIME, "").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_head_that_stops_half_way_is_late() {
     let mut pipe = connect();
     pipe.send("GET /v1/a HT").await;
-    pipe.ends(HEAD_TIME, LATE).await;
+    pipe.closes(HEAD_TIME, LATE).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,7 +167,7 @@ async fn a_head_in_drops_is_late_all_the_same() {
         pipe.send(drop).await;
         sleep(2 * SECOND).await;
     }
-    pipe.ends(HEAD_TIME, LATE).await;
+    pipe.closes(HEAD_TIME, LATE).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -180,7 +180,7 @@ async fn the_time_of_a_head_begins_with_its_first_byte() {
     pipe.answer().await;
     sleep(60 * SECOND).await;
     pipe.send("GET").await;
-    pipe.ends(8 * SECOND + 9 * SECOND + 60 * SECOND + HEAD_TIME, LATE).await;
+    pipe.closes(8 * SECOND + 9 * SECOND + 60 * SECOND + HEAD_TIME, LATE).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,7 +191,7 @@ async fn an_idle_connection_is_closed_after_its_last_answer() {
         pipe.answer().await;
         sleep(70 * SECOND).await;
     }
-    pipe.ends(280 * SECOND + IDLE_TIME, "").await;
+    pipe.closes(280 * SECOND + IDLE_TIME, "").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,14 +199,14 @@ async fn a_second_request_that_came_half_with_the_first_is_not_waited_for_longer
     let mut pipe = connect();
     pipe.send(&format!("{GET}GET /v1/b")).await;
     pipe.answer().await;
-    pipe.ends(IDLE_TIME, "").await;
+    pipe.closes(IDLE_TIME, "").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_stops_half_way_is_late() {
     let mut pipe = connect();
     pipe.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf").await;
-    pipe.ends(BODY_TIME, LATE).await;
+    pipe.closes(BODY_TIME, LATE).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -217,7 +217,7 @@ async fn a_body_in_drops_is_late_all_the_same() {
         sleep(2 * SECOND).await;
         pipe.send("drop").await;
     }
-    pipe.ends(BODY_TIME, LATE).await;
+    pipe.closes(BODY_TIME, LATE).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,8 +229,8 @@ async fn a_body_may_take_longer_than_a_head() {
         pipe.send("drop").await;
     }
     assert!(pipe.answer().await.ends_with("28 bytes\n"));
-    // What is left of the body's time is no head's.
-    pipe.ends(14 * SECOND + IDLE_TIME, "").await;
+    // The rest of the body's time does not count for the next head.
+    pipe.closes(14 * SECOND + IDLE_TIME, "").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -243,6 +243,6 @@ async fn a_client_that_does_not_take_its_answer_is_cut_off() {
     assert!(began.elapsed().abs_diff(STALL_TIME) < Duration::from_millis(10), "{:?}", began.elapsed());
     let mut said = Vec::new();
     stream.read_to_end(&mut said).await.expect("bytes");
-    assert_eq!(said.len(), 65_536, "what the pipe holds, and no late word in the middle of it");
+    assert_eq!(said.len(), 65_536, "the buffer of the pipe, without an error response inside");
     assert!(said.ends_with(b"xxx"));
 }

@@ -1,4 +1,4 @@
-//! The handler of the MCP SDK's requests: server information, tools, and calls.
+//! [`Handler`]: answers requests of the MCP SDK with server information, tools and results of calls.
 
 use http::request::Parts;
 use reference_core::{
@@ -26,14 +26,14 @@ use crate::{backend::Backend, config::McpClock, refusal::Refusal};
 const INSTRUCTIONS: &str = "Tools of a crypto payment service. Amounts are decimal texts such as \"49.90\". Lists \
 come in pages: ask for the next `page` with the `anchor` of the first. Give `idempotency_key` with whatever creates \
 something, so that a repeated call creates nothing twice.";
-const LIVE: &str = "The key is a live key: it sees live objects only, and what it opens asks for real money.";
+const LIVE: &str = "The key is a live key: it sees live objects only, and its charges request real money.";
 const TEST: &str = "The key is a test key: it sees test objects only, and nothing has value.";
 const SANDBOX: &str = "More tools act on the simulated world: pay a charge with `pay`, let blocks come with `mine`, let \
 time pass with `advance`, and read what happened with `list_events`. The clock is everybody's and never goes back.";
-/// The number of days by which one call may move the clock.
+/// The maximum number of days by which one call may move the clock.
 const ADVANCE_DAYS_MAX: u64 = 366;
 
-/// Answers the protocol's questions.
+/// The handler of all MCP requests.
 #[derive(Clone)]
 pub(super) struct Handler;
 
@@ -43,7 +43,7 @@ fn caller(context: &RequestContext<RoleServer>) -> Result<&Caller, ErrorData> {
 }
 
 impl Handler {
-    /// Returns the server information, in words that fit the client's key.
+    /// Returns the server information for the mode and access of the client's key.
     fn info_for(&self, context: &RequestContext<RoleServer>) -> Result<ServerConfig, ErrorData> {
         let caller = caller(context)?;
         let mode = if caller.admitted.mode() == Mode::Live { LIVE } else { TEST };
@@ -52,8 +52,8 @@ impl Handler {
         Ok(self.get_info().with_instructions(said.join(" ")))
     }
 
-    /// Checks that a call may move the clock: it is shared, and a model's mistake must not cost others their rate
-    /// locks.
+    /// Checks that a call may move the clock: it is shared, and a model's mistake must not expire the charges of other
+    /// users.
     fn judge_clock(backend: &Backend, tool: &str, arguments: &JsonObject) -> Result<(), String> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
         let moves = match tool {
@@ -116,7 +116,7 @@ impl ServerHandler for Handler {
         Ok(ListToolsResult::with_all_items(Toolbox::get().shown(in_sandbox)))
     }
 
-    // The SDK would answer these with empty lists. What is not offered is not found.
+    // The SDK's defaults return empty lists; methods that are not offered must return an error.
 
     async fn list_prompts(
         &self,
@@ -189,8 +189,8 @@ impl ServerHandler for Handler {
     }
 }
 
-/// The tool result of an answer of the API. A refusal has no structured content: clients validate that against the tool's
-/// output schema, whatever `isError` says.
+/// Converts an API response to a tool result. An error has no structured content: clients validate that against the
+/// tool's output schema, whatever `isError` is.
 fn tool_result(response: &Response) -> CallToolResult {
     let value: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     if response.status >= 400 {
@@ -202,7 +202,7 @@ fn tool_result(response: &Response) -> CallToolResult {
     result
 }
 
-/// A refusal as text: status, message, the errors of each field, and when to try again.
+/// Returns an error as text: status, message, the errors of each field, and the time to retry.
 fn refusal_text(refusal: &Value, response: &Response) -> String {
     let message = refusal["message"].as_str().unwrap_or("The call was refused.");
     let mut text = format!("HTTP {}: {message}", response.status);

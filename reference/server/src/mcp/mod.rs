@@ -1,8 +1,8 @@
 //! `/mcp`: the API, and in test mode the simulated world, as tools of the Model Context Protocol.
 //!
-//! Speaks by the official SDK, which knows the revisions of the protocol. A tool call becomes the request that it
-//! stands for and goes to the same world; nothing here knows what a charge is. Keys and limits are those of the API:
-//! a request to this path counts once, whatever it carries.
+//! Uses the official SDK, which implements the revisions of the protocol. A tool call becomes an HTTP request to the
+//! same world; this module contains no rule of the service. Keys and limits are those of the API: a request to this
+//! path counts once, whatever it contains.
 
 mod handler;
 mod schema;
@@ -27,7 +27,7 @@ use crate::{
     backend::Backend,
     body::RequestBody,
     config::Bounds,
-    gate::{self, Ends},
+    gate::{self, ConnectionAddrs},
     refusal::Refusal,
 };
 
@@ -36,23 +36,23 @@ const JSON: &str = "application/json";
 /// The caller of a tool.
 #[derive(Clone)]
 struct Caller {
-    /// The world that its key is of.
+    /// The world of the caller's key.
     backend: Arc<Backend>,
     admitted: Admitted,
     /// The start of links.
     base: String,
-    /// It may use the simulated world.
+    /// `true` if the caller may use the sandbox tools.
     in_sandbox: bool,
 }
 
-/// The protocol's server.
+/// The MCP server.
 pub(crate) struct Mcp {
     service: StreamableHttpService<Handler, NeverSessionManager>,
 }
 
 impl Mcp {
     pub(crate) fn new(bounds: &Bounds) -> Mcp {
-        // `Host`, `Origin` and keys are looked at before the SDK is asked.
+        // `Host`, `Origin` and keys are checked before the SDK is called.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
@@ -67,7 +67,7 @@ impl Mcp {
     pub(crate) async fn answer(
         &self,
         backend: &Arc<Backend>,
-        ends: Ends,
+        addrs: ConnectionAddrs,
         head: &Parts,
         authorization: Option<&[u8]>,
         authority: Option<&str>,
@@ -75,8 +75,8 @@ impl Mcp {
     ) -> Result<Answer, Refusal> {
         backend.host.until_readable().await;
         let admitted = backend.host.admit(authorization)?;
-        // After the key was counted: a request counts whatever becomes of it.
-        let from_here = gate::pass(ends, head, authority, &backend.addresses)?;
+        // After the request was counted: rejected requests count too.
+        let from_here = gate::pass(addrs, head, authority, &backend.addresses)?;
         let admitted = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(answer::of_world(refusal)?),
@@ -99,7 +99,7 @@ impl Mcp {
         *request.headers_mut() = head.headers.clone();
         request.extensions_mut().insert(caller);
         let answer = whole(self.service.handle(request).await).await?;
-        // The SDK refuses a body that it cannot read as it refuses a wrong content type.
+        // The SDK reports an invalid body as a wrong content type.
         let is_unread = answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json(&head.headers);
         let answer = if is_unread { not_a_message(&sent) } else { answer };
         Ok(answer::with_quota(answer, admitted.quota())?)
@@ -111,7 +111,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(JSON.as_bytes()))
 }
 
-/// The answer to a body that is not one message of JSON-RPC.
+/// Returns the error for a body that is not one JSON-RPC message.
 fn not_a_message(body: &[u8]) -> Answer {
     let error = match serde_json::from_slice::<serde::de::IgnoredAny>(body) {
         Ok(_) => ErrorData::invalid_request("The body is not one message of JSON-RPC 2.0.", None),
@@ -121,13 +121,13 @@ fn not_a_message(body: &[u8]) -> Answer {
     answer::json(StatusCode::BAD_REQUEST, message.to_string())
 }
 
-/// The SDK's answer as ours. Its refusals are plain sentences; here every one is JSON.
+/// Converts a response of the SDK. Its errors are plain text; those of this server are JSON.
 async fn whole(
     response: http::Response<http_body_util::combinators::BoxBody<Bytes, std::convert::Infallible>>,
 ) -> Result<Answer, Refusal> {
     let (head, body) = response.into_parts();
     let kind = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    // It was told to answer in one piece, and nothing here sends more than one.
+    // The SDK is configured for single responses, and no handler sends more than one.
     if kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
         return Err(Refusal::Broken);
     }

@@ -1,4 +1,5 @@
-//! Schemas of the document as schemas of a tool's arguments: whole, and as plain as clients want them.
+//! Converts schemas of the OpenAPI document to schemas of tool arguments, with references resolved and simplified for
+//! clients.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +11,7 @@ pub(super) struct Arguments {
     pub(super) description: String,
 }
 
-/// The value with everything in it that it refers to. The document refers to nothing in a circle.
+/// Returns the value with all references resolved. The document has no circular references.
 pub(super) fn whole(value: &Value, document: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -24,7 +25,7 @@ pub(super) fn whole(value: &Value, document: &Value) -> Value {
                 }
                 None => Map::new(),
             };
-            // What stands beside a reference is nearer, and says more.
+            // Keywords beside a reference override those of its target.
             for (key, inner) in map.iter().filter(|(key, _)| *key != "$ref") {
                 found.insert(key.clone(), whole(inner, document));
             }
@@ -35,7 +36,7 @@ pub(super) fn whole(value: &Value, document: &Value) -> Value {
     }
 }
 
-/// The schema of a parameter, with its description.
+/// Returns the schema of a parameter, with its description.
 pub(super) fn described(parameter: &Value) -> Value {
     let mut schema = plain(&parameter["schema"], false);
     if let (Value::Object(schema), Some(description)) = (&mut schema, parameter.get("description")) {
@@ -44,8 +45,8 @@ pub(super) fn described(parameter: &Value) -> Value {
     schema
 }
 
-/// The fields of a body. Which of them go together is for its description and the service to say: few clients
-/// take alternatives at the top of a tool's schema. `keeps_null`: null says something here.
+/// Returns the fields of a body as arguments. Allowed combinations are left to its description and to the service: few
+/// clients support alternatives at the top of a tool's schema. `keeps_null`: null has a meaning in this operation.
 pub(super) fn arguments(body: &Value, document: &Value, keeps_null: bool) -> Arguments {
     let body = whole(body, document);
     let Some(fields) = body.get("properties").and_then(Value::as_object) else {
@@ -58,7 +59,7 @@ pub(super) fn arguments(body: &Value, document: &Value, keeps_null: bool) -> Arg
     }
 }
 
-/// The schema of what an operation answers when it does what was asked; `None` if that is no object.
+/// Returns the schema of an operation's successful response; `None` if it is not an object.
 pub(super) fn answer(operation: &Value, document: &Value) -> Option<Map<String, Value>> {
     let responses = operation["responses"].as_object()?;
     let (_, good) = responses.iter().find(|(status, _)| status.starts_with('2'))?;
@@ -68,7 +69,7 @@ pub(super) fn answer(operation: &Value, document: &Value) -> Option<Map<String, 
     }
 }
 
-/// Without the alternatives that say "not given": whoever has nothing to say leaves an argument out.
+/// Removes the alternatives that mean "not given": clients omit the argument instead.
 fn plain(schema: &Value, keeps_null: bool) -> Value {
     let Value::Object(map) = schema else { return schema.clone() };
     let mut map: Map<String, Value> = map
@@ -81,8 +82,8 @@ fn plain(schema: &Value, keeps_null: bool) -> Value {
                 ("items" | "additionalProperties", inner) => plain(inner, keeps_null),
                 ("anyOf" | "oneOf", Value::Array(all)) => all
                     .iter()
-                    .filter(|it| !is_left_out(it, keeps_null))
-                    .map(|it| plain(it, keeps_null))
+                    .filter(|schema| !is_left_out(schema, keeps_null))
+                    .map(|schema| plain(schema, keeps_null))
                     .collect(),
                 _ => inner.clone(),
             };
@@ -108,7 +109,7 @@ fn plain(schema: &Value, keeps_null: bool) -> Value {
     }
 }
 
-/// `null`, or the empty text and null.
+/// Returns `true` for a schema that allows only `null` or the empty text.
 fn is_left_out(schema: &Value, keeps_null: bool) -> bool {
     let is_null = schema["type"] == "null" && !keeps_null;
     let is_nothing = schema["maxLength"] == 0;

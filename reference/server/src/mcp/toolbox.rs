@@ -1,6 +1,6 @@
-//! The tools: one for each operation of the document that a key may use.
+//! [`Toolbox`]: the tools, one for each operation of the OpenAPI document that a key may use.
 //!
-//! The document is the only list of operations, so a tool is what the document says and cannot differ from it.
+//! Tools are derived from the document, which is the only list of operations, so they cannot differ from it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,7 +12,7 @@ use url::form_urlencoded;
 use super::schema;
 use crate::openapi;
 
-/// The tools of the simulated world that stay within one account and mode. The clock is shared.
+/// The sandbox tools that affect only one account and mode. The clock is shared.
 const SANDBOX_TOOLS: [&str; 25] = [
     "listHappenings",
     "advance",
@@ -41,7 +41,7 @@ const SANDBOX_TOOLS: [&str; 25] = [
     "payLink",
 ];
 
-/// The tools that remove something, or cannot be undone: time does not go back either.
+/// The tools that remove data or cannot be undone; moving the clock cannot be undone either.
 const DESTRUCTIVE: [&str; 14] = [
     "advance",
     "mine",
@@ -59,7 +59,7 @@ const DESTRUCTIVE: [&str; 14] = [
     "rotateSecret",
 ];
 
-/// The tools that change nothing more when repeated.
+/// The tools whose repetition has no further effect.
 const IDEMPOTENT: [&str; 6] = [
     "changePaymentLink",
     "archivePaymentLink",
@@ -70,12 +70,12 @@ const IDEMPOTENT: [&str; 6] = [
 ];
 
 const IDEMPOTENCY_KEY: &str = "idempotency_key";
-/// Arguments that can only say what the key says.
+/// Arguments that the key determines.
 const OF_THE_KEY: [&str; 2] = ["account", "mode"];
-/// The characters that stand for themselves in one segment of a path.
+/// The characters that are not encoded in a path segment.
 const IN_A_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Every tool, those of the API first.
+/// All tools, those of the API first.
 pub(super) struct Toolbox {
     tools: Vec<Tool>,
 }
@@ -88,11 +88,11 @@ pub(super) struct Tool {
     path: String,
     in_path: Vec<String>,
     in_query: Vec<String>,
-    /// The fields of the body; `None` if it takes none.
+    /// The fields of the body; `None` if there is no body.
     in_body: Option<Vec<String>>,
 }
 
-/// The request that a call stands for.
+/// The HTTP request of a tool call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ToolRequest {
     pub(super) method: &'static str,
@@ -103,7 +103,7 @@ pub(super) struct ToolRequest {
 }
 
 impl Toolbox {
-    /// The toolbox. Made once for all servers of the process.
+    /// Returns the toolbox, created once per process.
     pub(super) fn get() -> &'static Toolbox {
         static TOOLBOX: LazyLock<Toolbox> = LazyLock::new(Toolbox::read);
         &TOOLBOX
@@ -125,12 +125,12 @@ impl Toolbox {
         Toolbox { tools }
     }
 
-    /// The tools as a client sees them.
+    /// Returns the tools that a client may use.
     pub(super) fn shown(&self, in_sandbox: bool) -> Vec<Shown> {
         self.within(in_sandbox).map(|tool| tool.shown.clone()).collect()
     }
 
-    /// The tool of that name.
+    /// Returns the tool with this name, if the client may use it.
     pub(super) fn find(&self, name: &str, in_sandbox: bool) -> Option<&Tool> {
         self.within(in_sandbox).find(|tool| tool.shown.name == name)
     }
@@ -159,7 +159,7 @@ impl Tool {
                     in_query.push(name.clone());
                     arguments.insert(name, described);
                 }
-                // The only one that a caller may set.
+                // The only header that a caller may set.
                 _ => drop(arguments.insert(IDEMPOTENCY_KEY.to_owned(), described)),
             }
         }
@@ -200,7 +200,7 @@ impl Tool {
         Tool { shown, method, path: path.to_owned(), in_path, in_query, in_body }
     }
 
-    /// The arguments that it takes, in a sentence.
+    /// Returns a sentence that lists the arguments.
     fn known(&self) -> String {
         let names = self.shown.input_schema["properties"].as_object().into_iter().flat_map(Map::keys);
         match names.map(String::as_str).collect::<Vec<_>>().join(", ") {
@@ -209,7 +209,7 @@ impl Tool {
         }
     }
 
-    /// The request that a call with these arguments stands for, or what is missing to make one.
+    /// Converts arguments to a request, or returns a message about a missing argument.
     pub(super) fn ask(&self, mut arguments: Map<String, Value>) -> Result<ToolRequest, String> {
         let mut path = self.path.clone();
         for name in &self.in_path {
@@ -238,12 +238,12 @@ impl Tool {
     }
 }
 
-/// A value as it stands in a path, a query or a header.
+/// Returns a value as text for a path, a query or a header.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// `createCharge` as `create_charge`.
+/// Converts `createCharge` to `create_charge`.
 fn snake(id: &str) -> String {
     let mut name = String::new();
     for c in id.chars() {

@@ -1,5 +1,5 @@
-//! Styles, scripts and pictures: part of the program, named after what is in them, so that a browser may keep
-//! each for ever.
+//! [`Asset`]: styles, scripts and pictures in the binary. Their names contain a digest of their content, so that
+//! browsers may cache them forever.
 
 use std::sync::OnceLock;
 
@@ -9,19 +9,19 @@ use sha2::{Digest, Sha256};
 
 use crate::answer::{self, Answer};
 
-/// Bytes of the digest in a name.
+/// The number of bytes of the digest in a name.
 const DIGEST_BYTES: usize = 6;
-/// The name says what is in it, so whoever has it need never ask again.
-pub(super) const KEEP: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// The cache policy: the content of a name never changes.
+pub(super) const CACHE_FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
-/// The look of every page.
+/// The style sheet of all pages.
 pub(crate) static FRAME_CSS: Asset = Asset::css("frame", include_str!("../../templates/frame.css"));
-/// The script of every page: the clock, live changes, copying.
+/// The script of all pages: the clock, live updates, copying.
 pub(crate) static FRAME_JS: Asset = Asset::js("frame", include_str!("../../templates/frame.js"));
-/// The picture in the browser's tab.
+/// The favicon.
 pub(crate) static ICON: Asset = Asset::svg("icon", include_str!("../../templates/icon.svg"));
 
-/// One file.
+/// A file.
 pub(crate) struct Asset {
     stem: &'static str,
     ending: &'static str,
@@ -31,23 +31,23 @@ pub(crate) struct Asset {
 }
 
 impl Asset {
-    /// A style sheet.
+    /// Creates a style sheet.
     pub(crate) const fn css(stem: &'static str, text: &'static str) -> Asset {
         Asset { stem, ending: "css", content_type: "text/css; charset=utf-8", text, file: OnceLock::new() }
     }
 
-    /// A script.
+    /// Creates a script.
     pub(crate) const fn js(stem: &'static str, text: &'static str) -> Asset {
         let content_type = "text/javascript; charset=utf-8";
         Asset { stem, ending: "js", content_type, text, file: OnceLock::new() }
     }
 
-    /// A picture.
+    /// Creates a picture.
     pub(crate) const fn svg(stem: &'static str, text: &'static str) -> Asset {
         Asset { stem, ending: "svg", content_type: "image/svg+xml", text, file: OnceLock::new() }
     }
 
-    /// The name of the file: `frame-0123456789ab.css`.
+    /// Returns the name of the file: `frame-0123456789ab.css`.
     pub(crate) fn file(&self) -> &str {
         self.file.get_or_init(|| {
             let digest = Sha256::digest(self.text.as_bytes());
@@ -55,11 +55,11 @@ impl Asset {
         })
     }
 
-    /// The file on its way out.
+    /// Returns the response with the file.
     pub(super) fn answer(&self) -> Answer {
         let content_type = HeaderValue::from_static(self.content_type);
         let mut answer = answer::own(StatusCode::OK, content_type, Bytes::from_static(self.text.as_bytes()));
-        answer.headers_mut().insert(CACHE_CONTROL, KEEP);
+        answer.headers_mut().insert(CACHE_CONTROL, CACHE_FOREVER);
         answer
     }
 }

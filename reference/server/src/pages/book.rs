@@ -1,4 +1,4 @@
-//! One book of a world, as its owner reads it. A text that a browser sent is judged as the API judges it.
+//! [`BookReader`]: reads a book of a world for its owner. Texts from a browser are validated as the API does.
 
 use std::ops::Deref;
 
@@ -50,13 +50,13 @@ impl<'w> BookReader<'w> {
         Ok(Event::of(self, self.find_event(parse_uuid(id).ok_or(ApiError::NotFound)?)?))
     }
 
-    /// Returns the newest events that a list of the API takes, newest first.
+    /// Returns the newest events of an API list with this query, newest first.
     pub(crate) fn events(&self, query: &str) -> Result<Vec<Event>, ApiError> {
         let (page, _) = self.list(&format!("events{query}"))?;
         Ok(page.members.into_iter().map(|no| Event::of(self, EventNo(no))).collect())
     }
 
-    /// Returns the numbers on a page of a list, and the record that keeps its later pages steady. `path`:
+    /// Returns the object numbers on a page of a list, and the anchor for its later pages. `path`:
     /// `charges?status=paid`, as after `/v1/`.
     pub(crate) fn list(&self, path: &str) -> Result<(Page, Option<String>), ApiError> {
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));

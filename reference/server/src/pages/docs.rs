@@ -1,6 +1,6 @@
-//! `/docs`: the API for people, drawn from the document that programs read.
+//! `/docs`: the API reference, generated from the OpenAPI document.
 //!
-//! Reads the document, a chapter of the guide to webhooks, and the handlers that tests run; it states nothing of its own.
+//! Its content is the document, a chapter of the webhook guide, and the sample handlers, which tests run.
 
 mod examples;
 mod handlers;
@@ -25,16 +25,16 @@ use crate::{
     refusal::Refusal,
 };
 
-/// The document's own address; examples are shown with it.
+/// The server address in the stored document, which examples show.
 const WRITTEN_FOR: &str = "http://127.0.0.1:8402";
-/// References that lead to references.
+/// The maximum depth of nested references.
 const DEPTH_MAX: usize = 8;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// Styles of the page, beside those of the dashboard.
+/// The style sheet of the page, in addition to that of the dashboard.
 pub(super) static DOCS_CSS: Asset = Asset::css("docs", include_str!("../../templates/docs.css"));
-/// Filters the list of calls, and sends the calls that the page describes.
+/// The script that filters the list of calls and sends the calls on the page.
 pub(super) static DOCS_JS: Asset = Asset::js("docs", include_str!("../../templates/docs.js"));
 
 /// The page's content, read from the document once.
@@ -62,10 +62,10 @@ struct Operation {
     /// The fields in path, query and headers, and those in the body.
     takes: [(&'static str, Vec<Field>); 2],
     answers: Vec<(String, String)>,
-    /// An answer as it was really given.
+    /// A recorded response.
     example: Option<String>,
     needs_key: bool,
-    /// A body as it was really sent, in one line.
+    /// A recorded request body, in one line.
     body: Option<String>,
 }
 
@@ -78,13 +78,13 @@ struct Field {
     about: String,
 }
 
-/// A description as HTML: text with code between backticks.
+/// Returns a description as HTML: text with code between backticks.
 fn prose(value: &Value) -> String {
     let mut html = String::new();
     for (n, part) in value.as_str().unwrap_or_default().split('`').enumerate() {
         let (open, close) = if n % 2 == 0 { ("", "") } else { ("<code>", "</code>") };
         html.push_str(open);
-        Escape.write_escaped_str(&mut html, part).expect("a string takes everything");
+        Escape.write_escaped_str(&mut html, part).expect("writing to a string does not fail");
         html.push_str(close);
     }
     html
@@ -96,23 +96,23 @@ struct DocsPage<'a> {
     site: &'a Site,
     content: &'a DocsContent,
     language: Language,
-    /// `true` if the caller may use the sandbox, and so try the calls on the page.
+    /// `true` if the caller may use the sandbox, and so send the calls from the page.
     may_try: bool,
 }
 
 impl Operation {
-    /// Fields that a form asks for: those that do not stand in the body.
+    /// Returns the fields outside the body, which a form asks for.
     fn parameters(&self) -> &[Field] {
         &self.takes[0].1
     }
 
-    /// An example of the body with line breaks.
+    /// Returns an example of the body with line breaks.
     fn pretty_body(&self) -> Option<String> {
         let value: Value = serde_json::from_str(self.body.as_deref()?).ok()?;
         Some(format!("{value:#}"))
     }
 
-    /// An example of the call.
+    /// Returns an example of the call.
     fn code(&self, site: &Site, language: Language) -> String {
         let url = format!("{}{}", site.base, self.path);
         Example { method: &self.method, url, needs_key: self.needs_key, body: self.body.as_deref() }
@@ -121,7 +121,7 @@ impl Operation {
 }
 
 impl DocsPage<'_> {
-    /// The option of `trigger` that names this server, if it is not at the usual address.
+    /// Returns the option of `trigger` that names this server, if it has not the default address.
     fn trigger_target(&self) -> String {
         if self.site.base == WRITTEN_FOR { String::new() } else { format!(" --to {}", self.site.base) }
     }
@@ -183,9 +183,9 @@ impl Reader {
         let all = paths.flat_map(|(path, item)| {
             item.as_object().into_iter().flatten().map(move |(method, operation)| (path, method, operation))
         });
-        // What a key would read without a key is the same once more.
+        // Operations that read a book without a key repeat those of the API.
         let own = all.filter(|(_, _, operation)| {
-            operation["tags"].as_array().is_some_and(|tags| tags.iter().any(|it| it == tag))
+            operation["tags"].as_array().is_some_and(|tags| tags.iter().any(|name| name == tag))
                 && !operation["operationId"].as_str().is_some_and(|id| id.starts_with("look"))
         });
         own.map(|(path, method, operation)| self.operation(path, method, operation)).collect()
@@ -224,13 +224,13 @@ impl Reader {
         }
     }
 
-    /// The first example of a content.
+    /// Returns the first example of a content.
     fn example<'v>(&'v self, content: &'v Value) -> Option<&'v Value> {
         let (_, example) = content["examples"].as_object()?.iter().next()?;
         self.resolve(example).get("value")
     }
 
-    /// The fields of an object, those of its parts too.
+    /// Returns the fields of an object and of its `allOf` parts.
     fn fields(&self, schema: &Value, depth: usize) -> Vec<Field> {
         let schema = self.resolve(schema);
         if depth == DEPTH_MAX {
@@ -238,8 +238,9 @@ impl Reader {
         }
         let parts = schema["allOf"].as_array().into_iter().flatten();
         let mut fields: Vec<Field> = parts.flat_map(|part| self.fields(part, depth + 1)).collect();
-        let needed =
-            |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name));
+        let needed = |name: &str| {
+            schema["required"].as_array().is_some_and(|all| all.iter().any(|required| required == name))
+        };
         let own = schema["properties"].as_object().into_iter().flatten();
         fields.extend(own.map(|(name, value)| self.field(("body", name), value, value, needed(name))));
         fields
@@ -283,8 +284,8 @@ impl Reader {
                 let nothing = Some("#/components/schemas/NotGiven");
                 let mut all: Vec<String> = choices
                     .iter()
-                    .filter(|it| it["$ref"].as_str() != nothing)
-                    .map(|it| self.takes(it, depth + 1))
+                    .filter(|option| option["$ref"].as_str() != nothing)
+                    .map(|option| self.takes(option, depth + 1))
                     .collect();
                 all.dedup();
                 return all.join(" or ");
@@ -322,7 +323,7 @@ mod tests {
         let document: Value = serde_json::from_str(crate::openapi::DOCUMENT).expect("JSON");
         let documented = document["paths"].as_object().expect("paths").values();
         let ids = documented.flat_map(|item| item.as_object().expect("operations").values());
-        let mut ids: Vec<&str> = ids.filter_map(|it| it["operationId"].as_str()).collect();
+        let mut ids: Vec<&str> = ids.filter_map(|operation| operation["operationId"].as_str()).collect();
         ids.retain(|id| !id.starts_with("look"));
         let mut shown: Vec<&str> =
             sections.iter().flat_map(|it| &it.operations).map(|it| it.id.as_str()).collect();
@@ -336,16 +337,16 @@ mod tests {
         let sections = sections();
         let find = |id: &str| {
             let mut all = sections.iter().flat_map(|it| &it.operations);
-            all.find(|it| it.id == id).unwrap_or_else(|| panic!("{id} is there"))
+            all.find(|operation| operation.id == id).unwrap_or_else(|| panic!("{id} is there"))
         };
         let create = find("createCharge");
-        let field = |name: &str| create.takes[1].1.iter().find(|it| it.name == name).expect(name);
+        let field = |name: &str| create.takes[1].1.iter().find(|field| field.name == name).expect(name);
         assert!(field("asset").takes.contains("BTC, "), "{}", field("asset").takes);
         assert!(create.body.as_ref().is_some_and(|body| body.contains("\"BTC\"")), "a real body");
         assert!(create.example.as_ref().is_some_and(|text| text.contains("\"pending\"")), "a real answer");
         assert!(create.answers.iter().any(|(status, said)| status == "422" && !said.is_empty()));
         let list = find("listCharges");
-        assert!(list.takes[0].1.iter().any(|it| it.name == "per_page" && !it.takes.is_empty()));
+        assert!(list.takes[0].1.iter().any(|field| field.name == "per_page" && !field.takes.is_empty()));
         assert!(sections.iter().flat_map(|it| &it.operations).all(|it| !it.summary.is_empty()));
     }
 }

@@ -1,4 +1,4 @@
-//! The fields of a form.
+//! [`Form`]: the fields of a submitted form.
 
 use http::{HeaderMap, header::CONTENT_TYPE};
 use serde::Serialize;
@@ -7,14 +7,14 @@ use url::form_urlencoded;
 
 use crate::refusal::Refusal;
 
-/// More fields than any form of ours has.
+/// The maximum number of fields, more than any form has.
 const FIELDS_MAX: usize = 200;
 
 /// The fields of a form, in order.
 pub(crate) struct Form(Vec<(String, String)>);
 
 impl Form {
-    /// Reads a body as browsers send forms.
+    /// Parses a body with the content type of browser forms.
     pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Form, Refusal> {
         let is_form = headers.get(CONTENT_TYPE).is_some_and(|value| {
             let kind = value.as_bytes().split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
@@ -27,19 +27,19 @@ impl Form {
         Ok(Form(fields.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()))
     }
 
-    /// The first value of a field, without white space around it; `None` if that is empty.
+    /// Returns the first value of a field without surrounding white space; `None` if that is empty.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
         Some(value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// Every value of a field, as it was sent.
+    /// Returns all values of a field, unchanged.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// A customer's choice on a payment link or an invoice, as it was typed. Empty fields are left out.
+/// A customer's input on a payment link or an invoice. Empty fields are omitted.
 #[derive(Default, Serialize)]
 pub(crate) struct CustomerChoice<'f> {
     #[serde(skip_serializing_if = "str::is_empty")]

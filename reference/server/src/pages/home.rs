@@ -1,4 +1,4 @@
-//! Pages for browsers at `/` and at unknown paths: the first steps. Programs get JSON there.
+//! The page for browsers at `/` and at unknown paths, with the first steps. Programs get JSON there.
 
 use askama::Template;
 use http::{Method, StatusCode, header::ACCEPT, request::Parts};
@@ -14,18 +14,18 @@ struct HomePage<'a> {
     is_lost: bool,
 }
 
-/// Returns `true` if a request comes from a browser that shows a page, by its `Accept`.
+/// Returns `true` if a request accepts HTML, so comes from a browser.
 pub(crate) fn wants_page(head: &Parts) -> bool {
     let asks = |value: &http::HeaderValue| value.to_str().is_ok_and(|text| text.contains("text/html"));
     matches!(head.method, Method::GET | Method::HEAD) && head.headers.get_all(ACCEPT).iter().any(asks)
 }
 
-/// The first steps.
+/// Answers `/` for browsers.
 pub(crate) fn home(call: &Call<'_>) -> Result<Answer, Refusal> {
     html(StatusCode::OK, &HomePage { site: &call.site()?, title: "A reference server", is_lost: false })
 }
 
-/// Answers an unknown path: the first steps for a browser, a refusal in JSON for a program.
+/// Answers an unknown path: the first steps for a browser, a JSON error for a program.
 pub(crate) fn lost(call: &Call<'_>) -> Result<Answer, Refusal> {
     if !wants_page(call.head) {
         return Err(Refusal::NotFound);

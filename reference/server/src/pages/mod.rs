@@ -1,20 +1,20 @@
-//! Pages for people: what every page shares.
+//! HTML pages: the code that all pages share.
 //!
-//! A page holds no rule of the service. It reads the objects of the core, and what a form says becomes a call of
-//! `/sandbox`. Nothing on a page comes from elsewhere, nothing in it is a script
-//! but the files under `/assets`, and the browser is told to insist on both.
+//! A page contains no rule of the service. It reads objects of the core, and a form becomes a call of `/sandbox`. Pages
+//! load nothing from other origins and run no script except the files under `/assets`; the content security policy
+//! enforces both.
 
 mod asset;
 mod book;
 pub(crate) mod dashboard;
 pub(crate) mod docs;
 pub(crate) mod form;
+pub(crate) mod formats;
 pub(crate) mod home;
 pub(crate) mod hosted;
 mod live;
 pub(crate) mod objects;
 pub(crate) mod qr;
-pub(crate) mod words;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -40,13 +40,14 @@ use crate::{
     backend::Backend,
     body::RequestBody,
     config::Bounds,
-    gate::{self, Ends},
+    gate::{self, ConnectionAddrs},
     refusal::Refusal,
     worlds::Worlds,
 };
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
-/// Everything that is not named is forbidden: inline scripts and styles, frames, other origins.
+/// The content security policy. It forbids everything that is not listed: inline scripts and styles, frames, other
+/// origins.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -61,7 +62,7 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// Fails if the operating system gives no randomness.
+    /// Creates the state; fails if the operating system provides no randomness.
     pub(crate) fn new(
         bounds: &Bounds,
         dialect: &Dialect,
@@ -71,29 +72,29 @@ impl Pages {
     }
 }
 
-/// A request for a page, with all that its answer may depend on.
+/// A request for a page, with everything that the response may depend on.
 pub(crate) struct Call<'a> {
     pub(crate) pages: &'a Arc<Pages>,
-    /// The world that it shows.
+    /// The world of the page.
     pub(crate) backend: &'a Arc<Backend>,
-    pub(crate) ends: Ends,
-    /// The connection that it came over.
+    pub(crate) addrs: ConnectionAddrs,
+    /// The connection of the request.
     pub(crate) activity: &'a Arc<Activity>,
     pub(crate) head: &'a Parts,
-    /// As the service knows it: without the public prefix.
+    /// The path without the public prefix.
     pub(crate) path: &'a str,
-    /// The host that the client called.
+    /// The requested host.
     pub(crate) authority: Option<&'a str>,
     pub(crate) body: &'a RequestBody<'a>,
 }
 
 impl Call<'_> {
-    /// The form that was sent, once its body has come.
+    /// Reads the form in the body.
     pub(crate) async fn form(&self) -> Result<Form, Refusal> {
         Form::read(&self.head.headers, &self.body.read().await?)
     }
 
-    /// The method, with `HEAD` taken for `GET`.
+    /// Returns the method, with `GET` for `HEAD`.
     pub(crate) fn method(&self) -> &Method {
         if self.head.method == Method::HEAD { &Method::GET } else { &self.head.method }
     }
@@ -105,12 +106,12 @@ impl Call<'_> {
 
     /// Checks that the caller may use `/sandbox`: this machine, or a caller with the token.
     pub(crate) fn admit(&self) -> Result<(), Refusal> {
-        let Call { backend, ends, head, authority, .. } = self;
-        gate::admit(*ends, head, *authority, &backend.addresses, &backend.token)
+        let Call { backend, addrs, head, authority, .. } = self;
+        gate::admit(*addrs, head, *authority, &backend.addresses, &backend.token)
     }
 
-    /// Checks that a form was sent from one of our pages, by the browser's headers. A caller that is no browser
-    /// sends none, and no page can make it call.
+    /// Checks by the browser's headers that a form was sent from a page of this server. Other clients send no such
+    /// headers, and no page can make them send requests.
     pub(crate) fn admit_form(&self) -> Result<(), Refusal> {
         let headers = &self.head.headers;
         let called = self.authority.unwrap_or_default();
@@ -123,10 +124,10 @@ impl Call<'_> {
         if fit { Ok(()) } else { Err(Refusal::FormOrigin) }
     }
 
-    /// Returns the client of the world for after this call.
-    pub(crate) fn asker(&self) -> Asker {
+    /// Returns a client of the world that outlives this request.
+    pub(crate) fn client(&self) -> WorldClient {
         let base = self.backend.addresses.base(self.authority).into_owned();
-        Asker {
+        WorldClient {
             pages: Arc::clone(self.pages),
             backend: Arc::clone(self.backend),
             activity: Arc::clone(self.activity),
@@ -136,33 +137,33 @@ impl Call<'_> {
 
     /// Returns the context of every page.
     pub(crate) fn site(&self) -> Result<Site, Refusal> {
-        self.asker().site()
+        self.client().site()
     }
 }
 
-/// Asks the world for pages.
+/// A client of the world for pages.
 #[derive(Clone)]
-pub(crate) struct Asker {
+pub(crate) struct WorldClient {
     pub(crate) pages: Arc<Pages>,
     pub(crate) backend: Arc<Backend>,
-    /// The connection that it answers.
+    /// The connection of the response.
     activity: Arc<Activity>,
     base: String,
 }
 
-/// The complaint of the world, in the words of its answer.
+/// An error response of the world.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Complaint {
     #[serde(skip)]
     pub(crate) status: StatusCode,
     pub(crate) message: String,
-    /// By field.
+    /// The messages by field.
     #[serde(default)]
     pub(crate) errors: BTreeMap<String, Vec<String>>,
 }
 
 impl Complaint {
-    /// Reads the complaint from a refusal.
+    /// Parses an error response.
     pub(crate) fn of(refusal: &Response) -> Result<Complaint, Refusal> {
         let status = StatusCode::from_u16(refusal.status).map_err(|_| Refusal::Broken)?;
         let complaint: Complaint = serde_json::from_slice(&refusal.body).map_err(|_| Refusal::Broken)?;
@@ -170,19 +171,19 @@ impl Complaint {
     }
 }
 
-/// The body of a request to the world, as it stands in its journal.
+/// Returns the body of a request to the world as JSON, as the journal records it.
 pub(crate) fn json(request: &impl Serialize) -> String {
     serde_json::to_string(request).expect("a request is JSON")
 }
 
-impl Asker {
-    /// Reads the world at the present time. What it does not hold is a page that is not there.
+impl WorldClient {
+    /// Reads the world at the present time. An unknown object is 404.
     pub(crate) async fn read<T>(&self, view: impl Fn(&Sandbox) -> Result<T, ApiError>) -> Result<T, Refusal> {
         let seen = self.backend.host.read(view).await?;
         seen.ok_or(Refusal::Unreadable)?.map_err(|_| Refusal::NotFound)
     }
 
-    /// Asks the world to do something. The request is one that a program could send: the world's records hold it as such.
+    /// Sends a request that changes the world, in the same form as a client's request, and recorded like one.
     pub(crate) async fn act<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -205,7 +206,7 @@ impl Asker {
             now,
             pace,
             real: crate::clock::time_of_day(),
-            form_word: self.pages.dashboard.form_word().to_owned(),
+            form_token: self.pages.dashboard.form_token().to_owned(),
             live: None,
         })
     }
@@ -223,13 +224,13 @@ pub(crate) struct Site {
     /// The time of day.
     pub(crate) real: Timestamp,
     /// The token of forms that act with the rights of the server's owner.
-    pub(crate) form_word: String,
+    pub(crate) form_token: String,
     /// The address of the page's stream of changes, if it has one.
     pub(crate) live: Option<String>,
 }
 
 impl Site {
-    /// A path of ours as a link has to say it.
+    /// Returns a path of this server as a link.
     pub(crate) fn to(&self, path: &str) -> String {
         format!("{}{path}", self.prefix)
     }
@@ -239,13 +240,13 @@ impl Site {
         format!("{}/assets/{}", self.prefix, asset.file())
     }
 
-    /// The service time in milliseconds since 1970, for scripts.
+    /// Returns the service time in milliseconds since 1970, for scripts.
     pub(crate) fn now_ms(&self) -> u64 {
         self.now.0 / 1_000
     }
 }
 
-/// The answer to `/assets/{file}`.
+/// Answers `/assets/{file}`.
 pub(crate) fn asset(path: &str) -> Result<Answer, Refusal> {
     let file = path.strip_prefix("/assets/").ok_or(Refusal::NotFound)?;
     if let Some(brand) = hosted::brand(file) {
@@ -265,7 +266,7 @@ pub(crate) fn asset(path: &str) -> Result<Answer, Refusal> {
     Ok(asset.answer())
 }
 
-/// A page on its way out.
+/// Returns the response with a page.
 pub(crate) fn html(status: StatusCode, page: &impl Template) -> Result<Answer, Refusal> {
     let text = page.render().map_err(|_| Refusal::Broken)?;
     let mut answer = answer::own(status, HTML, text);
@@ -273,12 +274,12 @@ pub(crate) fn html(status: StatusCode, page: &impl Template) -> Result<Answer, R
     headers.insert(CONTENT_SECURITY_POLICY, POLICY);
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
-    // Not `no-referrer`: then browsers would send `Origin: null` with our own forms.
+    // Not `no-referrer`, because browsers would then send `Origin: null` with this server's forms.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     Ok(answer)
 }
 
-/// Sends the browser on to a page of ours: what it posted is done.
+/// Redirects the browser to a page of this server after a form.
 pub(crate) fn see_other(site: &Site, path: &str) -> Result<Answer, Refusal> {
     redirect(&site.to(path))
 }
@@ -291,7 +292,7 @@ pub(crate) fn redirect(to: &str) -> Result<Answer, Refusal> {
     Ok(answer)
 }
 
-/// A page that takes other methods.
+/// Returns the error for a page that does not accept the method.
 pub(crate) fn takes_only(methods: &'static str) -> Answer {
     let mut answer = Refusal::PageMethod.answer();
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
@@ -307,7 +308,7 @@ mod tests {
     #[test]
     fn a_file_is_found_by_its_present_name_only() {
         let found = asset(&format!("/assets/{}", FRAME_CSS.file())).expect("the style of every page");
-        assert_eq!(found.headers()[CACHE_CONTROL], asset::KEEP);
+        assert_eq!(found.headers()[CACHE_CONTROL], asset::CACHE_FOREVER);
         for path in
             ["/assets/", "/assets/frame.css", "/assets/frame-000000000000.css", "/assets/../frame.css"]
         {

@@ -1,4 +1,4 @@
-//! The objects of the core as pages read them: a copy of each, with the codes of the objects that it refers to.
+//! Objects of the core for pages: a copy of each, with the codes of related objects.
 
 use std::ops::Deref;
 
@@ -17,7 +17,7 @@ use reference_core::{
 };
 use simulator::api::AnswerRequest;
 
-use super::words;
+use super::formats;
 
 /// A charge.
 pub(crate) struct Charge {
@@ -44,7 +44,7 @@ impl Charge {
         }
     }
 
-    /// Money is still expected.
+    /// Returns `true` if the charge can still be paid.
     pub(crate) fn is_open(&self) -> bool {
         self.status().is_open()
     }
@@ -53,12 +53,12 @@ impl Charge {
         self.status() == ChargeStatus::Paid
     }
 
-    /// The price with its currency.
+    /// Returns the price with its currency.
     pub(crate) fn price(&self) -> String {
-        words::price(self.terms.fiat_amount, self.terms.fiat_currency)
+        formats::price(self.terms.fiat_amount, self.terms.fiat_currency)
     }
 
-    /// Something was credited.
+    /// Returns `true` if money was credited.
     pub(crate) fn was_begun(&self) -> bool {
         self.received() != Coin::ZERO
     }
@@ -67,7 +67,7 @@ impl Charge {
         self.refunded() != Coin::ZERO
     }
 
-    /// Returns the known facts about the customer with their names.
+    /// Returns the known fields of the customer with their labels.
     pub(crate) fn customer_facts(&self) -> Vec<(&str, &str)> {
         let Customer { email, name, ip_address, user_agent, reference, phone, country, metadata } =
             self.terms.customer();
@@ -90,7 +90,7 @@ impl Charge {
     }
 }
 
-/// Key/value pairs in the order in which they came, values as text.
+/// Returns the pairs in their order, with values as text.
 fn pairs(metadata: &Metadata) -> impl Iterator<Item = (&str, &str)> {
     metadata.iter().map(|(key, value)| {
         let text = match value {
@@ -134,9 +134,9 @@ impl Invoice {
         Invoice { charges: charges.collect(), invoice }
     }
 
-    /// The amount with its currency.
+    /// Returns the amount with its currency.
     pub(crate) fn price(&self) -> String {
-        words::price(self.terms.amount, self.terms.currency)
+        formats::price(self.terms.amount, self.terms.currency)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -181,12 +181,12 @@ impl Link {
         if self.is_archived { "archived" } else { "active" }
     }
 
-    /// Returns `true` if it takes no payments although it is not archived.
+    /// Returns `true` if the link accepts no payments although it is not archived.
     pub(crate) fn is_closed(&self) -> bool {
         !self.is_archived && !self.accepts_payments
     }
 
-    /// The price; `None` if the customer chooses it.
+    /// Returns the price; `None` if the customer chooses it.
     pub(crate) fn amount(&self) -> Option<Fiat> {
         match self.terms.pricing {
             Pricing::Fixed(amount) => Some(amount),
@@ -194,7 +194,7 @@ impl Link {
         }
     }
 
-    /// The least and the most that a customer may choose.
+    /// Returns the minimum and maximum of a price that the customer chooses.
     pub(crate) fn limits(&self) -> (Option<Fiat>, Option<Fiat>) {
         match self.terms.pricing {
             Pricing::Fixed(_) => (None, None),
@@ -209,22 +209,24 @@ impl Link {
         }
     }
 
-    /// The price with its currency; `None` if the customer chooses it.
+    /// Returns the price with its currency; `None` if the customer chooses it.
     pub(crate) fn price(&self) -> Option<String> {
-        self.amount().map(|amount| words::price(amount, self.terms.currency))
+        self.amount().map(|amount| formats::price(amount, self.terms.currency))
     }
 
     /// Returns the range of the customer's price: `Between 5.00 and 100.00`.
     pub(crate) fn bounds(&self) -> Option<String> {
         match self.limits() {
-            (Some(min), Some(max)) => Some(format!("Between {} and {}", words::fiat(min), words::fiat(max))),
-            (Some(min), None) => Some(format!("At least {}", words::fiat(min))),
-            (None, Some(max)) => Some(format!("At most {}", words::fiat(max))),
+            (Some(min), Some(max)) => {
+                Some(format!("Between {} and {}", formats::fiat(min), formats::fiat(max)))
+            }
+            (Some(min), None) => Some(format!("At least {}", formats::fiat(min))),
+            (None, Some(max)) => Some(format!("At most {}", formats::fiat(max))),
             (None, None) => None,
         }
     }
 
-    /// Returns an amount that the link takes, where the customer chooses it.
+    /// Returns an allowed amount for a simulated customer, if the customer chooses the price.
     pub(crate) fn sample_amount(&self) -> Option<String> {
         let first = self.suggested().first().copied().or(self.limits().0);
         self.amount().is_none().then(|| first.map_or_else(|| "10.00".to_owned(), |first| first.to_string()))
@@ -250,7 +252,7 @@ impl Link {
 pub(crate) struct Event {
     event: event::Event,
     pub(crate) charge: Option<Code>,
-    /// The code and the number of its invoice.
+    /// The code and number of the invoice.
     pub(crate) invoice: Option<(Code, String)>,
 }
 

@@ -1,23 +1,23 @@
-//! QR codes as one path of an SVG picture.
+//! [`Qr`]: QR codes as an SVG path.
 
 use std::fmt::Write;
 
 use qrcode::{Color, EcLevel, QrCode};
 
-/// Modules of white around the code, as readers expect.
-const QUIET: usize = 4;
+/// The width of the white border in modules, as the standard requires.
+const BORDER: usize = 4;
 
 /// A QR code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Qr {
-    /// Modules on each side, the quiet zone included.
+    /// The number of modules on each side, including the border.
     pub(crate) size: usize,
     /// The dark modules as an SVG path, in modules.
     pub(crate) path: String,
 }
 
 impl Qr {
-    /// The code of a text; `None` if it is longer than a QR code can be.
+    /// Encodes a text; `None` if it is too long for a QR code.
     pub(crate) fn of(text: &str) -> Option<Qr> {
         let code = QrCode::with_error_correction_level(text, EcLevel::M).ok()?;
         let width = code.width();
@@ -26,12 +26,12 @@ impl Qr {
             let mut x = 0;
             for run in row.chunk_by(|a, b| a == b) {
                 if run[0] == Color::Dark {
-                    let _ = write!(path, "M{} {}h{}v1h-{}z", x + QUIET, y + QUIET, run.len(), run.len());
+                    let _ = write!(path, "M{} {}h{}v1h-{}z", x + BORDER, y + BORDER, run.len(), run.len());
                 }
                 x += run.len();
             }
         }
-        Some(Qr { size: width + 2 * QUIET, path })
+        Some(Qr { size: width + 2 * BORDER, path })
     }
 }
 
@@ -43,7 +43,7 @@ mod tests {
     fn a_code_has_three_corners_and_a_quiet_zone() {
         let qr = Qr::of("bitcoin:bc1qexample?amount=0.0025").expect("it is short");
         // Version 3 at this level: 29 modules.
-        assert_eq!(qr.size, 29 + 2 * QUIET);
+        assert_eq!(qr.size, 29 + 2 * BORDER);
         assert!(qr.path.starts_with("M4 4h7v1h-7z"), "{}", qr.path);
         assert!(qr.path.contains("M26 4h7v1h-7z"), "{}", qr.path);
         assert!(qr.path.contains("M4 26h7v1h-7z"), "{}", qr.path);

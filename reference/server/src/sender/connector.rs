@@ -1,5 +1,5 @@
-//! Opens a connection to an endpoint: name lookup, address rule, TCP and TLS, all with one deadline. The error names
-//! the step that exceeded it.
+//! Opens a connection to an endpoint: name lookup, address rule, TCP and TLS, with one deadline for all. The error
+//! names the step that exceeded it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -26,7 +26,7 @@ pub(super) trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection for S {}
 
 impl WebhookSender {
-    /// Connects to one of the addresses that were judged, and to nothing else.
+    /// Connects to one of the checked addresses only.
     pub(super) async fn connect(
         &self,
         tenant: Tenant,
@@ -44,7 +44,7 @@ impl WebhookSender {
         let reached = stream.peer_addr().map_err(|error| unreachable(&url.host(), &error))?;
         trace.address = Some(reached.to_string());
         trace.note = target.map(|target| target.note(reached.ip()));
-        // A post is one write; waiting for more would only delay it.
+        // A request is one write; waiting for more would only delay it.
         let _ = stream.set_nodelay(true);
         if target.is_some_and(|target| !target.is_encrypted) {
             return Ok(Box::new(stream));
@@ -64,7 +64,7 @@ impl WebhookSender {
         Ok(Box::new(encrypted.map_err(|error| unreachable(&reached, &format!("TLS: {error}")))?))
     }
 
-    /// Every address of the endpoint's host, each public at this moment.
+    /// Returns the addresses of the endpoint's host, after checking that all are public.
     async fn judged(
         &self,
         share: &Share,
@@ -75,7 +75,7 @@ impl WebhookSender {
         let found = self.addresses(share, host, until).await?;
         match address_rule::judge_resolved(&found) {
             Ok(()) => Ok(with_port(found, url.port())),
-            // That is no breach of the rule, and may be over at the next attempt.
+            // Not a violation of the rule, and possibly temporary.
             Err(refusal @ Refusal::Unresolved) => Err(unreachable(host, &refusal)),
             Err(refusal) if forward::is_local(&refusal) => {
                 Err(AttemptResult::Refused(format!("{host}: {refusal}; {LOCAL_HINT}")))
@@ -84,7 +84,7 @@ impl WebhookSender {
         }
     }
 
-    /// Connects to the target of a forward. The address rule does not apply: that is the purpose of a forward.
+    /// Connects to the target of a forward. The address rule does not apply to it.
     async fn forwarded(
         &self,
         share: &Share,
@@ -98,7 +98,7 @@ impl WebhookSender {
         Ok(with_port(found, target.port))
     }
 
-    /// The addresses of a host. An address is its own.
+    /// Returns the addresses of a host; an IP address needs no lookup.
     async fn addresses(
         &self,
         share: &Share,
@@ -114,7 +114,8 @@ impl WebhookSender {
     }
 }
 
-/// An address that swallows everything leaves the others their share of the time.
+/// Connects to the first address that accepts. Each attempt gets an equal share of the remaining time, so an address
+/// that never responds leaves time for the others.
 async fn first_that_connects(addresses: &[SocketAddr], until: Instant) -> Result<TcpStream, AttemptResult> {
     let mut last = None;
     for (address, left) in addresses.iter().zip((1..=addresses.len()).rev()) {

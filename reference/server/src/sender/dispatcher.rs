@@ -12,47 +12,46 @@ use tokio::{
 
 use super::{
     AttemptOwners, Tenant, WebhookSender, WorldAttempt,
-    queue::{Pace, Places, SendQueue},
+    queue::{Pace, SendLimits, SendQueue},
 };
 
 const STOPPED: &str = "the server stopped";
 const ENDED: &str = "its world ended";
 
-/// Everything that is to be posted. Each attempt is reported exactly once, whatever happens to it.
+/// The queue and the running attempts. Each attempt is reported exactly once.
 pub(crate) struct Dispatcher {
     sender: Arc<WebhookSender>,
     queue: SendQueue<Tenant, WorldAttempt>,
     under_way: JoinSet<AttemptReport>,
-    /// The attempts that the tasks make.
+    /// The running attempts by their tasks.
     attempts: HashMap<Id, RunningAttempt>,
     owners: Arc<dyn AttemptOwners>,
 }
 
-/// An attempt that is being made.
+/// A running attempt.
 struct RunningAttempt {
     id: AttemptId,
     tenant: Tenant,
     host: String,
     since: Instant,
-    /// Lets it fail in favour of another account; `None` once it was told to.
-    give_way: Option<oneshot::Sender<()>>,
+    /// Aborts the attempt in favour of another account; `None` once used.
+    abort: Option<oneshot::Sender<()>>,
 }
 
 impl Dispatcher {
     pub(crate) fn new(sender: Arc<WebhookSender>, owners: Arc<dyn AttemptOwners>) -> Dispatcher {
         let bounds = sender.bounds;
-        let places = Places { total: bounds.posts.max(1), per_host: bounds.posts_per_host.max(1) };
+        let limits = SendLimits { total: bounds.posts.max(1), per_host: bounds.posts_per_host.max(1) };
         Dispatcher {
             sender,
-            queue: SendQueue::new(places),
+            queue: SendQueue::new(limits),
             under_way: JoinSet::new(),
             attempts: HashMap::new(),
             owners,
         }
     }
 
-    /// Posts what comes until it is told to stop. Then nothing new is begun, and what is under way may take
-    /// so long.
+    /// Makes attempts until it is stopped. Then no attempt is started, and running ones may take the given time.
     pub(crate) async fn run(
         mut self,
         mut attempts: UnboundedReceiver<WorldAttempt>,
@@ -88,48 +87,47 @@ impl Dispatcher {
         }
     }
 
-    /// Lets long attempts fail in favour of accounts that hold no slot and find none, the longest of the account that holds
-    /// the most first. Returns when another attempt has taken long enough, if that is waited for.
+    /// Aborts long attempts in favour of accounts that need a slot and have none: the longest attempt of the account
+    /// with the most slots first. Returns when the next attempt may be aborted, if an account is waiting for that.
     fn make_room(&mut self) -> Option<Instant> {
         let starved = self.queue.starved();
-        let mut wanted = starved
-            .saturating_sub(self.attempts.values().filter(|attempt| attempt.give_way.is_none()).count());
+        let mut wanted =
+            starved.saturating_sub(self.attempts.values().filter(|attempt| attempt.abort.is_none()).count());
         let yield_time = self.sender.bounds.yield_time;
         while wanted > 0 {
             let (queue, now) = (&self.queue, Instant::now());
-            let running = self.attempts.values_mut().filter(|attempt| attempt.give_way.is_some());
+            let running = self.attempts.values_mut().filter(|attempt| attempt.abort.is_some());
             let is_long = |attempt: &RunningAttempt| now >= attempt.since + yield_time;
             let first = running.max_by_key(|attempt| {
                 (is_long(attempt), queue.held(&attempt.tenant), std::cmp::Reverse(attempt.since))
             })?;
             if !is_long(first) {
-                let since =
-                    self.attempts.values().filter(|it| it.give_way.is_some()).map(|it| it.since).min();
+                let since = self.attempts.values().filter(|it| it.abort.is_some()).map(|it| it.since).min();
                 return since.map(|since| since + yield_time);
             }
-            // An error is an attempt that has just ended by itself, which makes room too.
-            let _ = first.give_way.take().map(|give_way| give_way.send(()));
+            // An error means that the attempt has just ended, which frees a slot too.
+            let _ = first.abort.take().map(|abort| abort.send(()));
             wanted -= 1;
         }
         None
     }
 
-    fn accept(&mut self, it: WorldAttempt) {
-        let host = it.attempt.post.url.host().to_string();
-        let tenant = Tenant { world: it.world, account: it.attempt.account };
-        self.queue.push(tenant, &host, it);
+    fn accept(&mut self, attempt: WorldAttempt) {
+        let host = attempt.attempt.post.url.host().to_string();
+        let tenant = Tenant { world: attempt.world, account: attempt.attempt.account };
+        self.queue.push(tenant, &host, attempt);
     }
 
     fn start(&mut self, tenant: Tenant, host: String, it: WorldAttempt) {
-        // What waited for its turn when its world ended is nobody's any more.
+        // The world was closed while the attempt waited.
         if !self.owners.is_open(it.world) {
             self.queue.end(tenant, &host, Pace::Quick);
             return self.lose(&it, ENDED);
         }
         let (id, sender) = (it.attempt.id, Arc::clone(&self.sender));
-        let (give_way, told) = oneshot::channel();
-        let task = self.under_way.spawn(async move { sender.post(tenant, &it.attempt.post, told).await });
-        let attempt = RunningAttempt { id, tenant, host, since: Instant::now(), give_way: Some(give_way) };
+        let (abort, aborted) = oneshot::channel();
+        let task = self.under_way.spawn(async move { sender.post(tenant, &it.attempt.post, aborted).await });
+        let attempt = RunningAttempt { id, tenant, host, since: Instant::now(), abort: Some(abort) };
         self.attempts.insert(task.id(), attempt);
     }
 
@@ -137,7 +135,11 @@ impl Dispatcher {
         let (id, report) = match ended {
             Ok(ended) => ended,
             Err(error) => {
-                let why = if error.is_panic() { "the webhook sender met a bug of its own" } else { STOPPED };
+                let why = if error.is_panic() {
+                    "the webhook sender failed with an internal error"
+                } else {
+                    STOPPED
+                };
                 (error.id(), AttemptResult::Unreachable(why.to_owned()).into())
             }
         };

@@ -16,18 +16,18 @@ use super::{
     head_limit::{HEAD_BYTES_MAX, LimitedHead},
 };
 
-/// Bytes of an answer's body that are read before the connection is dropped.
+/// The maximum bytes of a response body that are read before the connection is dropped.
 const BODY_BYTES_MAX: usize = 64 * 1_024;
-/// Bytes of an answer's body that are kept for the log.
+/// The maximum bytes of a response body that are stored in the log.
 const EXCERPT_BYTES: usize = 2 * 1_024;
-/// Headers of an answer that are kept for the log, and bytes of each value.
+/// The maximum number of response headers that are stored, and the bytes of each value.
 const HEADERS_KEPT: usize = 64;
 const HEADER_VALUE_KEPT: usize = 512;
-/// The time for an orderly end of a connection.
-const GOODBYE: Duration = Duration::from_millis(100);
+/// The maximum time for an orderly shutdown of a connection.
+const SHUTDOWN_TIME: Duration = Duration::from_millis(100);
 
-/// Posts, and reads the answer. What is known so far is always in the record, because the caller may break
-/// off at any moment.
+/// Sends the request and reads the response. The record is always up to date, because the caller may cancel at any
+/// time.
 pub(super) async fn exchange(
     connection: Box<dyn Connection>,
     post: &AttemptRequest,
@@ -58,17 +58,17 @@ pub(super) async fn exchange(
     let talked = tokio::select! {
         biased;
         talked = &mut talk => talked,
-        // What it met is told to those who talk on it.
+        // An error of the connection also ends the request, which returns it.
         _ = &mut connection => return talk.await.map(|_| ()),
     };
     if talked? == Read::ToTheEnd {
-        // A receiver that is told that we are done need not log a broken connection.
-        let _ = timeout(GOODBYE, connection).await;
+        // After an orderly shutdown the receiver need not log a broken connection.
+        let _ = timeout(SHUTDOWN_TIME, connection).await;
     }
     Ok(())
 }
 
-/// The error and what caused it: hyper's own words leave out what the operating system said.
+/// Returns the error with its causes: hyper's own text omits the operating system's.
 fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -83,11 +83,11 @@ fn with_causes(error: &dyn Error) -> String {
 #[derive(PartialEq, Eq)]
 enum Read {
     ToTheEnd,
-    /// It was torn, or there was more than anybody needs.
+    /// The body was truncated or exceeds the limit.
     InPart,
 }
 
-/// Reads a bounded part of a body, and keeps the beginning of it.
+/// Reads a body up to the limit and stores its start.
 async fn read(mut body: Incoming, kept: &mut String) -> Read {
     let mut excerpt = Vec::new();
     let mut length = 0;
@@ -106,7 +106,7 @@ async fn read(mut body: Incoming, kept: &mut String) -> Read {
     Read::ToTheEnd
 }
 
-/// As text, without the half of a character at the end.
+/// Returns the bytes as text, without an incomplete character at the end.
 fn text_of(bytes: &[u8]) -> String {
     let whole = match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],

@@ -1,17 +1,17 @@
-//! A way round for development: a public-looking host stands for a server on the developer's own machine.
+//! [`Forward`] and [`LocalHandler`]: deliveries for a public-looking host go to a server on the developer's machine.
 //!
-//! The address rule is not touched: it judges every other host as ever, and the delivery log says what it would
-//! have said to this one.
+//! The address rule still applies to every other host, and the delivery log states its decision about this one.
 
 use std::{fmt, net::IpAddr};
 
 use reference_core::endpoint::address_rule::{self, EndpointUrl, Host, Range, Refusal};
 use url::Url;
 
-/// `https://shop.example=http://127.0.0.1:3000`: what is posted to the one host and port goes to the other.
+/// A forward, such as `https://shop.example=http://127.0.0.1:3000`: deliveries for the first host and port go to the
+/// second.
 ///
-/// Only the connection is another. The `Host` header, and with an `https` target the name that the
-/// certificate must have, stay those of the endpoint, as with curl's `--connect-to`.
+/// Only the connection differs. The `Host` header, and with an `https` target the name in the certificate, stay those
+/// of the endpoint, as with curl's `--connect-to`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
     host: Host,
@@ -31,13 +31,13 @@ pub(super) struct Target {
 /// The name of the target in the `Host` header and in its certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Called {
-    /// As the endpoint, as with curl's `--connect-to`.
+    /// The name of the endpoint, as with curl's `--connect-to`.
     AsEndpoint,
-    /// By its own name: development servers refuse requests for names that they do not know.
+    /// The target's own name: development servers reject requests for unknown names.
     AsItself,
 }
 
-/// A webhook handler on the developer's own machine, and the public-looking address that stands for it.
+/// A webhook handler on the developer's machine, and the public-looking address of its endpoints.
 ///
 /// ```
 /// use reference_server::LocalHandler;
@@ -98,18 +98,18 @@ impl Forward {
         Ok(Forward { host: source.host().clone(), port: source.port(), target: Target::parse(to)? })
     }
 
-    /// Returns `true` if it has the same host and port as another.
+    /// Returns `true` if both forwards are for the same host and port.
     pub(super) fn replaces(&self, other: &Forward) -> bool {
         self.host == other.host && self.port == other.port
     }
 
-    /// Returns `true` if it applies to this endpoint.
+    /// Returns `true` if the forward applies to this endpoint.
     pub(super) fn serves(&self, url: &EndpointUrl) -> bool {
         self.host == *url.host() && self.port == url.port()
     }
 }
 
-/// The zone of the names that stand for local handlers: it is reserved, so nobody's real name is taken.
+/// The top-level domain of names for local handlers: it is reserved, so no real name collides.
 const ZONE: &str = "example";
 const HANDLER_PORT: u16 = 443;
 
@@ -137,29 +137,29 @@ impl LocalHandler {
         Ok(LocalHandler { typed, url, forward })
     }
 
-    /// A handler at an address that is refused only because it is on this machine or in a private network.
+    /// Returns the handler at an address that is refused only because it is on this machine or in a private network.
     pub(super) fn at_refused(text: &str) -> Option<LocalHandler> {
         let mut url = Url::parse(text).ok()?;
         let handler = LocalHandler::parse(url.as_str()).ok()?;
-        // What the rule says of the host, whatever the scheme.
+        // The rule's decision about the host, whatever the scheme.
         let _ = url.set_scheme("https");
         let refusal = address_rule::judge_url(url.as_str()).err()?;
         is_local(&refusal).then_some(handler)
     }
 
-    /// The handler's own address, as deliveries reach it.
+    /// Returns the URL of the handler, which deliveries go to.
     pub fn target(&self) -> &str {
         &self.typed
     }
 
-    /// The address of the endpoints that stand for it.
+    /// Returns the public-looking URL for the handler's endpoints.
     pub fn url(&self) -> &str {
         &self.url
     }
 }
 
-/// Returns `true` if an address was refused because it is one of this machine or of a private network, where
-/// developers have their handlers.
+/// Returns `true` if an address was refused because it is on this machine or in a private network, where developers run
+/// their handlers.
 pub(super) fn is_local(refusal: &Refusal) -> bool {
     match refusal {
         Refusal::SingleLabel { .. } | Refusal::LocalName { .. } => true,
@@ -185,7 +185,7 @@ impl Target {
         Ok(target)
     }
 
-    /// The scheme, host and port of a URL. `form`: what is allowed, for errors.
+    /// Parses the scheme, host and port of a URL. `form`: the allowed form, for errors.
     fn of(url: &Url, form: &str) -> Result<Target, ForwardError> {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(ForwardError::Target(format!("the target carries a user name or password; {form}")));
@@ -211,7 +211,7 @@ impl Target {
         Ok(Target { is_encrypted, host, port, called: Called::AsEndpoint })
     }
 
-    /// The `Host` header of what is posted there; `None` if it is the endpoint's.
+    /// Returns the `Host` header for the target; `None` to use that of the endpoint.
     pub(super) fn authority(&self) -> Option<String> {
         let (usual, Target { host, port, .. }) = (self.usual_port(), self);
         match self.called {
@@ -225,7 +225,7 @@ impl Target {
         if self.is_encrypted { 443 } else { 80 }
     }
 
-    /// For the delivery log: where the post went instead, and what the address rule says to that.
+    /// Returns the note for the delivery log: the target, and the decision of the address rule about it.
     pub(super) fn note(&self, ip: IpAddr) -> String {
         match address_rule::judge_address(ip) {
             Ok(()) => format!("forwarded to {self}"),

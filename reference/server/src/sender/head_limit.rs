@@ -1,7 +1,7 @@
 //! A limit on what a receiver sends before its response begins.
 //!
-//! hyper reads interim responses (100, 102, 103) one after the other, however many there are. So the bytes are counted
-//! below it, until the head of the final response has come.
+//! hyper reads any number of interim responses (100, 102, 103). So bytes are counted below it until the head of the
+//! final response is complete.
 
 use std::{
     io,
@@ -15,18 +15,18 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes of interim responses and of the head together.
+/// The maximum bytes of interim responses and the final head together.
 pub(super) const HEAD_BYTES_MAX: usize = 32 * 1_024;
-/// The head has come, and what follows is not counted.
+/// The head is complete; the rest is not counted.
 const NO_LIMIT: usize = usize::MAX;
 
-/// A stream that fails when its limit is used up.
+/// A stream that fails when it exceeds its limit.
 pub(super) struct LimitedHead<S> {
     stream: S,
     left: Arc<AtomicUsize>,
 }
 
-/// Takes the limit of a stream away.
+/// Removes the limit of a stream.
 pub(super) struct HeadLimit(Arc<AtomicUsize>);
 
 impl<S> LimitedHead<S> {
@@ -37,7 +37,7 @@ impl<S> LimitedHead<S> {
 }
 
 impl HeadLimit {
-    /// The head has come.
+    /// Removes the limit: the head is complete.
     pub(super) fn lift(&self) {
         self.0.store(NO_LIMIT, Relaxed);
     }
@@ -50,7 +50,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for LimitedHead<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let left = self.left.load(Relaxed);
-        // The last read may take some bytes more: a head within the limit came with the beginning of its body.
+        // The last read may exceed the limit: a head within it arrives with the start of its body.
         if left == 0 {
             let limit = HEAD_BYTES_MAX / 1_024;
             let why = format!("the response head and the interim responses before it exceed {limit} KiB");

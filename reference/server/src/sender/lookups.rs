@@ -18,29 +18,28 @@ use tokio::{
 
 use super::{Resolve, Tenant, WorldNo, queue::may_take};
 
-/// The share of lookups in use.
+/// The consumer that a lookup counts for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Share {
     /// Deliveries of an account.
     Tenant(Tenant),
-    /// Endpoints that an account's key is about to save.
+    /// Endpoints that are saved with a key of an account.
     SavingOf(Tenant),
-    /// Endpoints that are about to be saved in a world for the account of this name; for whichever it is, if it was not
-    /// named.
+    /// Endpoints that are saved in a world for the account of this name; `None` if the request names no account.
     SavingFor(WorldNo, Option<String>),
 }
 
-/// The addresses of a name, or why there are none. In an `Arc`, because an error cannot be copied.
+/// The result of a lookup. In an `Arc`, because `io::Error` is not `Clone`.
 type LookupAnswer = Arc<io::Result<Vec<IpAddr>>>;
 type Running = BTreeMap<(Share, String), watch::Receiver<Option<LookupAnswer>>>;
 
-/// All lookups of a server.
+/// The lookups of a server.
 pub(super) struct Lookups {
     resolver: Arc<dyn Resolve>,
-    /// At a time: in all, and of one share.
+    /// The maximum number of running lookups: in total, and of one share.
     most: (usize, usize),
     running: Mutex<Running>,
-    /// Rings whenever one ends.
+    /// Notified when a lookup ends.
     ended: Notify,
 }
 
@@ -49,11 +48,11 @@ impl Lookups {
         Arc::new(Lookups { resolver, most, running: Mutex::default(), ended: Notify::new() })
     }
 
-    /// Every address of `host`.
+    /// Returns the addresses of `host`.
     ///
     /// # Errors
     ///
-    /// `TimedOut` if there is no answer by `until`; otherwise what the resolver said.
+    /// `TimedOut` if there is no answer by `until`; otherwise the error of the resolver.
     pub(super) async fn resolve(
         self: &Arc<Self>,
         share: &Share,
@@ -70,7 +69,7 @@ impl Lookups {
 
     async fn answer(self: &Arc<Self>, share: &Share, host: &str) -> LookupAnswer {
         let mut running = loop {
-            // Listening begins before the look, so that no end falls between the two.
+            // Register before checking, so that no notification is lost between the two.
             let mut ended = pin!(self.ended.notified());
             ended.as_mut().enable();
             match self.begin(share, host) {
@@ -80,11 +79,13 @@ impl Lookups {
         };
         match running.wait_for(Option::is_some).await.map(|answer| answer.clone()) {
             Ok(Some(answer)) => answer,
-            Ok(None) | Err(_) => Arc::new(Err(io::Error::other("the resolver met a bug of its own"))),
+            Ok(None) | Err(_) => {
+                Arc::new(Err(io::Error::other("the resolver failed with an internal error")))
+            }
         }
     }
 
-    /// The lookup of this name that runs already, or a new one; `None` if there is no place for it.
+    /// Returns the running lookup of this name, or starts one; `None` if there is no free slot.
     fn begin(self: &Arc<Self>, share: &Share, host: &str) -> Option<watch::Receiver<Option<LookupAnswer>>> {
         let mut running = self.running();
         let key = (share.clone(), host.to_owned());
@@ -96,30 +97,30 @@ impl Lookups {
         if held >= per_share || !may_take(held, total.saturating_sub(running.len()), total) {
             return None;
         }
-        let (tell, told) = watch::channel(None);
-        running.insert(key.clone(), told.clone());
-        let place = LookupPlace { lookups: Arc::clone(self), key };
+        let (sender, receiver) = watch::channel(None);
+        running.insert(key.clone(), receiver.clone());
+        let place = LookupSlot { lookups: Arc::clone(self), key };
         tokio::spawn(async move {
             let answer = place.lookups.resolver.resolve(&place.key.1).await;
-            tell.send_replace(Some(Arc::new(answer)));
+            sender.send_replace(Some(Arc::new(answer)));
             drop(place);
         });
-        Some(told)
+        Some(receiver)
     }
 
     fn running(&self) -> MutexGuard<'_, Running> {
-        // Nothing that can panic happens under the lock.
+        // No code under the lock can panic.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A lookup's place, given back however the lookup ends.
-struct LookupPlace {
+/// Guard: the slot of a lookup, freed on drop.
+struct LookupSlot {
     lookups: Arc<Lookups>,
     key: (Share, String),
 }
 
-impl Drop for LookupPlace {
+impl Drop for LookupSlot {
     fn drop(&mut self) {
         self.lookups.running().remove(&self.key);
         self.lookups.ended.notify_waiters();

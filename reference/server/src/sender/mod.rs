@@ -1,8 +1,7 @@
-//! The webhook sender: posts deliveries over the network, shared fairly between accounts.
+//! The webhook sender: sends deliveries over the network, shared fairly between accounts.
 //!
-//! The world decides what is posted and when; the sender makes one attempt and reports its result, exactly once,
-//! whatever happens: also when the world has ended, the server stops, or the attempt panics. It has no retries of
-//! its own.
+//! The world decides what is sent and when; the sender makes one attempt and reports its result exactly once, even if
+//! the world has been closed, the server stops, or the attempt panics. It makes no retries.
 //!
 //! ```text
 //! dispatcher ── queue                                order: accounts take turns, then hosts of an account
@@ -10,27 +9,26 @@
 //!                         └── exchange               one request, one bounded response
 //! ```
 //!
-//! *Fairness.* At most 256 attempts run at once (`SenderBounds`), 8 of one account to one host. An account may use
-//! as many slots as it leaves free beside a reserve of a quarter; an account without any takes its first from the
-//! reserve. A slow host fills only its own queue. If all slots are in use and an account has none, the attempts
-//! that have run for more than 3 seconds give up their slot, those of the account with the most slots first; such
-//! an attempt fails and is retried by the world's schedule. No delivery is refused for lack of room: it waits in
+//! *Fairness.* At most 256 attempts run at once (`SenderBounds`), 8 of one account to one host. A quarter of the slots
+//! is a reserve: an account without a slot takes its first from it, and may take more only while as many other slots
+//! stay free as it holds. A slow host fills only its own queue. If all slots are in use and an account has none,
+//! attempts that have run for more than 3 seconds are aborted, those of the account with the most slots first; an
+//! aborted attempt fails and is retried by the world's schedule. No delivery is refused for lack of slots: it waits in
 //! the queue.
 //!
 //! *Address rule.* Every attempt resolves the name again. All addresses of the answer must be public, and the
-//! connection goes to one of these addresses and not to a second resolution of the name, so a name that changes
-//! between check and use reaches nothing internal. Redirects are not followed, proxies are not used and connections
-//! are not kept. At most 64 lookups run at once, shared like slots. `forward` is the exception for development: a
-//! named public host stands for a handler on this machine.
+//! connection goes to one of these addresses and not to a second resolution of the name, so DNS rebinding reaches no
+//! internal address. Redirects are not followed, proxies are not used and connections are not reused. At most 64
+//! lookups run at once, shared like slots. `forward` is the exception for development: it sends deliveries for a public
+//! host name to a handler on this machine.
 //!
-//! *Result.* The status line decides: once it is there, a body that is endless, slow or torn only shortens the
-//! excerpt in the log (`open.delivery.success`). Lookup, connection and TLS have 5 seconds together, and the
-//! attempt has 15. The signature uses the time of day, because a real receiver compares it with its own clock,
-//! whatever the service's clock shows.
+//! *Result.* The status line decides: after it, an endless, slow or truncated body only shortens the excerpt in the log
+//! (`open.delivery.success`). Lookup, connection and TLS have 5 seconds together, and the attempt has 15. The signature
+//! uses the time of day, because a real receiver compares it with its own clock, whatever the service clock shows.
 //!
-//! Example: an endpoint at `https://shop.example/hooks` whose name resolves to 203.0.113.7 and 10.0.0.4. One of
-//! them is private, so the attempt is reported as `Refused` and nothing is sent. After the DNS entry is mended, the
-//! next attempt passes the check again.
+//! Example: an endpoint at `https://shop.example/hooks` whose name resolves to 203.0.113.7 and 10.0.0.4. One of them is
+//! private, so the attempt is reported as `Refused` and nothing is sent. After the DNS entry is corrected, the next
+//! attempt passes the check.
 //!
 //! Must not contain: a retry schedule, a decision about an event's content, or a second way to connect.
 
@@ -75,15 +73,15 @@ use tokio_rustls::TlsConnector;
 
 use crate::{clock, metrics::Metrics};
 
-/// Forwards that may be added to a running server.
+/// The maximum number of forwards.
 const FORWARDS_MAX: usize = 64;
 /// The hint for a receiver on this machine or in a private network.
 const LOCAL_HINT: &str = "to reach a handler on this machine, start with `chargeproof serve --forward-to http://localhost:3000/hooks`";
 
-/// Posts deliveries, any number at a time.
+/// Sends deliveries. Any number of attempts may run concurrently.
 pub(crate) struct WebhookSender {
     lookups: Arc<Lookups>,
-    /// The first that fits is taken.
+    /// The forwards; the first match applies.
     forwards: RwLock<Vec<Forward>>,
     tls: TlsConnector,
     dialect: Dialect,
@@ -91,7 +89,7 @@ pub(crate) struct WebhookSender {
     metrics: Arc<Metrics>,
 }
 
-/// Names a world of this server: the first is 0. No number is given twice.
+/// The number of a world of this server, from 0 for the first. Numbers are not reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WorldNo(pub(crate) u64);
 
@@ -102,22 +100,22 @@ pub(crate) struct Tenant {
     pub(crate) account: AccountNo,
 }
 
-/// An attempt that a world hands out.
+/// A delivery attempt with its world.
 pub(crate) struct WorldAttempt {
     pub(crate) world: WorldNo,
     pub(crate) attempt: OutgoingAttempt,
 }
 
-/// The worlds that attempts come from and are reported to.
+/// The owners of delivery attempts, which receive their results.
 pub(crate) trait AttemptOwners: Send + Sync {
-    /// Returns `true` if the results of a world's attempts are still wanted.
+    /// Returns `true` if the world is open, so that its attempts are still needed.
     fn is_open(&self, world: WorldNo) -> bool;
 
-    /// An attempt ended. Called once for each.
+    /// Reports the result of an attempt. Called once for each.
     fn end_attempt(&self, world: WorldNo, id: AttemptId, report: AttemptReport);
 }
 
-/// The record of an attempt so far, wherever it ends.
+/// The part of an attempt that is known so far.
 #[derive(Default)]
 struct Record {
     status: Option<u16>,
@@ -125,7 +123,8 @@ struct Record {
 }
 
 impl WebhookSender {
-    /// Fails if the extra roots are none, or if the dialect's names are not fit for headers.
+    /// Creates a sender. Fails if the extra roots contain no certificate, or if names of the dialect are not valid in
+    /// headers.
     pub(crate) fn new(
         config: &SenderConfig,
         dialect: &Dialect,
@@ -134,10 +133,10 @@ impl WebhookSender {
         let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
         let prefix = &dialect.header_prefix;
         HeaderName::try_from(prefix)
-            .map_err(|_| invalid(format!("`{prefix}` cannot begin the name of a header")))?;
+            .map_err(|_| invalid(format!("`{prefix}` is not a valid start of a header name")))?;
         let agent = &dialect.user_agent;
         http::HeaderValue::try_from(agent)
-            .map_err(|_| invalid(format!("`{agent}` cannot be a user agent")))?;
+            .map_err(|_| invalid(format!("`{agent}` is not a valid user agent")))?;
         let most = (config.bounds.lookups.max(1), config.bounds.lookups_per_account.max(1));
         Ok(WebhookSender {
             lookups: Lookups::new(Arc::clone(&config.resolver), most),
@@ -149,23 +148,23 @@ impl WebhookSender {
         })
     }
 
-    /// Makes one attempt for this tenant, which fails when it is told to give way to another account.
+    /// Makes one attempt for a tenant. It fails if `abort` asks it to free its slot for another account.
     ///
-    /// The head of the answer decides: once a status is there, a body that is endless, slow or torn changes
-    /// nothing, it is only cut short in the log (`open.delivery.success`).
+    /// The status decides: after it, an endless, slow or truncated body only shortens the excerpt in the log
+    /// (`open.delivery.success`).
     pub(crate) async fn post(
         &self,
         tenant: Tenant,
         post: &AttemptRequest,
-        give_way: oneshot::Receiver<()>,
+        abort: oneshot::Receiver<()>,
     ) -> AttemptReport {
         let begun = Instant::now();
         let mut record = Record::default();
         let ended = tokio::select! {
             biased;
             ended = timeout(self.bounds.total_time, self.attempt(tenant, post, &mut record)) => ended,
-            Ok(()) = give_way => Ok(Err(AttemptResult::Unreachable(format!(
-                "no answer within {} s, and then it gave way: all {} delivery slots were in use, and another account had none",
+            Ok(()) = abort => Ok(Err(AttemptResult::Unreachable(format!(
+                "aborted after {} s without a response: all {} delivery slots were in use, and another account had none",
                 begun.elapsed().as_secs(),
                 self.bounds.posts,
             )))),
@@ -182,14 +181,14 @@ impl WebhookSender {
         AttemptReport { result: outcome, trace: Some(Box::new(trace)) }
     }
 
-    /// Adds a forward, in place of the one from the same host and port.
+    /// Adds a forward, or replaces the one for the same host and port.
     ///
     /// # Errors
     ///
-    /// The most forwards that there may be.
+    /// The maximum number of forwards, if it is reached.
     pub(crate) fn add_forward(&self, forward: &Forward) -> Result<(), usize> {
         let mut forwards = self.forwards.write().unwrap_or_else(PoisonError::into_inner);
-        match forwards.iter().position(|it| forward.replaces(it)) {
+        match forwards.iter().position(|existing| forward.replaces(existing)) {
             Some(place) => forwards[place].clone_from(forward),
             None if forwards.len() >= FORWARDS_MAX => return Err(FORWARDS_MAX),
             None => forwards.push(forward.clone()),
@@ -197,13 +196,13 @@ impl WebhookSender {
         Ok(())
     }
 
-    /// Takes one away again.
+    /// Removes a forward.
     pub(crate) fn remove_forward(&self, forward: &Forward) {
         let mut forwards = self.forwards.write().unwrap_or_else(PoisonError::into_inner);
-        forwards.retain(|it| !forward.replaces(it));
+        forwards.retain(|existing| !forward.replaces(existing));
     }
 
-    /// All forwards as they are written: `https://shop.example=http://127.0.0.1:3000`.
+    /// Returns all forwards as text: `https://shop.example=http://127.0.0.1:3000`.
     pub(crate) fn forwards(&self) -> Vec<String> {
         let forwards = self.forwards.read().unwrap_or_else(PoisonError::into_inner);
         forwards.iter().map(ToString::to_string).collect()
@@ -215,7 +214,7 @@ impl WebhookSender {
         forwards.iter().find(|forward| forward.serves(url)).map(|forward| forward.target.clone())
     }
 
-    /// Ends well only with a status in the record.
+    /// Makes the attempt. `Ok` implies that the record has a status.
     async fn attempt(
         &self,
         tenant: Tenant,
@@ -229,7 +228,7 @@ impl WebhookSender {
         exchange::exchange(connection, post, &headers, record).await
     }
 
-    /// All headers of an attempt, signed with the time of day.
+    /// Returns the headers of an attempt, signed with the time of day.
     fn headers(&self, post: &AttemptRequest, target: Option<&Target>) -> Vec<(String, String)> {
         let signature = post.secret.sign(clock::unix_secs(), &post.body);
         let what = (post.url.authority(), post.kind, post.id);

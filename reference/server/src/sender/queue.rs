@@ -1,29 +1,28 @@
-//! The order of deliveries: accounts take turns, and within an account its hosts do.
+//! [`SendQueue`]: the order of deliveries. Accounts take turns, and so do the hosts of an account.
 //!
-//! Pure: it knows neither sockets nor time. A slow receiver of one account delays no other account, and a slow
-//! host fills its own queue and no other.
+//! Pure: uses neither sockets nor time. A slow receiver delays only deliveries of its own account and host.
 //!
-//! Nothing is refused: every waiting delivery is one that the world holds anyway, and refusing it would use up one
-//! of its attempts.
+//! The queue is unbounded, because the world stores every waiting delivery anyway, and refusing one would use up an
+//! attempt.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// One slot in so many is for accounts that hold none.
+/// The reserve for accounts without a slot is one part in this many.
 const RESERVE_PART: usize = 4;
 
-/// Returns `true` if an account that holds so many slots may take another one. The first slot may be any free one. For
-/// the others a reserve stays free, and beside it at least as many slots as the account already holds, so that a few busy
-/// accounts leave room for the next one.
+/// Returns `true` if an account with `held` slots may take another one. The first slot may be any free one. For others
+/// the reserve must stay free, and besides it at least as many slots as the account holds, so that a few busy accounts
+/// leave slots for the next one.
 pub(super) fn may_take(held: usize, free: usize, total: usize) -> bool {
     held < if held == 0 { free } else { free.saturating_sub(total / RESERVE_PART) }
 }
 
-/// The number of posts that may run at once.
+/// The maximum number of concurrent attempts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Places {
-    /// In all.
+pub(super) struct SendLimits {
+    /// The total.
     pub(super) total: usize,
-    /// For one account with one host.
+    /// The limit for one account and host.
     pub(super) per_host: usize,
 }
 
@@ -31,25 +30,25 @@ pub(super) struct Places {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     Quick,
-    /// So long that it had to give way to accounts without a slot, or would have had to.
+    /// Long enough to be aborted if accounts without a slot are waiting.
     Slow,
 }
 
-/// The posts that wait, by account and host.
+/// Waiting deliveries by account and host.
 pub(super) struct SendQueue<A, T> {
-    places: Places,
+    limits: SendLimits,
     accounts: BTreeMap<A, AccountQueue<T>>,
-    /// Accounts with a host that has a turn, in the order of their turns. Each at most once.
+    /// Accounts with a host that can start, in the order of their turns. Each occurs at most once.
     turns: VecDeque<A>,
     under_way: usize,
 }
 
 struct AccountQueue<T> {
     hosts: BTreeMap<String, HostQueue<T>>,
-    /// Hosts with something waiting and a place for it, in the order of their turns. Each at most once.
+    /// Hosts with waiting deliveries and a free slot, in the order of their turns. Each occurs at most once.
     turns: VecDeque<String>,
     under_way: usize,
-    /// It stands in the turns of the accounts.
+    /// `true` if the account is in the turns.
     has_turn: bool,
     /// The pace of its latest attempt.
     pace: Pace,
@@ -58,16 +57,16 @@ struct AccountQueue<T> {
 struct HostQueue<T> {
     waiting: VecDeque<T>,
     under_way: usize,
-    /// It stands in the turns of its account.
+    /// `true` if the host is in the turns of its account.
     has_turn: bool,
 }
 
 impl<A: Copy + Ord, T> SendQueue<A, T> {
-    pub(super) fn new(places: Places) -> SendQueue<A, T> {
-        SendQueue { places, accounts: BTreeMap::new(), turns: VecDeque::new(), under_way: 0 }
+    pub(super) fn new(limits: SendLimits) -> SendQueue<A, T> {
+        SendQueue { limits, accounts: BTreeMap::new(), turns: VecDeque::new(), under_way: 0 }
     }
 
-    /// Puts something at the end of its host's queue.
+    /// Appends an item to the queue of its host.
     pub(super) fn push(&mut self, account: A, host: &str, item: T) {
         let queue = self.accounts.entry(account).or_insert_with(|| AccountQueue {
             hosts: BTreeMap::new(),
@@ -84,9 +83,9 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
         self.give_turn(account, host);
     }
 
-    /// Takes the next thing to post, its account and its host, if there is a place for it.
+    /// Takes the next item with its account and host, if there is a free slot.
     pub(super) fn start(&mut self) -> Option<(A, String, T)> {
-        let (total, free) = (self.places.total, self.places.total - self.under_way);
+        let (total, free) = (self.limits.total, self.limits.total - self.under_way);
         let held = |account: &A| self.accounts[account].under_way;
         let first = self.turns.iter().position(|account| self.is_first(account)).filter(|_| free > 0);
         let next = || self.turns.iter().position(|account| may_take(held(account), free, total));
@@ -105,29 +104,30 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
         Some((account, host, item))
     }
 
-    /// An account that holds nothing goes before the others, unless its latest attempt was slow.
+    /// Returns `true` if an account goes first: it has no slot, and its latest attempt was not slow.
     fn is_first(&self, account: &A) -> bool {
         let queue = &self.accounts[account];
         queue.under_way == 0 && queue.pace == Pace::Quick
     }
 
-    /// Accounts that go first and find no free slot.
+    /// Returns the number of accounts that go first and find no free slot.
     pub(super) fn starved(&self) -> usize {
-        if self.under_way < self.places.total {
+        if self.under_way < self.limits.total {
             return 0;
         }
         self.turns.iter().filter(|account| self.is_first(account)).count()
     }
 
-    /// Slots that an account holds.
+    /// Returns the number of slots that an account uses.
     pub(super) fn held(&self, account: &A) -> usize {
         self.accounts.get(account).map_or(0, |queue| queue.under_way)
     }
 
-    /// Something that was started for this account and host is over.
+    /// Frees the slot of an item that was started for this account and host.
     pub(super) fn end(&mut self, account: A, host: &str, pace: Pace) {
-        let queue = self.accounts.get_mut(&account).expect("what ends was started, and its queue is kept");
-        let of_host = queue.hosts.get_mut(host).expect("what ends was started, and its queue is kept");
+        let queue =
+            self.accounts.get_mut(&account).expect("an item that ends was started, so its queue exists");
+        let of_host = queue.hosts.get_mut(host).expect("an item that ends was started, so its queue exists");
         queue.pace = pace;
         of_host.under_way -= 1;
         queue.under_way -= 1;
@@ -141,7 +141,7 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
         self.give_turn(account, host);
     }
 
-    /// Takes out everything that was not started.
+    /// Removes and returns all items that were not started.
     pub(super) fn drain(&mut self) -> Vec<T> {
         self.turns.clear();
         let mut all = Vec::new();
@@ -158,13 +158,13 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
         all
     }
 
-    /// Lines the host up if it has something that could start, and its account with it.
+    /// Adds the host to the turns of its account if it can start, and the account to the turns.
     fn give_turn(&mut self, account: A, host: &str) {
         let Some(queue) = self.accounts.get_mut(&account) else { return };
         if let Some(of_host) = queue.hosts.get_mut(host)
             && !of_host.has_turn
             && !of_host.waiting.is_empty()
-            && of_host.under_way < self.places.per_host
+            && of_host.under_way < self.limits.per_host
         {
             of_host.has_turn = true;
             queue.turns.push_back(host.to_owned());
@@ -180,11 +180,11 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
 mod tests {
     use super::*;
 
-    /// `steps`: `Xa1` puts 1 for host a of account X; `-Xa` ends one of it, `~Xa` a slow one; `?` starts what can be
-    /// started; `!` counts the starved accounts.
+    /// `steps`: `Xa1` appends 1 for host a of account X; `-Xa` ends an item of it, `~Xa` a slow one; `?` starts all
+    /// possible items; `!` counts the starved accounts.
     #[track_caller]
     fn check(total: usize, per_host: usize, steps: &str, expected: &str) {
-        let mut queue = SendQueue::new(Places { total, per_host });
+        let mut queue = SendQueue::new(SendLimits { total, per_host });
         let mut started = Vec::new();
         for step in steps.split(' ') {
             let letters: Vec<char> = step.chars().collect();
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_has_not_started_can_be_taken_out() {
-        let mut queue = SendQueue::new(Places { total: 1, per_host: 1 });
+        let mut queue = SendQueue::new(SendLimits { total: 1, per_host: 1 });
         for (account, host, item) in [(1, "a", 1), (1, "a", 2), (2, "b", 3)] {
             queue.push(account, host, item);
         }

@@ -11,19 +11,18 @@ use std::{
 
 use tokio::sync::oneshot;
 
-/// The addresses of a name, or why there are none.
+/// The future of a lookup: the addresses of a name, or an error.
 pub type Resolved<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
 
-/// Looks names up. Judges nothing: all that it answers is judged by the address rule.
+/// Resolves names. The address rule checks all returned addresses, so a resolver need not.
 ///
-/// How many lookups there are at a time is bounded by whoever asks; see
-/// [`SenderBounds::lookups`](crate::SenderBounds::lookups).
+/// The caller limits the number of concurrent lookups; see [`SenderBounds::lookups`](crate::SenderBounds::lookups).
 pub trait Resolve: fmt::Debug + Send + Sync {
-    /// Every address of `host`, which is a name and not an address.
+    /// Returns all addresses of `host`, which is a name and not an IP address.
     fn resolve<'a>(&'a self, host: &'a str) -> Resolved<'a>;
 }
 
-/// The operating system's resolver, with whatever it is configured to ask.
+/// The operating system's resolver, as configured there.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -31,7 +30,7 @@ impl Resolve for SystemResolver {
     fn resolve<'a>(&'a self, host: &'a str) -> Resolved<'a> {
         let host = host.to_owned();
         Box::pin(on_a_thread(move || {
-            // The port plays no part in the lookup.
+            // The port is not used.
             let found = (host.as_str(), 0).to_socket_addrs()?;
             let mut addresses: Vec<IpAddr> = found.map(|socket| socket.ip()).collect();
             addresses.dedup();
@@ -40,17 +39,17 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Does what may block on a thread of its own, and not on one of the runtime's: a runtime that ends waits for its
-/// threads, and a lookup may take half a minute.
+/// Runs a blocking lookup on a separate thread instead of the runtime's: a runtime waits for its threads on shutdown,
+/// and a lookup may take half a minute.
 async fn on_a_thread<T: Send + 'static>(
     look_up: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    let (tell, told) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     thread::Builder::new().name("name lookup".to_owned()).spawn(move || {
-        // Nobody may wait for it any more.
-        let _ = tell.send(look_up());
+        // The receiver may have been dropped.
+        let _ = sender.send(look_up());
     })?;
-    told.await.map_err(|_| io::Error::other("the resolver met a bug of its own"))?
+    receiver.await.map_err(|_| io::Error::other("the resolver failed with an internal error"))?
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The facts about a name that the world needs before it saves an endpoint.
+//! [`HostCheck`]: the DNS lookup that precedes saving an endpoint; the world itself has no network.
 
 use std::{io, net::IpAddr};
 
@@ -12,32 +12,32 @@ use tokio::time::Instant;
 
 use super::{LocalHandler, Tenant, WebhookSender, WorldNo, forward::is_local, lookups::Share};
 
-/// The result of a host check.
+/// The result of a check of the host in an endpoint URL.
 pub(crate) enum HostCheck {
-    /// It resolves to these; to none if nobody knows it.
+    /// The name resolves to these addresses; none if it does not exist.
     Resolved {
         /// The name.
         host: String,
-        /// Its addresses.
+        /// The addresses of the name.
         addresses: Vec<IpAddr>,
     },
-    /// There was no answer in time.
+    /// The lookup timed out.
     TimedOut {
         /// The name.
         host: String,
     },
-    /// It is forwarded.
+    /// The host is forwarded.
     Forwarded {
         /// The name.
         host: String,
     },
-    /// The address is refused for being on this machine or in a private network: what is wrong with it, and what to do.
+    /// The address is refused because it is on this machine or in a private network; with the message.
     Local(String),
 }
 
 impl WebhookSender {
-    /// Looks up the name in a request that saves an endpoint; `None` if the request does no such thing, or
-    /// says all by itself. `account`: whose key it came with, if it came with one.
+    /// Resolves the host in a request that saves an endpoint; `None` if the request saves none, or needs no lookup.
+    /// `account`: the account of its key, if it has one.
     pub(crate) async fn check_host(
         &self,
         world: WorldNo,
@@ -76,12 +76,12 @@ impl WebhookSender {
     }
 }
 
-/// Returns `true` if a request may save an endpoint. Cheap, because every request is checked.
+/// Returns `true` if a request may save an endpoint. Fast, because it runs for every request.
 pub(crate) fn may_save(request: &Request<'_>) -> bool {
     matches!(request.method, "POST" | "PATCH") && request.path.starts_with("/sandbox/endpoints")
 }
 
-/// Returns the error for a local address, with the way to reach a handler there.
+/// Returns the error for a local address, with the command that forwards to it.
 fn local(refusal: &str, handler: &LocalHandler) -> HostCheck {
     let target = handler.target();
     HostCheck::Local(format!(
@@ -90,8 +90,8 @@ fn local(refusal: &str, handler: &LocalHandler) -> HostCheck {
     ))
 }
 
-/// The URL of an endpoint about to be saved, as it was typed, and the account that it is for, if it was named. A body that
-/// is no good is the world's to refuse.
+/// Returns the URL in a request that saves an endpoint, and the account that the request names. The world reports an
+/// invalid body.
 fn typed_url(request: &Request<'_>) -> Option<(String, Option<String>)> {
     #[derive(Deserialize)]
     struct Body {

@@ -11,18 +11,18 @@ use super::{Forward, Resolve, SystemResolver};
 pub struct SenderConfig {
     /// The reach of deliveries. [`Reach::Simulated`] opens no socket.
     pub reach: Reach,
-    /// Certificates to believe beside the usual ones, in PEM.
+    /// Additional trusted root certificates in PEM.
     pub extra_roots: Option<Vec<u8>>,
-    /// Hosts that stand for others, for development. The first that fits is taken.
+    /// Forwards for development. The first match applies.
     pub forwards: Vec<Forward>,
     /// The resolver of names.
     pub resolver: Arc<dyn Resolve>,
-    /// The bounds.
+    /// The limits.
     pub bounds: SenderBounds,
 }
 
 impl Default for SenderConfig {
-    /// Returns settings with which nothing leaves the process.
+    /// Returns settings with simulated deliveries.
     fn default() -> SenderConfig {
         SenderConfig {
             reach: Reach::Simulated,
@@ -34,24 +34,24 @@ impl Default for SenderConfig {
     }
 }
 
-/// The bounds on the duration and number of posts.
+/// The limits on the duration and number of attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderBounds {
-    /// For looking the name up, connecting and TLS together.
+    /// The maximum time for lookup, connection and TLS together.
     pub connect_time: Duration,
-    /// For the whole attempt, from the lookup to the end of the answer.
+    /// The maximum time of an attempt, from the lookup to the end of the response.
     pub total_time: Duration,
-    /// Posts at a time, at least 1. An account may have as many as it leaves free beside a reserve of a quarter, from which
-    /// an account without any takes its first.
+    /// The maximum number of concurrent attempts, at least 1. A quarter is a reserve, from which an account without a
+    /// slot takes its first; an account may take more only while as many other slots stay free as it holds.
     pub posts: usize,
-    /// The time after which an attempt gives up its slot if all slots are in use and an account has none. The longest
-    /// attempt of the account with the most slots is first.
+    /// The time after which an attempt is aborted if all slots are in use and an account has none. The longest attempt
+    /// of the account with the most slots is first.
     pub yield_time: Duration,
-    /// Posts at a time of one account to one host, at least 1.
+    /// The maximum number of concurrent attempts of one account to one host, at least 1.
     pub posts_per_host: usize,
-    /// Name lookups at a time, at least 1, shared like posts.
+    /// The maximum number of concurrent DNS lookups, at least 1, shared like attempts.
     pub lookups: usize,
-    /// Name lookups at a time of one account, at least 1.
+    /// The maximum number of concurrent DNS lookups of one account, at least 1.
     pub lookups_per_account: usize,
 }
 

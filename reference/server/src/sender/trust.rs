@@ -5,12 +5,13 @@ use std::{io, sync::Arc};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
-/// The client's side of TLS: Mozilla's roots, the operating system's, and `extra` ones in PEM.
+/// Returns the TLS client configuration with Mozilla's root certificates, the operating system's, and `extra` ones in
+/// PEM.
 ///
-/// Fails if `extra` holds no certificate, because a root that is silently missing is found out much later.
+/// Fails if `extra` contains no certificate, because a root that is silently missing would be noticed much later.
 pub(super) fn client_config(extra: Option<&[u8]>) -> io::Result<ClientConfig> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    // What the operating system cannot show or rustls cannot read is no reason to post nothing at all.
+    // Roots that the operating system cannot list or rustls cannot parse are skipped.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(pem) = extra {
         let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
@@ -27,7 +28,7 @@ pub(super) fn client_config(extra: Option<&[u8]>) -> io::Result<ClientConfig> {
             return Err(invalid("the extra root certificates hold no `BEGIN CERTIFICATE` block".to_owned()));
         }
     }
-    // Named, so that no process-wide default can change what is spoken.
+    // Explicit, so that no process-wide default changes the protocol.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -35,7 +35,7 @@ use crate::{
     journal::{MEMORY_MAX, NewWorld, RunningWorld},
     log::REQUESTS_MAX,
     memory::{MemoryBudget, MemoryShare},
-    metrics::Census,
+    metrics::WorldTotals,
     sender::{AttemptOwners, WorldNo},
     snapshots::WorldMoment,
 };
@@ -192,9 +192,9 @@ impl Worlds {
         &self.usual
     }
 
-    pub(crate) fn census(&self) -> Census {
+    pub(crate) fn totals(&self) -> WorldTotals {
         let opened = self.opened();
-        Census {
+        WorldTotals {
             open: opened.worlds.len() + 1,
             opened: opened.count,
             opening: self.waiting.left(),

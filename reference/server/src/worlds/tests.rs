@@ -57,7 +57,7 @@ async fn a_world_ends_when_nobody_used_it_for_so_long() {
     open(&worlds, None, None);
     let left = |at| {
         let next = worlds.end_idle_at(begun + at);
-        (worlds.census().open - 1, next.is_some())
+        (worlds.totals().open - 1, next.is_some())
     };
     assert_eq!(left(9 * SECOND), (3, true));
     // A request that takes longer than the time to live.

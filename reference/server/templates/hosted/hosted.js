@@ -1,11 +1,11 @@
-// What hosted pages do by themselves beyond what every page does.
+// The script of hosted pages, in addition to that of all pages.
 "use strict";
 
 addEventListener("click", (event) => {
   if (event.target.closest?.("[data-print]")) print();
 });
 
-// A picked amount and a typed one can't both be meant.
+// A selected amount and a typed one exclude each other.
 addEventListener("input", (event) => {
   const amount = document.getElementById("amount");
   if (event.target === amount) {

@@ -1,5 +1,5 @@
-//! The accessibility rules of axe-core, run on a page. Fetched by npm into the target directory, because it
-//! is no part of the program.
+//! Checks the accessibility rules of axe-core on a page. Fetched by npm into the target directory, because it is not
+//! part of the program.
 
 use std::{io::Write, path::PathBuf, process::Command, sync::OnceLock};
 
@@ -9,7 +9,7 @@ use crate::{driver::is_required, page::Page};
 
 const VERSION: &str = "4.10.3";
 
-/// The script; nothing if npm is not there, which is said aloud.
+/// Returns the script; `None`, with a message, if npm is not installed.
 pub(crate) fn script() -> Option<&'static str> {
     static SCRIPT: OnceLock<Option<String>> = OnceLock::new();
     SCRIPT.get_or_init(fetch).as_deref()
@@ -47,7 +47,7 @@ fn fetch() -> Option<String> {
 /// Asserts that the page breaks no rule of axe-core, best practices included. Does nothing without axe-core.
 pub(crate) async fn judge(page: &Page, what: &str) {
     let Some(script) = script() else { return };
-    // Half a megabyte to read: only if this document has not read it.
+    // The script has half a megabyte, so it is loaded once per document.
     if page.eval("typeof axe").await == "undefined" {
         page.eval(&format!("{script}; true")).await;
     }

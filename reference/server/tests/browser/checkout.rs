@@ -1,4 +1,4 @@
-//! A charge is opened, paid on the panel, and seen to be paid.
+//! The checkout page: a charge is opened, paid on the panel, and shown as paid.
 
 use reference_server::ClockKind;
 use serde_json::json;
@@ -36,7 +36,7 @@ async fn every_trouble_of_the_panel_shows_on_the_page() {
     let shop = Shop::frozen().await;
     let page = browser.page().await;
     page.open(&shop.url(&shop.charge("LTC").await)).await;
-    // What is pressed, and what the page comes to.
+    // The pressed button, and the resulting heading.
     for (button, heading, transfers) in [
         ("exact", "Payment seen, confirming", "seen, not in a block yet"),
         ("replaced", "Waiting for your payment", "its sender replaced it"),
@@ -49,7 +49,7 @@ async fn every_trouble_of_the_panel_shows_on_the_page() {
         ("mine", "Payment seen, confirming", "1 of 3 confirmations"),
         ("reorganised", "Payment seen, confirming", "seen, not in a block yet"),
         ("mine-enough", "Paid", "confirmed"),
-        // The page must have changed before the next click, or a button is taken away under it.
+        // Wait for the page to change, or the next click could hit a button that is being removed.
         ("again", "Paid", "seen, not in a block yet"),
         ("mine-enough", "Paid", "confirmed"),
     ] {
@@ -70,7 +70,7 @@ async fn every_trouble_of_the_panel_shows_on_the_page() {
 }
 
 #[tokio::test]
-async fn who_pays_too_little_is_asked_for_the_rest_at_once() {
+async fn an_underpaid_charge_asks_for_the_rest() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
@@ -92,7 +92,7 @@ async fn who_pays_too_little_is_asked_for_the_rest_at_once() {
 }
 
 #[tokio::test]
-async fn late_money_is_said_to_be_late() {
+async fn late_payments_are_shown_as_late() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
@@ -120,7 +120,7 @@ async fn each_button_shows_the_line_that_does_the_same() {
         line,
         format!("curl -X POST {} -H 'Content-Type: application/json' -d '{body}'", shop.url("/sandbox/pay"))
     );
-    // What changes beside it does not close it.
+    // Updates of other parts do not close it.
     shop.sandbox("advance", json!({ "by": "1s" })).await;
     shop.pay(&path, "0.5", 0).await;
     page.wait_for_text("h1", "Payment seen, confirming").await;
@@ -133,7 +133,7 @@ async fn the_time_left_runs_as_the_service_clock_does() {
     let shop = Shop::open(ClockKind::Fast { factor: std::num::NonZeroU32::new(600).unwrap() }).await;
     let page = browser.page().await;
     page.open(&shop.url(&shop.charge("BTC").await)).await;
-    // Half an hour is over in three seconds, and the page sees that too.
+    // Half an hour passes in three seconds, and the page follows.
     page.wait_for_text("h1", "This payment has expired").await;
 
     let shop = Shop::frozen().await;
@@ -184,7 +184,7 @@ async fn a_keyboard_is_enough() {
     assert_eq!(page.eval(focused).await, json!("act-exact"));
     page.press("Enter").await;
     page.wait_for_text("[data-result]", "Sent.").await;
-    // What is paid has no such button any more: the focus stays on the panel, and the next key pays nothing.
+    // A paid charge has no such button: the focus stays on the panel, and the next key pays nothing.
     page.wait_for("#act-replaced").await;
     assert_eq!(page.count("#act-exact").await, 0);
     assert_eq!(page.eval("document.activeElement.dataset.part").await, json!("sandbox"));

@@ -1,4 +1,4 @@
-//! The dashboard in a browser: a day of a merchant's developer.
+//! The dashboard in a browser.
 
 use reference_server::ClockKind;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::{driver::Browser, page::Page, shop::Shop};
 
 const LIVE: &str = "/dashboard/acme/live";
 
-/// Follows links and buttons by the Tab key until the element has the focus.
+/// Presses Tab until the element has the focus.
 async fn tab_to(page: &Page, id: &str) {
     for _ in 0..80 {
         if page.eval("document.activeElement.id").await == json!(id) {
@@ -22,7 +22,7 @@ async fn mark(page: &Page) {
     page.eval("window.kept = 'since the page was opened'").await;
 }
 
-async fn must_be_kept(page: &Page) {
+async fn must_survive(page: &Page) {
     assert_eq!(
         page.eval("window.kept").await,
         json!("since the page was opened"),
@@ -63,7 +63,7 @@ async fn a_test_event_is_sent_seen_and_sent_again() {
     page.fill("#url", "https://10.0.0.7/hooks").await;
     page.click("#save").await;
     page.wait_for_text("#url-wrong", "10.0.0.7").await;
-    // What is wrong has the focus; the browser gives it a moment after the text is there.
+    // The invalid field gets the focus shortly after its error appears.
     page.wait_for("#url:focus").await;
     assert!(page.eval("document.title").await.as_str().is_some_and(|it| it.starts_with("Not done")));
     page.fill("#url", "https://shop.sim/hooks").await;
@@ -79,7 +79,7 @@ async fn a_test_event_is_sent_seen_and_sent_again() {
     page.wait_for_text("#attempts-head", "One attempt").await;
     page.wait_for_text(".figure", "delivered").await;
     assert!(page.text("pre.code").await.contains(r#""test": true"#));
-    must_be_kept(&page).await;
+    must_survive(&page).await;
 
     page.click("#resend").await;
     page.wait_for_text(".note.good", "on its way again").await;
@@ -90,7 +90,7 @@ async fn a_test_event_is_sent_seen_and_sent_again() {
     assert_eq!(page.complaints(), Vec::<String>::new());
 }
 
-/// A charge that expired before its money came.
+/// Creates a charge that expired before it was paid.
 async fn late_charge(shop: &Shop) -> String {
     let path = shop.charge("BTC").await;
     shop.sandbox("advance", json!({ "by": "31m" })).await;
@@ -157,14 +157,14 @@ async fn what_happens_elsewhere_appears_without_a_reload() {
     shop.sandbox("advance", json!({ "by": "31m" })).await;
     page.wait_for_text("main", "charge.expired").await;
     assert_ne!(page.text("time[data-clock]").await, clock, "the clock goes on with the world's");
-    must_be_kept(&page).await;
+    must_survive(&page).await;
 
     page.open(&shop.url(&format!("{LIVE}/late"))).await;
     mark(&page).await;
     shop.pay(&path, "1", 3).await;
     page.wait_for_text(".acts", "Accept").await;
     page.wait_for_text("#to-late", "1").await;
-    must_be_kept(&page).await;
+    must_survive(&page).await;
 }
 
 #[tokio::test]
@@ -246,7 +246,7 @@ async fn a_branch_begins_at_a_row_of_the_history() {
     page.wait_for_text(".top", &format!("World {world}")).await;
     let title = page.eval("document.title").await;
     assert!(title.as_str().is_some_and(|title| title.ends_with(&format!("· world {world}"))), "{title}");
-    // A whole code opens its object.
+    // Searching for a complete code opens its object.
     page.fill("#search", Shop::code(&charge)).await;
     page.click_through(".search button").await;
     page.wait_for_address(&format!("/charges/{}", Shop::code(&charge))).await;

@@ -1,5 +1,4 @@
-//! Every page of the dashboard, at both widths and in both colour schemes, empty, full, and full of what a
-//! page would rather not show.
+//! Every page of the dashboard, at both widths and in both colour schemes: empty, with data, and with hostile data.
 
 use serde_json::{Value, json};
 
@@ -12,7 +11,7 @@ use crate::{
 
 const LIVE: &str = "/dashboard/acme/live";
 
-/// Markup, an override of the direction of writing, and a word that fits no line.
+/// Returns markup, a direction override, and a word that fits no line.
 fn hostile() -> String {
     format!(
         "<img src=x onerror=\"window.pwned=1\"><script>window.pwned=1</script> \u{202e}שלום {}",
@@ -20,7 +19,7 @@ fn hostile() -> String {
     )
 }
 
-/// Makes something of the API; gives its code.
+/// Creates an object by the API and returns its code.
 async fn api(shop: &Shop, kind: &str, body: Value) -> String {
     let made = shop.api("POST", &format!("/v1/{kind}"), body).await;
     made["code"].as_str().expect("a code").to_owned()
@@ -57,7 +56,7 @@ fn hostile_invoice(bad: &str, short: &str) -> Value {
     })
 }
 
-/// A book with something on every page, all of it hostile; the paths of pages by their names.
+/// Fills every page of a book with hostile data; returns the paths of pages by name.
 async fn full(shop: &Shop) -> Vec<(&'static str, String)> {
     let bad = hostile();
     let short: String = bad.chars().take(250).collect();
@@ -127,7 +126,7 @@ async fn full(shop: &Shop) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Looks at a page in every way. What is wrong is said with the page's name.
+/// Checks a page at all widths and colours. Errors contain its name.
 async fn inspect(page: &Page, shop: &Shop, name: &str, path: &str) {
     page.open(&shop.url(path)).await;
     page.wait_for("main h1").await;
@@ -135,7 +134,7 @@ async fn inspect(page: &Page, shop: &Shop, name: &str, path: &str) {
         page.look(look).await;
         page.must_fit().await;
         picture(page, &format!("dashboard-{name}-{}", look.name)).await;
-        // Each scheme once and each width once: colours hang on the one, places on the other.
+        // Each colour scheme once and each width once: colours depend on one, layout on the other.
         if [Look::DESKTOP.name, Look::PHONE_DARK.name].contains(&look.name) {
             axe::judge(page, &format!("{name}, {}", look.name)).await;
         }
@@ -146,7 +145,7 @@ async fn inspect(page: &Page, shop: &Shop, name: &str, path: &str) {
 }
 
 #[tokio::test]
-async fn every_page_bears_hostile_content_at_every_width() {
+async fn every_page_shows_hostile_content_at_every_width() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let pages = full(&shop).await;
@@ -157,7 +156,7 @@ async fn every_page_bears_hostile_content_at_every_width() {
 }
 
 #[tokio::test]
-async fn an_empty_page_says_what_to_do_next() {
+async fn empty_pages_state_the_next_step() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
@@ -182,7 +181,7 @@ async fn an_empty_page_says_what_to_do_next() {
 }
 
 #[tokio::test]
-async fn errors_and_secrets_can_be_read_by_everybody() {
+async fn errors_and_secrets_are_accessible() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;

@@ -1,4 +1,4 @@
-//! The pages that explain: `/docs` with its calls, `/`, and the last requests to the API.
+//! `/docs` with its calls, `/`, and the latest API requests.
 
 use crate::{
     axe,
@@ -15,7 +15,7 @@ async fn a_call_is_tried_on_the_page_that_describes_it() {
     page.open(&shop.url("/docs")).await;
     page.click("button[data-make-key]").await;
     page.wait_for_text("#try-key-said", "A new test key").await;
-    // The body is the document's own example.
+    // The body is the document's example.
     page.click("#createCharge-try summary").await;
     page.click("#createCharge-try button").await;
     page.wait_for_text("#createCharge-try [data-try-result]", "201 after").await;
@@ -33,7 +33,7 @@ async fn a_call_is_tried_on_the_page_that_describes_it() {
     page.wait_for_text("#getCharge-try [data-try-result]", "401 after").await;
     assert_eq!(page.complaints(), Vec::<String>::new(), "nothing was refused, nothing came from elsewhere");
 
-    // What was sent is seen where a developer looks next.
+    // The request is listed on the dashboard.
     page.open(&shop.url("/dashboard/acme/test/requests?status=refused")).await;
     page.wait_for_text("main", "GET /v1/charges/nobody").await;
     page.open(&shop.url("/dashboard/acme/test/requests?q=post")).await;
@@ -45,7 +45,7 @@ async fn a_call_is_tried_on_the_page_that_describes_it() {
 }
 
 #[tokio::test]
-async fn the_pages_that_explain_are_for_everybody() {
+async fn documentation_pages_are_accessible() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;

@@ -1,5 +1,4 @@
-//! A headless Chromium, spoken to in its own protocol over two pipes: no port, no driver program, no
-//! dependency.
+//! A headless Chromium, driven by its DevTools protocol over two pipes: no port, no driver program, no dependency.
 
 use std::{
     collections::BTreeMap,
@@ -56,24 +55,24 @@ const FLAGS: &[&str] = &[
 /// The byte between two messages of a pipe.
 const END: u8 = 0;
 
-/// Begins the browser with its pipes at descriptors 3 and 4, where it reads commands and answers; only a shell can place
-/// them there. When this process has ended, however it did, the browser ends too, and the shell takes the profile away.
-/// Its children write to it until they notice, so that may need more than one try.
+/// Starts the browser with its pipes at descriptors 3 and 4, where it reads commands and writes results; only a shell
+/// can set that up. When this process ends in any way, the browser ends too, and the shell removes the profile. The
+/// browser's children write to it until they notice, so removal may need several tries.
 const BEGIN: &str = r#"
     profile=$0
     "$@" --user-data-dir="$profile" about:blank 3<&0 4>&1 1>&2 2>/dev/null
     for _ in 1 2 3 4 5 6 7 8 9; do rm -rf "$profile" 2>/dev/null && break; done
 "#;
 
-/// The browser of this process, for one test. What its pages remember ends with it.
+/// The browser of this process, in a separate context for one test.
 pub(crate) struct Browser {
     shared: &'static Shared,
     contexts: Mutex<Vec<Value>>,
 }
 
-/// Begun by the first test that needs it: to start one takes longer than most tests.
+/// The browser process, started by the first test that needs it: starting takes longer than most tests.
 struct Shared {
-    /// Listens to the browser, whichever test is running.
+    /// Runs the connection to the browser, whichever test is running.
     runtime: Runtime,
     line: Arc<Line>,
 }
@@ -84,7 +83,7 @@ impl Drop for Browser {
             let line = Arc::clone(&self.shared.line);
             self.shared.runtime.spawn(async move {
                 let params = json!({ "browserContextId": context });
-                // Nobody looks at it any more, so nobody minds.
+                // The context is no longer used, so errors do not matter.
                 let _ = line.try_command(None, "Target.disposeBrowserContext", params).await;
             });
         }
@@ -92,8 +91,8 @@ impl Drop for Browser {
 }
 
 impl Browser {
-    /// Starts one, or takes the one that runs. Without a browser on this machine says so, whatever the test runner hides,
-    /// and gives nothing; where a browser is required, fails.
+    /// Starts the browser or uses the running one. Without a browser on this machine, prints a message and returns
+    /// `None`; panics if a browser is required.
     pub(crate) async fn start() -> Option<Browser> {
         let Some(program) = program() else {
             let name = std::thread::current().name().unwrap_or("a browser test").to_owned();
@@ -102,7 +101,7 @@ impl Browser {
                 "{name}: there is no browser here, and CI or CHARGEPROOF_BROWSER=required asks for one: \
                  install Debian's package chromium, or set CHARGEPROOF_CHROMIUM"
             );
-            // Not `eprintln!`, which the runner swallows when a test passes.
+            // Not `eprintln!`, whose output the runner hides when a test passes.
             let _ = writeln!(
                 std::io::stderr(),
                 "NOT RUN, NO BROWSER: {name} (install chromium, or set CHARGEPROOF_CHROMIUM)"
@@ -113,7 +112,7 @@ impl Browser {
         Some(Browser { shared: SHARED.get_or_init(|| Shared::begin(&program)), contexts: Mutex::default() })
     }
 
-    /// A new page of desktop width in light colours, in a context of its own: nothing is remembered.
+    /// Opens a page of desktop width in light colours, in a new context without stored data.
     pub(crate) async fn page(&self) -> Page {
         let line = &self.shared.line;
         let context = line.command(None, "Target.createBrowserContext", json!({})).await;
@@ -151,7 +150,7 @@ impl Shared {
 
 fn program() -> Option<PathBuf> {
     let told = std::env::var_os("CHARGEPROOF_CHROMIUM").map(PathBuf::from);
-    // Whoever names one means that one and no other.
+    // A configured browser has no fallback.
     let places = told.map_or_else(|| PLACES.iter().map(PathBuf::from).collect(), |path| vec![path]);
     places.into_iter().find(|path| path.exists())
 }
@@ -162,7 +161,7 @@ pub(crate) fn is_required() -> bool {
         || std::env::var_os("CI").is_some()
 }
 
-/// The two pipes, and who waits for what on them.
+/// The two pipes, with the pending commands.
 pub(crate) struct Line {
     to: tokio::sync::Mutex<ChildStdin>,
     next: AtomicU64,
@@ -191,7 +190,7 @@ impl Line {
             match message["id"].as_u64() {
                 Some(id) => {
                     let waiter = self.waiting.lock().expect("nobody panics holding it").remove(&id);
-                    // Who gave up waits no more.
+                    // The waiting side may have given up.
                     let _ = waiter.map(|waiter| waiter.send(message));
                 }
                 None => {
@@ -200,11 +199,11 @@ impl Line {
                 }
             }
         }
-        // Nobody will be answered any more.
+        // No pending command will be answered.
         self.waiting.lock().expect("nobody panics holding it").clear();
     }
 
-    /// Says something and waits for the answer, which may be an error.
+    /// Sends a command and waits for its result, which may be an error.
     pub(crate) async fn try_command(
         &self,
         session: Option<&str>,
@@ -228,12 +227,12 @@ impl Line {
         }
     }
 
-    /// The same where an error would be a mistake of the test.
+    /// Sends a command that must succeed.
     pub(crate) async fn command(&self, session: Option<&str>, method: &str, params: Value) -> Value {
         self.try_command(session, method, params).await.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The notifications of the browser to a session, oldest first.
+    /// Returns the notifications of the browser to a session, oldest first.
     pub(crate) fn told(&self, session: &str) -> Vec<Value> {
         let told = self.told.lock().expect("nobody panics holding it");
         told.iter().filter(|(to, _)| to == session).map(|(_, message)| message.clone()).collect()

@@ -1,6 +1,6 @@
-//! Every hosted page in every state: readable by all, in both widths and colours, with nothing refused.
+//! Every hosted page in every state: accessible, in both widths and colours, with all resources loaded.
 //!
-//! With `CHARGEPROOF_PICTURES` set, a picture of each is left under `target/tmp/pictures`.
+//! With `CHARGEPROOF_PICTURES` set, a screenshot of each is stored under `target/tmp/pictures`.
 
 use serde_json::{Value, json};
 
@@ -11,10 +11,10 @@ use crate::{
     shop::{Shop, picture},
 };
 
-/// A name, a path, and what its page says.
+/// A name, a path, and a text of the page.
 type Piece = (&'static str, String, &'static str);
 
-/// Judges one page in every look.
+/// Checks one page at every width and in every colour scheme.
 async fn judge(browser: &Browser, shop: &Shop, (name, path, says): Piece) {
     let page = browser.page().await;
     page.open(&shop.url(&path)).await;
@@ -23,7 +23,7 @@ async fn judge(browser: &Browser, shop: &Shop, (name, path, says): Piece) {
         page.look(look).await;
         page.must_fit().await;
         picture(&page, &format!("{name}-{}", look.name)).await;
-        // Each colour scheme once, each at another width: the rules take their time.
+        // Each colour scheme once, each at another width, because the rules are slow.
         if [Look::DESKTOP, Look::PHONE_DARK].contains(&look) {
             axe::judge(&page, &format!("{name} {}", look.name)).await;
         }
@@ -31,7 +31,7 @@ async fn judge(browser: &Browser, shop: &Shop, (name, path, says): Piece) {
     assert_eq!(page.complaints(), Vec::<String>::new(), "{name}");
 }
 
-/// Opens a browser and a shop, makes pages, and judges each.
+/// Opens a browser and a shop, creates pages, and checks each.
 macro_rules! gallery {
     ($(#[$doc:meta])* $name:ident, $make:path) => {
         $(#[$doc])*
@@ -58,7 +58,7 @@ async fn checkouts(shop: &Shop) -> Vec<Piece> {
     let (expired, late) = (shop.charge("DOGE").await, shop.charge("SOL").await);
     shop.sandbox("advance", json!({ "by": "31m" })).await;
     shop.pay(&late, "1", 1).await;
-    // What is still open comes last, and mines little, so that its time does not run out meanwhile.
+    // Open charges come last and mine little, so that they do not expire meanwhile.
     let underpaid = shop.charge("LTC").await;
     shop.pay(&underpaid, "0.5", 3).await;
     let confirming = shop.charge("LTC").await;

@@ -1,4 +1,4 @@
-//! Names that are markup, words without end, and text from right to left: shown, never run.
+//! Hostile input: names with markup, endless words, and right-to-left text are displayed, not interpreted.
 
 use serde_json::{Value, json};
 

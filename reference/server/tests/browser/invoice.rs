@@ -1,4 +1,4 @@
-//! An invoice is opened, its coin switched, and paid.
+//! The invoice page: an invoice is opened, its coin switched, and paid.
 
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ async fn an_invoice_is_paid_after_its_coin_was_switched() {
 }
 
 #[tokio::test]
-async fn the_first_look_at_an_invoice_is_told_once() {
+async fn the_first_view_of_an_invoice_is_recorded_once() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let path = shop.make("invoices", json!({ "amount": "80.00" })).await;

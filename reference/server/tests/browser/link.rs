@@ -1,4 +1,4 @@
-//! A payment link: what it asks is answered, and a charge comes of it.
+//! The page of a payment link: its questions are answered, and a charge is opened.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ async fn a_link_asks_its_questions_and_opens_a_charge_with_the_answers() {
     page.wait_for_text("h1", "Workshop").await;
     assert_eq!(page.count("input[name=asset]").await, 2, "only the coins that the link takes");
 
-    // What a browser lets through and the service does not: the form comes back with all that was typed.
+    // Input that the browser accepts and the service refuses: the form is shown again with all input.
     page.click("label[for=suggested-2]").await;
     page.fill("#amount", "500").await;
     assert_eq!(page.count("input[name=suggested]:checked").await, 0, "a typed amount unpicks the others");

@@ -1,6 +1,6 @@
 //! The pages in a real browser: headless Chromium, driven over its debugging pipes.
 //!
-//! Without a browser the tests say so and pass; with `CI` set or `CHARGEPROOF_BROWSER=required` they fail.
+//! Without a browser the tests print a message and pass; with `CI` set or `CHARGEPROOF_BROWSER=required` they fail.
 
 mod axe;
 mod checkout;

@@ -1,4 +1,4 @@
-//! The dashboard's forms that make something, and what is looked for afterwards.
+//! The dashboard's forms that create objects, and the search for these.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::{driver::Browser, page::Page, shop::Shop};
 
 const LIVE: &str = "/dashboard/acme/live";
 
-/// A form: where its button is, what is typed wrongly and what is said of it, and what is typed instead.
+/// A form: its button, invalid input with the expected error, and valid input.
 struct Form {
     list: &'static str,
     wrong: (&'static str, &'static str),
@@ -46,13 +46,13 @@ const FORMS: [Form; 4] = [
     },
 ];
 
-/// Returns `true` if the typed text is still in the field.
+/// Checks that the input is still in the field.
 async fn must_stay(page: &Page, (field, text): (&str, &str)) {
     assert_eq!(page.eval(&format!("document.querySelector('{field}').value")).await, json!(text), "{field}");
 }
 
 #[tokio::test]
-async fn what_a_form_says_is_made_and_what_is_wrong_stays_typed() {
+async fn forms_create_objects_and_keep_invalid_input() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
@@ -75,7 +75,7 @@ async fn what_a_form_says_is_made_and_what_is_wrong_stays_typed() {
 }
 
 #[tokio::test]
-async fn what_is_looked_for_is_found() {
+async fn search_finds_objects() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let order = json!({
@@ -115,7 +115,7 @@ async fn a_payment_on_its_way_is_not_paid_again() {
     assert!(!page.sees("#pay").await, "a second payment is a step of its own");
     hosted.wait_for("#act-twice").await;
     assert_eq!(hosted.count("#act-exact").await, 0);
-    // What is typed while things happen stays.
+    // Input survives updates of the page.
     page.click("#pay-more summary").await;
     page.fill("#amount", "0.5").await;
     shop.sandbox("mine", json!({ "asset": "BTC", "blocks": 1 })).await;
@@ -128,7 +128,7 @@ async fn a_payment_on_its_way_is_not_paid_again() {
     assert_eq!(hosted.complaints(), Vec::<String>::new());
 }
 
-/// The panel of an invoice and of a link chooses a coin and pays, as the dashboard does.
+/// The panels of invoices and links choose a coin and pay, as the dashboard does.
 #[tokio::test]
 async fn an_invoice_and_a_link_are_paid_by_one_click() {
     let Some(browser) = Browser::start().await else { return };
@@ -158,7 +158,7 @@ async fn an_invoice_and_a_link_are_paid_by_one_click() {
     assert_eq!(page.complaints(), Vec::<String>::new());
 }
 
-/// Late money that its owner sends back waits for nobody any more, and the customer reads of it.
+/// A refunded late payment needs no decision any more, and the customer sees the refund.
 #[tokio::test]
 async fn money_sent_back_is_shown_as_sent_back() {
     let Some(browser) = Browser::start().await else { return };

@@ -1,4 +1,4 @@
-//! One page of a browser: opened, looked at, clicked and typed on, as a person would.
+//! [`Page`]: a page of a browser, with the actions of a user.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio::time::{Instant, interval};
 
 use crate::driver::Line;
 
-/// Long enough for a machine that does much else; nothing that works ever takes it.
+/// The timeout of all waits; long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
@@ -41,7 +41,7 @@ impl Page {
         for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
             page.command(domain, json!({})).await;
         }
-        // Pages of other tests stand beside it, and only one of them can have it.
+        // Pages of other tests are open too, and only one window can have the focus.
         page.command("Emulation.setFocusEmulationEnabled", json!({ "enabled": true })).await;
         page.look(Look::DESKTOP).await;
         page
@@ -64,17 +64,17 @@ impl Page {
         self.command("Emulation.setEmulatedMedia", json!({ "features": features })).await;
     }
 
-    /// Shows the page as it would be printed.
+    /// Switches to print styles.
     pub(crate) async fn as_printed(&self) {
         self.command("Emulation.setEmulatedMedia", json!({ "media": "print" })).await;
     }
 
-    /// Switches scripts of pages off, from the next page on.
+    /// Disables scripts from the next page on.
     pub(crate) async fn without_scripts(&self) {
         self.command("Emulation.setScriptExecutionDisabled", json!({ "value": true })).await;
     }
 
-    /// Opens an address and waits until all of it is there.
+    /// Opens a URL and waits until it is loaded.
     pub(crate) async fn open(&self, url: &str) {
         let answer = self.command("Page.navigate", json!({ "url": url })).await;
         assert!(answer["errorText"].is_null(), "{url}: {}", answer["errorText"]);
@@ -85,7 +85,7 @@ impl Page {
         self.until(&there, || format!("{url} never finished loading")).await;
     }
 
-    /// Runs a script and gives what it comes to. A promise is waited for.
+    /// Runs a script and returns its result, after awaiting a promise.
     pub(crate) async fn eval(&self, script: &str) -> Value {
         self.try_eval(script).await.unwrap_or_else(|error| panic!("{script}\n{error}"))
     }
@@ -99,7 +99,7 @@ impl Page {
         }
     }
 
-    /// Looks until a script comes to something true.
+    /// Polls a script until it returns true.
     pub(crate) async fn until(&self, condition: &str, complaint: impl FnOnce() -> String) {
         let deadline = Instant::now() + PATIENCE;
         let script =
@@ -107,7 +107,7 @@ impl Page {
         let mut looks = interval(BETWEEN_LOOKS);
         loop {
             looks.tick().await;
-            // A page that is left while it is asked answers with an error: the next one is asked.
+            // A page that is replaced during the script returns an error: retry on the next page.
             if self.try_eval(&script).await == Ok(json!(true)) {
                 return;
             }
@@ -130,7 +130,7 @@ impl Page {
         self.until(&condition, || format!("{selector} never said {text:?}")).await;
     }
 
-    /// Waits until the page is at an address that contains `part`, and all of it is there.
+    /// Waits until the page's URL contains `part` and the page is loaded.
     pub(crate) async fn wait_for_address(&self, part: &str) {
         let condition =
             format!("location.href.includes({}) && document.readyState === 'complete'", json!(part));
@@ -163,9 +163,9 @@ impl Page {
         self.eval(&script).await == json!(true)
     }
 
-    /// Clicks an element, unless something else lies over its middle and would be clicked instead.
+    /// Clicks an element, unless another one covers its centre.
     ///
-    /// Looking and clicking are one script, so that no page that loads in between takes the click away.
+    /// Check and click are one script, so that no navigation happens in between.
     pub(crate) async fn click(&self, selector: &str) {
         let condition = format!(
             "(() => {{
@@ -184,7 +184,7 @@ impl Page {
             .await;
     }
 
-    /// Clicks an element that leads to another page, and waits until all of that is there.
+    /// Clicks an element that opens another page, and waits until that is loaded.
     pub(crate) async fn click_through(&self, selector: &str) {
         let before = self.eval("performance.timeOrigin").await;
         self.click(selector).await;
@@ -192,7 +192,7 @@ impl Page {
         self.until(&there, || format!("{selector} led nowhere")).await;
     }
 
-    /// Replaces what is in a field by typing.
+    /// Types a text into a field in place of its content.
     pub(crate) async fn fill(&self, selector: &str, text: &str) {
         let condition = format!(
             "(() => {{ const it = document.querySelector({}); it.focus(); it.select(); return true; }})()",
@@ -202,7 +202,7 @@ impl Page {
         self.command("Input.insertText", json!({ "text": text })).await;
     }
 
-    /// Presses and lets go a key, such as `Tab` or `Enter`.
+    /// Presses and releases a key, such as `Tab` or `Enter`.
     pub(crate) async fn press(&self, key: &str) {
         let (code, text) = match key {
             "Tab" => (9, ""),
@@ -225,7 +225,7 @@ impl Page {
         }
     }
 
-    /// Errors of scripts, and what the browser refused to load or run on this page or those before it.
+    /// Returns errors of scripts, and resources that the browser refused to load or run on this page or earlier ones.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let told = self.line.told(&self.session);
         told.iter()
@@ -235,7 +235,7 @@ impl Page {
                     "Runtime.exceptionThrown" => {
                         Some(params["exceptionDetails"]["exception"]["description"].to_string())
                     }
-                    // That an address answers 404 is said as an error too, and is none of the page.
+                    // The browser also logs a 404 as an error, which is not one of the page.
                     "Log.entryAdded"
                         if params["entry"]["level"] == "error" && params["entry"]["source"] != "network" =>
                     {
@@ -261,7 +261,7 @@ impl Page {
         assert_eq!(overflow, json!(""), "{} is wider than its window", self.address().await);
     }
 
-    /// A picture of the whole page.
+    /// Takes a screenshot of the whole page.
     pub(crate) async fn screenshot(&self, path: &Path) {
         let params = json!({ "format": "png", "captureBeyondViewport": true });
         let picture = self.command("Page.captureScreenshot", params).await;
@@ -272,12 +272,12 @@ impl Page {
     }
 }
 
-/// A script that gives what can be read in an element, with plain spaces only.
+/// Returns a script that reads the visible text of an element, with plain spaces only.
 fn read(selector: &str) -> String {
     format!("document.querySelector({})?.innerText.replace(/[\\u00a0\\u202f]/g, ' ')", json!(selector))
 }
 
-/// Base 64, as the browser sends pictures.
+/// Decodes Base64, in which the browser sends screenshots.
 fn decode(text: &str) -> Vec<u8> {
     let value = |byte: u8| match byte {
         b'A'..=b'Z' => Some(u32::from(byte - b'A')),

@@ -43,14 +43,14 @@ async fn a_page_forbids_whatever_it_does_not_need() {
     }
     for foreign in ["http://", "https://", "style=", "onclick"] {
         let places = page.body.match_indices(foreign).map(|(at, _)| &page.body[at..at + 40]);
-        // The lines for curl name this server.
+        // The curl commands contain the server's address.
         let loads: Vec<&str> = places.filter(|place| !place.contains(&shop.url(""))).collect();
         assert!(loads.is_empty(), "{loads:?}");
     }
 }
 
 #[tokio::test]
-async fn files_are_kept_for_ever_under_names_that_change_with_them() {
+async fn assets_are_cached_forever_under_names_that_change_with_them() {
     let shop = Shop::frozen().await;
     let page = ask(&shop, "GET", &shop.charge("BTC").await, &[], "").await;
     let files: Vec<&str> = page.body.split(['"', ' ']).filter(|word| word.starts_with("/assets/")).collect();
@@ -77,19 +77,19 @@ async fn the_panel_is_for_those_who_may_use_the_sandbox() {
     let bearer = format!("Bearer {}", shop.server.sandbox_token());
     let known = [foreign[0], ("Authorization", bearer.as_str())];
     assert_eq!(ask(&shop, "POST", &act, &known, "act=exact").await.status, 403, "without the form's token");
-    let exact = format!("act=exact&word={}", form_word(&shop, &path).await);
+    let exact = format!("act=exact&word={}", form_token(&shop, &path).await);
     assert_eq!(ask(&shop, "POST", &act, &foreign, &exact).await.status, 403);
     assert_eq!(ask(&shop, "POST", &act, &known, &exact).await.status, 303);
 }
 
-/// The token in the forms of the panel on a page.
-async fn form_word(shop: &Shop, path: &str) -> String {
+/// Returns the form token of the panel on a page.
+async fn form_token(shop: &Shop, path: &str) -> String {
     let page = ask(shop, "GET", path, &[], "").await.body;
     let (_, rest) = page.split_once(r#"name="word" value=""#).expect("a page with a panel");
     rest.split('"').next().expect("a closed attribute").to_owned()
 }
 
-/// Status of a form sent with these headers, to the panel and to a customer's page.
+/// Checks the status of a form with these headers.
 #[track_caller]
 fn check(status: &Message, expected: u16, headers: &[(&str, &str)]) {
     assert_eq!(status.status, expected, "{headers:?}: {}", status.body);
@@ -102,7 +102,7 @@ async fn a_form_of_another_site_does_nothing() {
     let link = shop.make("payment-links", serde_json::json!({ "title": "Book", "amount": "5.00" })).await;
     let charge = shop.charge("BTC").await;
     let own = shop.url("");
-    let word = form_word(&shop, &charge).await;
+    let word = form_token(&shop, &charge).await;
     let act = |name: &str| format!("act={name}&word={word}");
     let forms = [
         (format!("{charge}/sandbox"), act("advance")),
@@ -133,7 +133,7 @@ async fn a_form_of_another_site_does_nothing() {
 }
 
 #[tokio::test]
-async fn a_name_that_was_made_to_point_here_opens_no_panel() {
+async fn a_rebound_host_name_shows_no_panel() {
     let shop = Shop::frozen().await;
     let path = shop.charge("BTC").await;
     let rebound = [("Host", "evil.example")];
@@ -141,12 +141,12 @@ async fn a_name_that_was_made_to_point_here_opens_no_panel() {
     assert_eq!(page.status, 200, "what customers see is for everybody");
     assert!(!page.body.contains("act-exact"));
     let own = [("Host", "evil.example"), ("Origin", "http://evil.example")];
-    let act = format!("act=advance&word={}", form_word(&shop, &path).await);
+    let act = format!("act=advance&word={}", form_token(&shop, &path).await);
     assert_eq!(ask(&shop, "POST", &format!("{path}/sandbox"), &own, &act).await.status, 403);
 }
 
 #[tokio::test]
-async fn a_page_says_which_methods_it_takes() {
+async fn a_page_lists_its_allowed_methods() {
     let shop = Shop::frozen().await;
     let charge = shop.charge("BTC").await;
     let code = Shop::code(&charge);
@@ -180,7 +180,7 @@ async fn a_receipt_is_for_what_is_paid() {
 }
 
 #[tokio::test]
-async fn a_page_that_follows_what_happens_does_not_keep_the_server_from_stopping() {
+async fn pages_with_live_updates_do_not_block_shutdown() {
     let shop = Shop::frozen().await;
     let path = format!("{}/live", shop.charge("BTC").await);
     let mut client = AsyncConnection::connect(shop.server.address()).await;
@@ -191,7 +191,7 @@ async fn a_page_that_follows_what_happens_does_not_keep_the_server_from_stopping
 }
 
 #[tokio::test]
-async fn pages_that_follow_leave_half_of_the_connections_free() {
+async fn live_updates_use_at_most_half_of_the_connections() {
     let shop = Shop::with_room(4).await;
     let path = format!("{}/live", shop.charge("BTC").await);
     let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", shop.server.address());
@@ -204,7 +204,7 @@ async fn pages_that_follow_leave_half_of_the_connections_free() {
 }
 
 #[tokio::test]
-async fn what_is_no_page_has_no_stream() {
+async fn unknown_pages_have_no_stream() {
     let shop = Shop::frozen().await;
     for path in ["/c/aaaaaaaaaaaa/live", "/i/aaaaaaaaaaaa/live"] {
         assert_eq!(ask(&shop, "GET", path, &[], "").await.status, 404, "{path}");

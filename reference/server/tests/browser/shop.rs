@@ -1,4 +1,4 @@
-//! A running server with a merchant's and the sandbox's calls to it.
+//! [`Shop`]: a running server with calls of the API and the sandbox.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(crate) struct Shop {
 }
 
 impl Shop {
-    /// A server whose clock only the sandbox moves.
+    /// Starts a server with a frozen clock.
     pub(crate) async fn frozen() -> Shop {
         Shop::open(ClockKind::Frozen).await
     }
@@ -26,12 +26,12 @@ impl Shop {
         Shop::start(clock, None, Bounds::default()).await
     }
 
-    /// The same, known to the world by another address.
+    /// Starts a server with a public URL.
     pub(crate) async fn at(public_url: &str) -> Shop {
         Shop::start(ClockKind::Frozen, Some(public_url), Bounds::default()).await
     }
 
-    /// The same with room for so many connections.
+    /// Starts a server with a limit on connections.
     pub(crate) async fn with_room(connections: usize) -> Shop {
         Shop::start(ClockKind::Frozen, None, Bounds { connections, ..Bounds::default() }).await
     }
@@ -49,12 +49,12 @@ impl Shop {
         Shop { server: Server::start(config).await.expect("loopback has a free port") }
     }
 
-    /// An address of a page.
+    /// Returns the URL of a page.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.server.address())
     }
 
-    /// The status of a reading call of the API with some key.
+    /// Sends `GET` to the API with a key and returns the status.
     pub(crate) async fn api_with(&self, key: &str, path: &str) -> u16 {
         let address = self.server.address();
         let request =
@@ -62,12 +62,12 @@ impl Shop {
         AsyncConnection::connect(address).await.ask(request).await.status
     }
 
-    /// A reading call to the sandbox.
+    /// Sends `GET` to the sandbox.
     pub(crate) async fn read(&self, path: &str) -> Value {
         self.send("GET", path, None, &Value::Null).await
     }
 
-    /// A changing call to the sandbox.
+    /// Sends `PATCH` to the sandbox.
     pub(crate) async fn change(&self, path: &str, body: Value) -> Value {
         self.send("PATCH", path, None, &body).await
     }
@@ -85,23 +85,23 @@ impl Shop {
         serde_json::from_str(&reply.body).expect("answers are JSON")
     }
 
-    /// A call of the API with the live key; what stands under `data`.
+    /// Calls the API with the live key and returns `data`.
     pub(crate) async fn api(&self, method: &str, path: &str, body: Value) -> Value {
         let keys = self.server.first_keys().expect("the world is whole");
         self.send(method, path, Some(&keys.live), &body).await["data"].take()
     }
 
-    /// A call to the sandbox.
+    /// Sends `POST` to the sandbox.
     pub(crate) async fn sandbox(&self, path: &str, body: Value) -> Value {
         self.send("POST", &format!("/sandbox/{path}"), None, &body).await
     }
 
-    /// A change of something in the sandbox.
+    /// Sends `PATCH` to the sandbox.
     pub(crate) async fn patch(&self, path: &str, body: Value) -> Value {
         self.send("PATCH", path, None, &body).await
     }
 
-    /// Opens something and gives the path of its page, such as `/c/` and a code.
+    /// Creates an object and returns the path of its page, such as `/c/` and a code.
     pub(crate) async fn make(&self, kind: &str, body: Value) -> String {
         let made = self.api("POST", &format!("/v1/{kind}"), body).await;
         let code = made["code"].as_str().expect("a code");
@@ -112,19 +112,19 @@ impl Shop {
         }
     }
 
-    /// A charge over 49.90 EUR in a coin.
+    /// Opens a charge of 49.90 EUR in a coin.
     pub(crate) async fn charge(&self, asset: &str) -> String {
         let body =
             json!({ "asset": asset, "amount": "49.90", "currency": "EUR", "description": "Order 1001" });
         self.make("charges", body).await
     }
 
-    /// The last part of a path.
+    /// Returns the last segment of a path.
     pub(crate) fn code(path: &str) -> &str {
         path.rsplit('/').next().expect("a path has parts")
     }
 
-    /// Pays a charge, lets it be seen, and mines so many blocks.
+    /// Pays a charge, waits until the payment is detected, and mines blocks.
     pub(crate) async fn pay(&self, charge: &str, share: &str, blocks: u32) {
         let code = Shop::code(charge);
         self.sandbox("pay", json!({ "charge": code, "share": share })).await;
@@ -136,7 +136,7 @@ impl Shop {
     }
 }
 
-/// Leaves a picture of a page in the target directory, if pictures are wanted.
+/// Stores a screenshot of a page in the target directory if `CHARGEPROOF_PICTURES` is set.
 pub(crate) async fn picture(page: &Page, name: &str) {
     if std::env::var_os("CHARGEPROOF_PICTURES").is_some() {
         page.screenshot(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures").join(format!("{name}.png")))

@@ -15,7 +15,7 @@ use crate::{
     shop::picture as keep_picture,
 };
 
-/// A title that would turn the line round, a transfer that is replaced, and a delivery that is repeated.
+/// A title with a direction override, a replaced transfer, and a repeated delivery.
 const SOURCE: &str = r#"title: "Paid twice over \u202e<b onclick=alert(1)>"
 steps:
   - endpoint: shop
@@ -30,7 +30,7 @@ steps:
 "#;
 const NARROW: Look = Look { name: "narrow", width: 390, height: 844, scheme: "light" };
 
-/// The page of a scenario, or of a drawn world, opened.
+/// Opens the page of a scenario, or of a random world.
 async fn open(browser: &Browser, script: &Script, fault: Option<&str>) -> (TempDir, Page) {
     let fault = fault.map(|name| DemoFault::ALL.iter().find(|it| it.name == name).expect("a fault"));
     let directory = tempfile::tempdir().expect("a directory");
@@ -53,7 +53,7 @@ async fn must_be_quiet(page: &Page) {
 }
 
 #[tokio::test]
-async fn a_world_is_for_everybody() {
+async fn a_world_page_is_accessible() {
     let Some(browser) = Browser::start().await else { return };
     let drawn = workload::draw(4).script;
     for (name, script, fault, says) in [
@@ -67,7 +67,7 @@ async fn a_world_is_for_everybody() {
             page.wait_for_text(".verdict", says).await;
             page.must_fit().await;
             keep_picture(&page, &format!("{name}-{}", look.name)).await;
-            // The rules take their time on a large page.
+            // The rules are slow on a large page.
             if name != "world-drawn" && [Look::DESKTOP, Look::PHONE_DARK].contains(&look) {
                 axe::judge(&page, &format!("{name} {}", look.name)).await;
             }
@@ -83,7 +83,7 @@ async fn a_world_is_for_everybody() {
 }
 
 #[tokio::test]
-async fn marks_are_reached_and_told_by_keyboard() {
+async fn marks_are_reachable_by_keyboard() {
     let Some(browser) = Browser::start().await else { return };
     let (_directory, page) = open(&browser, &scenario(), None).await;
     let focused = "document.activeElement.textContent";
@@ -98,7 +98,7 @@ async fn marks_are_reached_and_told_by_keyboard() {
     page.press("Enter").await;
     page.wait_for_text("#panel-told", "POST /sandbox/merchants").await;
     page.wait_for_text("#until", "chargeproof serve --scenario paid.yaml --until 3").await;
-    // With the panel open the keys lead its contents along.
+    // With the panel open, keys move through its contents.
     for (key, says) in [
         ("ArrowRight", "charges BTC c1 201"),
         ("ArrowRight", "charge.created c1"),
@@ -130,7 +130,7 @@ async fn filters_leave_what_was_chosen() {
     assert!((5..all).contains(&of_one.len()), "{of_one:?}");
     assert!(!of_one.iter().any(|it| it.to_string().contains("c2")), "{of_one:?}");
     page.wait_for_text("#count", &format!("{} of {all} marks", of_one.len())).await;
-    // Only the transfers are left: the one that was paid with is one mark, however often it was confirmed.
+    // Only the transfers are shown: a payment is one mark, however often it was confirmed.
     for lane in [1, 3, 4, 5] {
         page.eval(&format!("document.querySelector('#filter input[value=\"{lane}\"]')?.click()")).await;
     }
@@ -141,7 +141,7 @@ async fn filters_leave_what_was_chosen() {
 }
 
 #[tokio::test]
-async fn a_broken_law_leads_to_its_moment_and_to_the_scenario() {
+async fn a_violated_invariant_links_to_its_time_and_the_scenario() {
     let Some(browser) = Browser::start().await else { return };
     let (_directory, page) = open(&browser, &scenario(), Some("retry-renamed")).await;
     page.click("[data-go='here-0']").await;

@@ -1,4 +1,4 @@
-//! Worlds that last, and going back, over sockets.
+//! Stored worlds and restoring, over sockets.
 
 use std::{fs, io, path::Path};
 
@@ -62,7 +62,7 @@ async fn look(server: &Server) -> (Value, Value) {
 }
 
 #[tokio::test]
-async fn a_world_goes_on_where_it_stood() {
+async fn a_stored_world_continues_after_a_restart() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("shop/world");
     let server = start(kept(&path)).await;
@@ -78,7 +78,7 @@ async fn a_world_goes_on_where_it_stood() {
     assert!(busy.to_string().contains("another process"), "{busy}");
     server.stop().await;
 
-    // A seed that nobody asked for is the world's own.
+    // A configured seed that is not required does not replace that of the stored world.
     let server = start(Config { seed: Seed(99), ..kept(&path) }).await;
     assert_eq!((server.now(), server.seed()), (now, Seed(1)));
     assert_eq!(server.first_keys().unwrap().live, keys.live);
@@ -116,7 +116,7 @@ async fn a_world_opens_from_its_checkpoint_or_without_one() {
     let seen = async |server: &Server| {
         let (charges, happened) = look(server).await;
         let all = json!([charges, happened, ok(server, "GET", &of_other, &Value::Null).await]);
-        // The port differs from start to start.
+        // The port differs between starts.
         all.to_string().replace(&server.address().to_string(), "here")
     };
     let expected = seen(&server).await;
@@ -140,13 +140,13 @@ async fn a_world_opens_from_its_checkpoint_or_without_one() {
             "{notices:?}"
         );
         server.stop().await;
-        // At the latest the opening wrote it.
+        // Opening wrote a missing one.
         assert!(states.iter().all(|state| state.exists()));
     }
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_world_is_refused_and_stays() {
+async fn an_invalid_world_file_is_rejected_and_left_unchanged() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("world.redb");
     fs::write(&file, "a diary").unwrap();
@@ -156,7 +156,7 @@ async fn a_file_that_is_no_world_is_refused_and_stays() {
 }
 
 #[tokio::test]
-async fn a_post_that_was_under_way_is_made_again_under_its_id() {
+async fn an_interrupted_delivery_is_repeated_with_its_id() {
     let directory = TempDir::new().unwrap();
     let mut deaf = Receiver::plain(ReceiverBehavior::Hangs("")).await;
     let config = |receiver: &Receiver| {
@@ -168,12 +168,12 @@ async fn a_post_that_was_under_way_is_made_again_under_its_id() {
     let test = format!("/sandbox/endpoints/{}/test", endpoint["endpoint"]["id"].as_str().unwrap());
     ok(&server, "POST", &test, &json!({})).await;
     let first = deaf.next().await;
-    // Cut off: nothing is told of how the post ended.
+    // Dropped: the result of the attempt is not recorded.
     drop(server);
 
     let mut shop =
         Receiver::plain(ReceiverBehavior::Says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
-    // Who cuts a server off waits for what its tasks still hold.
+    // The tasks of a dropped server may still hold the file.
     let mut server = Server::start(config(&shop)).await;
     while matches!(&server, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
         tokio::task::yield_now().await;
@@ -197,7 +197,7 @@ async fn told(server: &Server) -> String {
 }
 
 #[tokio::test]
-async fn a_world_goes_back_to_a_snapshot_and_to_a_later_one() {
+async fn a_world_is_restored_to_a_snapshot_and_to_a_later_one() {
     let directory = TempDir::new().unwrap();
     for config in [crate::config(), kept(directory.path())] {
         let is_kept = config.data.is_some();
@@ -220,7 +220,7 @@ async fn a_world_goes_back_to_a_snapshot_and_to_a_later_one() {
         assert_eq!(charges.as_array().map(Vec::len), Some(1));
         assert_eq!(charges[0]["code"], first["code"]);
         assert_eq!(told(&server).await.matches("path: /v1/charges").count(), 1);
-        // The same calls have the same codes on every branch.
+        // The same calls give the same codes on every branch.
         assert_eq!(open_charge(&server).await["code"], second["code"]);
 
         ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "a day later" })).await;
@@ -249,7 +249,7 @@ async fn a_world_goes_back_to_a_snapshot_and_to_a_later_one() {
     }
 }
 
-/// A world beside the server's own: its id, and a charge in it.
+/// Opens a world on request; returns its id, and a charge in it.
 async fn open_world(server: &Server, body: &Value) -> (String, String) {
     let (status, world) = ask(server, "POST", "/sandbox/worlds", body).await;
     assert_eq!(status, 201, "{world}");
@@ -262,14 +262,14 @@ async fn open_world(server: &Server, body: &Value) -> (String, String) {
 }
 
 async fn all_worlds(server: &Server) -> Value {
-    // The port differs from start to start.
+    // The port differs between starts.
     let all = ok(server, "GET", "/sandbox/worlds", &Value::Null).await;
     let all = all.to_string().replace(&server.address().to_string(), "here");
     serde_json::from_str(&all).expect("it was JSON")
 }
 
 #[tokio::test]
-async fn worlds_that_were_opened_go_on_where_they_stood() {
+async fn opened_worlds_continue_after_a_restart() {
     let directory = TempDir::new().unwrap();
     let server = start(kept(directory.path())).await;
     let opening = json!({ "name": "checkout", "clock": "fast", "speed": 9, "ttl": "7d", "rate_limit": null });
@@ -288,7 +288,7 @@ async fn worlds_that_were_opened_go_on_where_they_stood() {
     let (before, known) = (all_worlds(&server).await, keys(&server, &plain).await);
     server.stop().await;
 
-    // One that nobody was told of.
+    // A directory of a world that was never acknowledged.
     fs::create_dir(directory.path().join("worlds").join("0a1b2c3d4e5f")).unwrap();
     let server = start(Config { seed: Seed(99), ..kept(directory.path()) }).await;
     let lost = server.lost_worlds().await;
@@ -299,7 +299,7 @@ async fn worlds_that_were_opened_go_on_where_they_stood() {
         all.map(|it| it["world"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(ids(&after), [timed, plain.clone(), branch.clone()]);
-    // A fast clock went on while they were looked at.
+    // A fast clock moved between the reads.
     assert_eq!(after["worlds"][1], before["worlds"][1]);
     assert_eq!(after["worlds"][0]["ttl"], before["worlds"][0]["ttl"]);
     assert_eq!(after["worlds"][0]["speed"], 9);
@@ -312,14 +312,14 @@ async fn worlds_that_were_opened_go_on_where_they_stood() {
     }
     let back = format!("/w/{plain}/sandbox/restore");
     ok(&server, "POST", &back, &json!({ "snapshot": "here" })).await;
-    // No id comes twice, and worlds of one name are the same as before.
+    // No id is reused, and worlds with the same name have the same codes.
     let (next, again) = open_world(&server, &json!({ "name": "plain" })).await;
     assert!(next != gone && again == code, "{next} {gone}");
     server.stop().await;
 }
 
 #[tokio::test]
-async fn a_request_to_a_kept_world_waits_until_it_is_open() {
+async fn a_request_to_a_stored_world_waits_until_it_is_open() {
     let directory = TempDir::new().unwrap();
     let server = start(kept(directory.path())).await;
     let mut worlds = Vec::new();
@@ -328,7 +328,7 @@ async fn a_request_to_a_kept_world_waits_until_it_is_open() {
     }
     server.stop().await;
     let server = start(kept(directory.path())).await;
-    // The newest ones are asked for first, each in a way of its own.
+    // The newest worlds are requested first, each in another way.
     let last = |n: usize| &worlds[worlds.len() - 1 - n];
     for (n, path) in ["/w/{}/sandbox/books/acme/live/charges", "/sandbox/worlds/{}"].iter().enumerate() {
         let found = ok(&server, "GET", &path.replace("{}", &last(n).0), &Value::Null).await;
@@ -341,7 +341,7 @@ async fn a_request_to_a_kept_world_waits_until_it_is_open() {
     assert!(server.lost_worlds().await.is_empty());
     server.stop().await;
 
-    // One that is stopped at once closes every world, open or not.
+    // A server that is stopped at once closes every world, open or not.
     start(kept(directory.path())).await.stop().await;
     let server = start(kept(directory.path())).await;
     assert!(server.lost_worlds().await.is_empty());
@@ -349,7 +349,7 @@ async fn a_request_to_a_kept_world_waits_until_it_is_open() {
 }
 
 #[tokio::test]
-async fn a_broken_world_is_told_by_name_and_the_others_go_on() {
+async fn a_damaged_world_is_reported_and_the_others_open() {
     let directory = TempDir::new().unwrap();
     let server = start(kept(directory.path())).await;
     let (broken, _) = open_world(&server, &json!({})).await;
@@ -381,7 +381,7 @@ async fn a_broken_world_is_told_by_name_and_the_others_go_on() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_removed_refuses_changes_until_it_is_back() {
+async fn changes_are_refused_while_the_directory_is_missing() {
     let place = TempDir::new().unwrap();
     let (path, aside) = (place.path().join("world"), place.path().join("aside"));
     let server = start(kept(&path)).await;
@@ -391,7 +391,7 @@ async fn a_directory_that_is_removed_refuses_changes_until_it_is_back() {
     let (status, why) = ask(&server, "POST", CHARGE, &draft).await;
     assert_eq!(status, 503, "{why}");
     assert!(why["message"].as_str().is_some_and(|why| why.contains("`world.redb` was removed")), "{why}");
-    // It is not begun again in its place, and reading goes on.
+    // The world is not recreated, and can still be read.
     let (charges, _) = look(&server).await;
     assert_eq!((charges.as_array().map(Vec::len), &charges[0]["code"]), (Some(1), &first["code"]));
     assert!(!path.exists());
@@ -409,7 +409,7 @@ async fn a_directory_that_is_removed_refuses_changes_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn a_damaged_world_is_refused_with_the_place_and_recovered_if_asked() {
+async fn a_damaged_world_is_rejected_with_its_position_and_recovered_on_request() {
     let directory = TempDir::new().unwrap();
     let server = start(kept(directory.path())).await;
     for _ in 0..3 {
@@ -450,7 +450,7 @@ async fn a_damaged_world_is_refused_with_the_place_and_recovered_if_asked() {
 }
 
 #[tokio::test]
-async fn a_world_that_is_ahead_of_real_time_is_taken_back_if_asked() {
+async fn a_world_ahead_of_real_time_is_reset_on_request() {
     let directory = TempDir::new().unwrap();
     let config = |clock_reset| {
         let data = Data { clock_reset, ..data(directory.path()).unwrap() };
@@ -464,7 +464,7 @@ async fn a_world_that_is_ahead_of_real_time_is_taken_back_if_asked() {
     let late = open_charge(&server).await;
     server.stop().await;
 
-    // Unasked it stays ahead.
+    // Without the option it stays ahead.
     let server = start(config(false)).await;
     assert_eq!(code(&look(&server).await.0), [late["code"].clone(), early["code"].clone()]);
     let ahead = server.now().unwrap();
@@ -473,12 +473,12 @@ async fn a_world_that_is_ahead_of_real_time_is_taken_back_if_asked() {
     let notices = server.openings().borrow().notices.clone();
     assert!(notices.len() == 1 && notices[0].contains("was restored to"), "{notices:?}");
     assert!(server.now().unwrap().plus(Span::days(399)) < ahead);
-    // Its rate lock runs on: it had ended 400 days later.
+    // Its rate lock is running again: it had ended 400 days later.
     let (charges, _) = look(&server).await;
     assert_eq!((code(&charges), &charges[0]["status"]), (vec![early["code"].clone()], &json!("pending")));
     server.stop().await;
 
-    // The second time there is nothing to do, and the way forward stays.
+    // The second time changes nothing, and the abandoned state remains.
     let server = start(config(true)).await;
     // A checkpoint of the abandoned branch may have been written, and is reported as ignored.
     let notices = server.openings().borrow().notices.clone();
@@ -492,7 +492,7 @@ async fn a_world_that_is_ahead_of_real_time_is_taken_back_if_asked() {
     assert!(why.to_string().contains("`--clock wall`"), "{why}");
 }
 
-/// The bytes of a snapshot's file.
+/// Exports a snapshot.
 async fn file(server: &Server) -> Vec<u8> {
     ok(server, "POST", "/sandbox/snapshots", &json!({ "name": "to share" })).await;
     let text = sender::ask_text(server, "GET", "/sandbox/snapshots/s1", "").await.1;
@@ -500,7 +500,7 @@ async fn file(server: &Server) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_snapshot_opens_elsewhere() {
+async fn an_exported_snapshot_opens_on_another_server() {
     let server = start(Config { seed: Seed(5), ..crate::config() }).await;
     open_charge(&server).await;
     ok(&server, "POST", "/sandbox/advance", &json!({ "by": "3m" })).await;
@@ -514,7 +514,7 @@ async fn a_snapshot_opens_elsewhere() {
         assert_eq!((other.seed(), other.now()), (Seed(5), server.now()));
         assert_eq!(other.first_keys().unwrap().live, keys.live);
         assert_eq!(look(&other).await.1, before.1);
-        // It goes on by itself, and has a history of its own to go back in.
+        // It continues independently and has its own history.
         ok(&other, "POST", "/sandbox/snapshots", &json!({ "name": "here" })).await;
         let charge = open_charge(&other).await;
         ok(&other, "POST", "/sandbox/restore", &json!({ "snapshot": "s1" })).await;
@@ -530,7 +530,7 @@ async fn a_snapshot_opens_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_changed_is_refused() {
+async fn a_modified_world_file_is_rejected() {
     let server = start(crate::config()).await;
     open_charge(&server).await;
     ok(&server, "POST", "/sandbox/advance", &json!({ "by": "3m" })).await;
@@ -542,7 +542,7 @@ async fn a_file_that_was_changed_is_refused() {
             String::from_utf8(file[end + 1..].to_vec()).unwrap(),
         )
     };
-    // A head that fits the records, however they were changed.
+    // A header with the digest of the changed records.
     let forged = |records: &str| {
         use sha2::{Digest, Sha256};
         let mut head: Value = serde_json::from_str(&head).unwrap();

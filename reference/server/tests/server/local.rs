@@ -1,4 +1,4 @@
-//! The server inside somebody else's test.
+//! [`Local`]: the server inside another program's test.
 
 use std::net::TcpStream;
 
@@ -24,7 +24,7 @@ fn one_line_starts_it_and_a_drop_stops_it() {
 }
 
 #[test]
-fn a_frozen_clock_moves_when_it_is_told_to() {
+fn a_frozen_clock_moves_only_by_the_sandbox() {
     let server = Local::frozen("2026-01-05T09:00:00Z").expect("a free port");
     for (by, now) in [("1us", "2026-01-05T09:00:00.000001Z"), ("31m", "2026-01-05T09:31:00.000001Z")] {
         let answer = server.sandbox("advance", &format!(r#"{{"by":"{by}"}}"#)).expect("a span");
@@ -37,7 +37,7 @@ fn a_frozen_clock_moves_when_it_is_told_to() {
 }
 
 #[test]
-fn two_of_them_are_the_same_world_and_disturb_nobody() {
+fn two_servers_have_equal_but_separate_worlds() {
     let [one, two] = [(); 2].map(|()| Local::frozen("2026-01-05T09:00:00Z").expect("a free port"));
     assert_eq!(one.live_key(), two.live_key());
     assert_ne!(one.url(), two.url());
@@ -53,7 +53,7 @@ async fn it_works_inside_a_runtime() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_said_at_once() {
+fn a_port_in_use_is_an_error() {
     let server = Local::start().expect("a free port");
     let address = server.url().strip_prefix("http://").expect("a plain address").parse().expect("an address");
     let second = Local::with(Config { address, ..Config::local() }).map(|_| ());

@@ -1,4 +1,4 @@
-//! The server over real sockets: its answers on the wire, what it posts, its document and its tools.
+//! The server over real sockets: responses, deliveries, the OpenAPI document and the MCP tools.
 
 mod data;
 mod guide;
@@ -14,7 +14,7 @@ use reference_server::{ClockKind, Config};
 
 const START: Timestamp = Timestamp(1_789_898_741_000_000); // 2026-09-20T10:05:41Z
 
-/// A world whose clock only the sandbox moves, without a limit of requests.
+/// Returns a configuration with a frozen clock and without a rate limit.
 fn config() -> Config {
     Config { start: Some(START), rate_limit: None, clock: ClockKind::Frozen, ..Config::local() }
 }

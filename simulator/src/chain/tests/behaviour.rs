@@ -1,7 +1,8 @@
 use super::*;
 use crate::chain::TransactionState;
 
-/// Litecoin, live: a transfer counts with three confirmations. Acts and notices by `|`, one for one.
+/// Checks the notices of Litecoin in live mode, with three required confirmations. Operations and notices are
+/// separated by `|`, one for one.
 #[track_caller]
 fn check(acts: &str, notices: &str) {
     let mut story = Story::new(7, Mode::Live, Asset::Ltc);
@@ -15,7 +16,7 @@ fn check(acts: &str, notices: &str) {
     assert_eq!(noticed, expected, "{acts}");
 }
 
-/// The last act is refused, and nothing has changed.
+/// Checks that the last operation is refused and changes nothing.
 #[track_caller]
 fn check_refused(acts: &str, message: &str) {
     let mut story = Story::new(7, Mode::Live, Asset::Ltc);
@@ -52,14 +53,14 @@ fn an_unseen_transaction_is_first_seen_in_its_block() {
 }
 
 #[test]
-fn blocks_at_once_hold_whoever_waits() {
+fn blocks_at_once_take_all_waiting_transactions() {
     check("pay normal | at_once 1 | at_once 0 | at_once 5", "t1:0 | t1:1 || t1:2 t1:3");
     check("at_once 3 | pay normal | at_once 1 | mine 1", "| t1:0 | t1:1 | t1:2");
     check("pay low | at_once 2 | at_once 9", "t1:0 || t1:1 t1:2 t1:3");
 }
 
 #[test]
-fn who_is_stuck_is_never_mined() {
+fn a_stuck_transaction_is_never_mined() {
     check("pay stuck | mine 1000 | at_once 1000", "t1:0 ||");
     check("pay stuck | replace t1 normal | mine 1", "t1:0 | t1:replaced t2:0 | t2:1");
     check("pay stuck | double_spend t1 | mine 1", "t1:0 || t1:double_spent");
@@ -67,7 +68,7 @@ fn who_is_stuck_is_never_mined() {
 }
 
 #[test]
-fn a_reorganisation_takes_transfers_back_or_buries_them_deeper() {
+fn a_reorganisation_returns_transfers_or_adds_a_confirmation() {
     check("pay normal | mine 1 | reorg 1 | mine 1", "t1:0 | t1:1 | t1:0 | t1:1");
     check("pay normal | mine 1 | reorg 1 all | mine 1", "t1:0 | t1:1 | t1:2 | t1:3");
     check("mine 1 | pay normal | mine 1 | reorg 2 | at_once 1", "| t1:0 | t1:1 | t1:0 | t1:1");
@@ -83,7 +84,7 @@ fn a_reorganisation_below_a_transfer_only_adds_a_block() {
 }
 
 #[test]
-fn a_transfer_that_counted_is_followed_again_when_it_is_orphaned() {
+fn an_orphaned_transfer_is_followed_again() {
     check(
         "pay normal | mine 10 | reorg 10 | mine 1 | mine 5",
         "t1:0 | t1:1 t1:2 t1:3 | t1:0 | t1:1 | t1:2 t1:3",
@@ -104,7 +105,7 @@ fn a_conflict_wins_in_the_next_block() {
 }
 
 #[test]
-fn nobody_waits_for_the_confirmations_of_a_conflict() {
+fn the_confirmations_of_a_conflict_are_not_counted() {
     let mut story = Story::new(7, Mode::Live, Asset::Ltc);
     for act in ["pay normal", "double_spend t1", "mine 1"] {
         story.act(act).unwrap();
@@ -114,7 +115,7 @@ fn nobody_waits_for_the_confirmations_of_a_conflict() {
 }
 
 #[test]
-fn a_conflict_that_is_dropped_harms_nobody() {
+fn a_dropped_conflict_has_no_effect() {
     check("pay normal | double_spend t1 | drop t2 | mine 1", "t1:0 ||| t1:1");
 }
 
@@ -124,7 +125,7 @@ fn an_orphaned_conflict_is_mined_again() {
 }
 
 #[test]
-fn a_replacement_takes_the_place_at_once() {
+fn a_replacement_takes_effect_immediately() {
     check("pay normal | replace t1 low | at_once 8 | mine 1", "t1:0 | t1:replaced t2:0 | t2:1 t2:2 t2:3 |");
     check(
         "pay normal | replace t1 normal | replace t2 high | mine 1",
@@ -133,7 +134,7 @@ fn a_replacement_takes_the_place_at_once() {
 }
 
 #[test]
-fn what_was_dropped_comes_back_under_its_name() {
+fn a_dropped_transaction_returns_under_its_id() {
     check("pay normal | drop t1 | mine 5 | rebroadcast t1 | mine 1", "t1:0 | t1:dropped || t1:0 | t1:1");
     check(
         "pay normal | replace t1 normal | drop t2 | rebroadcast t1 | mine 1",
@@ -149,7 +150,7 @@ fn no_block_comes_during_a_stall() {
 }
 
 #[test]
-fn only_what_waits_can_be_spent_replaced_or_dropped() {
+fn only_waiting_transactions_can_be_spent_replaced_or_dropped() {
     let buried = "`t1` lies 2 deep in the chain; it takes a transaction that waits in the mempool; \
                   reorganise 2 blocks first";
     let dropped =
@@ -168,7 +169,7 @@ fn only_what_waits_can_be_spent_replaced_or_dropped() {
 }
 
 #[test]
-fn only_what_is_gone_can_be_broadcast_again() {
+fn only_gone_transactions_can_be_broadcast_again() {
     let here =
         "`t1` waits in the mempool or is in a block; it takes a transaction that is gone; drop it first";
     check_refused("pay normal | rebroadcast t1", here);
@@ -176,7 +177,7 @@ fn only_what_is_gone_can_be_broadcast_again() {
 }
 
 #[test]
-fn money_has_one_conflict_at_a_time() {
+fn a_transaction_has_one_conflict_at_a_time() {
     let contested = "`t1` spends the same money as `t2`; it takes a transaction without a rival; \
                      drop `t2` first, after a reorganisation if it was mined";
     for acts in [
@@ -190,7 +191,7 @@ fn money_has_one_conflict_at_a_time() {
 }
 
 #[test]
-fn a_reorganisation_is_as_deep_as_the_chain_is_old() {
+fn a_reorganisation_is_at_most_as_deep_as_the_chain() {
     check("mine 3 | at_once 2 | reorg 5 | reorg 6", "|||");
     check_refused(
         "mine 3 | reorg 4",
@@ -214,14 +215,14 @@ fn only_transactions_of_the_replaced_blocks_are_kept() {
 }
 
 #[test]
-fn some_blocks_have_room() {
+fn the_share_of_blocks_without_room_is_limited() {
     check_refused(
         "congest 50 41",
         "`91` percent of the blocks cannot be empty or full; it takes 0 to 90; lower one of the two",
     );
 }
 
-/// In which block a transaction is first seen, over many seeds.
+/// Checks the blocks in which a transaction is first seen, over many seeds.
 #[track_caller]
 fn check_blocks_waited(acts: &str, expected: impl IntoIterator<Item = u64>) {
     let waited = (0..200).map(|seed| {
@@ -241,7 +242,7 @@ fn check_blocks_waited(acts: &str, expected: impl IntoIterator<Item = u64>) {
 }
 
 #[test]
-fn fees_decide_which_block_holds_a_transaction() {
+fn fees_decide_which_block_takes_a_transaction() {
     check_blocks_waited("pay high", [1]);
     check_blocks_waited("pay normal", [1]);
     check_blocks_waited("pay low", 3..=8);
@@ -250,7 +251,7 @@ fn fees_decide_which_block_holds_a_transaction() {
 }
 
 #[test]
-fn a_balance_is_what_the_active_branch_holds() {
+fn a_balance_is_that_of_the_active_branch() {
     let mut story = Story::new(7, Mode::Live, Asset::Ltc);
     for (act, a, b) in [
         ("pay_twice normal", 0, 0),
@@ -273,7 +274,7 @@ fn a_balance_is_what_the_active_branch_holds() {
 }
 
 #[test]
-fn depth_is_counted_beyond_what_is_reported() {
+fn confirmations_are_counted_beyond_the_reported_ones() {
     let mut story = Story::new(7, Mode::Live, Asset::Ltc);
     for (act, deep) in [("pay normal", 0), ("at_once 10", 10), ("reorg 3", 11), ("reorg 11", 0)] {
         story.act(act).unwrap();
@@ -296,7 +297,7 @@ fn ten_idle_years_cost_nothing() {
 }
 
 #[test]
-fn the_end_of_time_is_not_passed() {
+fn times_stop_at_the_last_representable_one() {
     let mut story = Story::new(7, Mode::Live, Asset::Btc);
     story.now = Timestamp::LAST;
     story.act("pay normal").unwrap();
@@ -306,7 +307,7 @@ fn the_end_of_time_is_not_passed() {
 }
 
 #[test]
-fn finished_transactions_cost_a_step_nothing() {
+fn finished_transactions_add_no_work_to_a_step() {
     let mut story = Story::new(7, Mode::Test, Asset::Btc);
     for _ in 0..1_000 {
         for _ in 0..100 {
@@ -325,7 +326,7 @@ fn finished_transactions_cost_a_step_nothing() {
     assert_eq!(moved, 1 + 2 * 10_000, "only the last one is seen, mined and orphaned");
 }
 
-/// The height of a new chain, and how long after the start its first blocks come.
+/// Checks the height of a new chain, and the times of its first blocks after the start.
 #[track_caller]
 fn check_golden(asset: Asset, expected: &str) {
     let chain = Chain::new(Seed(7), Mode::Live, asset, START);
@@ -334,7 +335,7 @@ fn check_golden(asset: Asset, expected: &str) {
 }
 
 #[test]
-fn the_blocks_of_a_seed_are_fixed_for_all_time() {
+fn the_blocks_of_a_seed_never_change() {
     check_golden(Asset::Btc, "849530: 3m31s558ms487us 5m33s732ms616us 32m55s134ms40us");
     check_golden(Asset::Sol, "647107: 363ms994us 792ms704us 1s171ms921us");
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::chain::{Transaction, TransactionState};
 
-/// An act by number, so that any numbers are an act.
+/// Generates operations as texts. Names may refer to transactions that do not exist.
 fn acts() -> impl Strategy<Value = Vec<String>> {
     let name = || (1_usize..8).prop_map(|n| format!("t{n}"));
     let fee = || prop::sample::select(vec!["low", "normal", "high", "stuck"]);
@@ -30,7 +30,7 @@ fn acts() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(act, 1..40)
 }
 
-/// Plays a story, and calls `step` for every stop of the clock. Gives all that was noticed.
+/// Performs operations, and calls `step` at every stop of the clock. Returns all notices.
 fn play(
     seed: u64,
     asset: Asset,
@@ -40,7 +40,7 @@ fn play(
     let mut story = Story::new(seed, Mode::Live, asset);
     let mut noticed = Vec::new();
     for act in acts {
-        // Many random acts are refused; that must not change anything either.
+        // Many random operations are refused, which must not change anything either.
         let _ = story.act(act);
         noticed.extend(step(&mut story));
     }
@@ -54,7 +54,7 @@ fn in_one_jump(_: &mut Story) -> Vec<(Timestamp, Sighting)> {
     Vec::new()
 }
 
-/// At every due time, and the last report of each transfer is the truth at that time.
+/// Stops at every due time, and checks that the last report of each transfer is correct then.
 fn at_every_due_time(story: &mut Story) -> Vec<(Timestamp, Sighting)> {
     let mut noticed = Vec::new();
     while let Some(due) = story.chain.next_due().filter(|&due| due <= story.now) {
@@ -72,7 +72,7 @@ fn at_every_due_time(story: &mut Story) -> Vec<(Timestamp, Sighting)> {
     noticed
 }
 
-/// A report is the truth, as far as the watcher counts.
+/// Checks that a report is correct, up to the required confirmations.
 fn check_report(chain: &Chain, now: Timestamp, transaction: &Transaction, sighting: &Sighting) {
     let required = u64::from(chain.asset().required_confirmations(chain.mode()));
     let truth = match transaction.state {
@@ -87,7 +87,7 @@ fn check_report(chain: &Chain, now: Timestamp, transaction: &Transaction, sighti
     assert_eq!(sighting.depth, truth, "{}", transaction.txid);
 }
 
-/// An account of the chain that only trusts the watcher: for every transfer its last report.
+/// Checks the chain against the last report of every transfer.
 fn check_last_reports(story: &Story, noticed: &[(Timestamp, Sighting)]) {
     let latest: BTreeMap<_, _> =
         noticed.iter().map(|(_, sighting)| ((&sighting.txid, sighting.output), sighting)).collect();
@@ -118,7 +118,7 @@ fn check_last_reports(story: &Story, noticed: &[(Timestamp, Sighting)]) {
 
 proptest! {
     #[test]
-    fn steps_and_jumps_and_a_second_run_notice_the_same(
+    fn steps_jumps_and_a_second_run_give_the_same_notices(
         seed: u64, n in 0..Asset::ALL.len(), acts in acts(),
     ) {
         let asset = Asset::ALL[n];
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn the_future_keeps_what_the_schedule_promised(seed: u64, n in 0..Asset::ALL.len(), acts in acts()) {
+    fn future_blocks_keep_their_scheduled_times(seed: u64, n in 0..Asset::ALL.len(), acts in acts()) {
         let (story, _) = play(seed, Asset::ALL[n], &acts, in_one_jump);
         let (chain, mut now) = (&story.chain, story.now);
         let tip = chain.height(now);
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn modes_and_coins_have_their_own_luck(seed: u64) {
+    fn modes_and_coins_have_independent_draws(seed: u64) {
         let first = |mode, asset| {
             let mut story = Story { chain: Chain::new(Seed(seed), mode, asset, START), ..Story::new(seed, mode, asset) };
             story.pay(&["a"], "normal", false);

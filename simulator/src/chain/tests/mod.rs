@@ -26,7 +26,7 @@ fn output(address: &str, n: u128) -> Output {
     Output { address: address.to_owned(), amount: coins(n) }
 }
 
-/// A chain, a clock, and the transactions in the order in which they were made: `t1`, `t2`.
+/// A chain, a clock, and the transactions in order of creation: `t1`, `t2`.
 #[derive(Clone)]
 struct Story {
     chain: Chain,
@@ -39,7 +39,7 @@ impl Story {
         Story { chain: Chain::new(Seed(seed), mode, asset, START), now: START, names: Vec::new() }
     }
 
-    /// Does what one act says.
+    /// Performs one operation.
     fn act(&mut self, act: &str) -> Result<(), ChainError> {
         let words: Vec<&str> = act.split_whitespace().collect();
         let (chain, now) = (&mut self.chain, self.now);
@@ -109,7 +109,7 @@ impl Story {
         }
     }
 
-    /// `t1` is the first; a name that nobody has stands for itself.
+    /// Returns the id of `t1`, the first transaction, and so on; an unknown name is returned as it is.
     fn txid(&self, name: &str) -> TxId {
         let number: Option<usize> = name.strip_prefix('t').and_then(|n| n.parse().ok());
         match number.and_then(|n| self.names.get(n - 1)) {
@@ -118,7 +118,7 @@ impl Story {
         }
     }
 
-    /// A text with every transaction under its name here.
+    /// Replaces the ids in a text by names.
     fn renamed(&self, text: &str) -> String {
         let named = (1..).zip(&self.names);
         named.fold(text.to_owned(), |text, (n, txid)| text.replace(txid.as_str(), &format!("t{n}")))

@@ -6,7 +6,7 @@ use reference_core::time::{Span, Timestamp};
 
 use super::Book;
 
-/// From the end of a failed attempt to the next; the last repeats.
+/// The delays from the end of a failed attempt to the next one; the last repeats.
 const DELAYS: [Span; 8] = [
     Span::mins(1),
     Span::mins(5),
@@ -17,12 +17,12 @@ const DELAYS: [Span; 8] = [
     Span::hours(8),
     Span::hours(10),
 ];
-/// Attempts of a delivery before it has failed.
+/// The number of attempts of a delivery.
 pub const TRIES: usize = 14;
-/// So many failed deliveries in a row switch an endpoint off.
+/// The number of consecutive failed deliveries after which an endpoint is disabled.
 const FAILED_IN_A_ROW: u32 = 15;
 
-/// The switch of an endpoint: on or off.
+/// The state of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words say it")]
 pub enum EndpointSwitch {
@@ -34,13 +34,13 @@ pub enum EndpointSwitch {
 /// A webhook endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointModel {
-    /// The types of events it wants.
+    /// The event types to deliver.
     pub types: BTreeSet<String>,
-    /// The switch.
+    /// The state.
     pub switch: EndpointSwitch,
-    /// Deliveries that failed since the last that did not.
+    /// The number of deliveries that failed since the last success.
     pub failed_in_a_row: u32,
-    /// Its secret, by its number among those of the book.
+    /// Its secret, as a number among the secrets of the book.
     pub secret: usize,
 }
 
@@ -66,22 +66,22 @@ pub enum DeliveryState {
 pub struct Delivery {
     /// The number of the event; `None` for a test.
     pub event: Option<usize>,
-    /// The time of fan-out.
+    /// The time of creation.
     pub opened: Timestamp,
     /// The number of the endpoint.
     pub endpoint: usize,
     /// The state.
     pub state: DeliveryState,
-    /// Attempts that ended, over all resends.
+    /// The number of ended attempts, including resends.
     pub attempts: u32,
-    /// Attempts of its schedule: a resend is none of them.
+    /// The number of scheduled attempts, without resends.
     pub tries: usize,
-    /// While it is sent again: the state that it keeps if that fails.
+    /// During a resend: the state to restore if it fails.
     kept: Option<DeliveryState>,
 }
 
 impl Delivery {
-    /// It is not posted any more: what was over before it was sent again stays so.
+    /// Cancels the delivery; one that had ended before a resend returns to that state.
     fn call_off(&mut self) {
         self.state = match self.kept.take() {
             Some(over @ (DeliveryState::Delivered | DeliveryState::Failed)) => over,
@@ -91,14 +91,14 @@ impl Delivery {
 }
 
 impl Book {
-    /// An endpoint for these types of events. Returns its number.
+    /// Adds an endpoint for these event types. Returns its number.
     pub fn add_endpoint(&mut self, types: BTreeSet<String>) -> usize {
         let secret = self.next_secret();
         self.endpoints.push(EndpointModel { types, switch: EndpointSwitch::On, failed_in_a_row: 0, secret });
         self.endpoints.len() - 1
     }
 
-    /// An endpoint gets another secret.
+    /// Replaces the secret of an endpoint.
     pub fn rotate(&mut self, endpoint: usize) {
         self.endpoints[endpoint].secret = self.next_secret();
     }
@@ -108,7 +108,7 @@ impl Book {
         self.secrets - 1
     }
 
-    /// An endpoint is switched on, off, or removed. What waits for one that is not on is canceled.
+    /// Enables, disables or removes an endpoint. Waiting deliveries of one that is not enabled are canceled.
     pub fn switch_endpoint(&mut self, endpoint: usize, switch: EndpointSwitch) {
         let it = &mut self.endpoints[endpoint];
         it.switch = switch;
@@ -123,11 +123,11 @@ impl Book {
         }
     }
 
-    /// A test event is sent. Returns the number of the delivery.
+    /// Sends a test event. Returns the number of the delivery.
     ///
     /// # Errors
     ///
-    /// 404 if the endpoint was removed, 409 if it is off.
+    /// 404 if the endpoint was removed, 409 if it is disabled.
     pub fn send_test(&mut self, now: Timestamp, endpoint: usize) -> Result<usize, u16> {
         match self.endpoints[endpoint].switch {
             EndpointSwitch::Removed => Err(404),
@@ -139,11 +139,11 @@ impl Book {
         }
     }
 
-    /// A delivery is sent again, by one attempt.
+    /// Resends a delivery, with one attempt.
     ///
     /// # Errors
     ///
-    /// 409 if it is in flight, or if its endpoint is not on.
+    /// 409 if it is in flight, or if its endpoint is not enabled.
     pub fn resend(&mut self, now: Timestamp, no: usize) -> Result<(), u16> {
         let delivery = &mut self.deliveries[no];
         if self.endpoints[delivery.endpoint].switch != EndpointSwitch::On
@@ -161,7 +161,7 @@ impl Book {
         self.endpoints.iter().any(|endpoint| endpoint.wants(kind))
     }
 
-    /// The newest event goes to each endpoint that wants its type.
+    /// Creates a delivery of the newest event for each endpoint that is registered for its type.
     pub(super) fn fan_out(&mut self, at: Timestamp, kind: &str) {
         let event = self.events.len() - 1;
         for endpoint in 0..self.endpoints.len() {
@@ -184,7 +184,7 @@ impl Book {
         });
     }
 
-    /// The delivery that is due first, and when: the oldest where that is the same.
+    /// Returns the delivery that is due first, and its time; the oldest of those due at the same time.
     pub fn first_waiting(&self) -> Option<(Timestamp, usize)> {
         let waiting = self.deliveries.iter().enumerate().filter_map(|(no, delivery)| match delivery.state {
             DeliveryState::Waiting(at) => Some((at, no)),
@@ -193,14 +193,14 @@ impl Book {
         waiting.min()
     }
 
-    /// An attempt begins.
+    /// Starts an attempt.
     pub fn post(&mut self, no: usize) {
         let delivery = &mut self.deliveries[no];
         delivery.state = DeliveryState::InFlight;
         delivery.tries += usize::from(delivery.kept.is_none());
     }
 
-    /// An attempt ended; a success is any status from 200 to 299.
+    /// Ends an attempt; any status from 200 to 299 is a success.
     pub fn land(&mut self, now: Timestamp, no: usize, is_success: bool) {
         let delivery = &mut self.deliveries[no];
         delivery.attempts += 1;
@@ -212,7 +212,7 @@ impl Book {
             delivery.call_off();
         } else if let Some(kept) = delivery.kept.take() {
             delivery.state = match kept {
-                // A retry that came due meanwhile follows at once.
+                // A retry that became due meanwhile follows immediately.
                 DeliveryState::Waiting(due) => DeliveryState::Waiting(due.max(now)),
                 over => over,
             };
@@ -230,7 +230,9 @@ impl Book {
 
     /// Restarts the service: an attempt in flight has no known result, is due again, and does not count.
     pub(in crate::model) fn restart(&mut self, now: Timestamp) {
-        for delivery in self.deliveries.iter_mut().filter(|it| it.state == DeliveryState::InFlight) {
+        for delivery in
+            self.deliveries.iter_mut().filter(|delivery| delivery.state == DeliveryState::InFlight)
+        {
             delivery.tries -= usize::from(delivery.kept.is_none());
             if self.endpoints[delivery.endpoint].switch == EndpointSwitch::On {
                 delivery.state = DeliveryState::Waiting(now);

@@ -1,4 +1,4 @@
-//! Invoices by the contract: mail, views, coins that are chosen, and how they end.
+//! Invoices by the contract: e-mails, views, coin choices, and settlement.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -12,9 +12,9 @@ use crate::model::{
     texts::{ChargeTexts, CustomerTexts, InvoiceTexts},
 };
 
-/// An invoice is not e-mailed again within this time.
+/// The minimum time between two e-mails of an invoice.
 const MAIL_PAUSE: Span = Span::mins(10);
-/// E-mails an hour, per account and mode.
+/// The maximum number of e-mails per hour, account and mode.
 const MAILS_AN_HOUR: usize = 100;
 const HOUR: Span = Span::hours(1);
 
@@ -28,10 +28,10 @@ pub enum InvoiceStatus {
 }
 
 impl InvoiceStatus {
-    /// Every status.
+    /// All statuses.
     pub const ALL: [InvoiceStatus; 3] = [InvoiceStatus::Open, InvoiceStatus::Paid, InvoiceStatus::Void];
 
-    /// The word.
+    /// Returns the word in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             InvoiceStatus::Open => "open",
@@ -41,18 +41,18 @@ impl InvoiceStatus {
     }
 }
 
-/// An invoice as it must be.
+/// The expected state of an invoice.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the words of the contract")]
 pub struct InvoiceModel {
     pub cents: u64,
     pub currency: Currency,
-    /// Whom mail goes to.
+    /// The recipient of e-mails.
     pub reader: Option<String>,
     pub texts: InvoiceTexts,
     pub issued: Timestamp,
     pub status: InvoiceStatus,
-    /// Its charges, as numbers in its book.
+    /// The charges, as numbers in the book.
     pub charges: Vec<usize>,
     pub sent_at: Option<Timestamp>,
     pub viewed_at: Option<Timestamp>,
@@ -60,12 +60,12 @@ pub struct InvoiceModel {
     pub voided_at: Option<Timestamp>,
 }
 
-/// The number that an invoice shows.
+/// Returns the number that an invoice shows.
 pub(super) fn number(no: usize) -> String {
     format!("INV-{:04}", no + 1)
 }
 
-/// An invoice to be issued.
+/// The values of a new invoice.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the words of the contract")]
 pub struct InvoiceDraft {
@@ -76,18 +76,18 @@ pub struct InvoiceDraft {
 }
 
 impl InvoiceModel {
-    /// Returns `true` if the invoice is open after the day on which it is due.
+    /// Returns `true` if the invoice is open and its due date has passed.
     pub(super) fn is_overdue(&self, now: Timestamp) -> bool {
         self.status == InvoiceStatus::Open && self.texts.is_past_due(now)
     }
 }
 
 impl Book {
-    /// An invoice is issued, and mailed if `sends` says so. Returns its number.
+    /// Issues an invoice, and e-mails it if `sends` is set. Returns its number.
     ///
     /// # Errors
     ///
-    /// 422 or 429 if it cannot be mailed.
+    /// 422 or 429 if it cannot be e-mailed.
     pub fn issue(
         &mut self,
         now: Timestamp,
@@ -119,11 +119,11 @@ impl Book {
         Ok(no)
     }
 
-    /// An invoice is mailed.
+    /// E-mails an invoice.
     ///
     /// # Errors
     ///
-    /// 409 if it is not open, 429 if it was mailed a moment ago or too much is mailed, 422 if it cannot be mailed.
+    /// 409 if it is not open, 429 if a limit of e-mails is reached, 422 if it has no allowed recipient.
     pub fn send(&mut self, now: Timestamp, account: &Account, no: usize) -> Result<(), u16> {
         let invoice = &self.invoices[no];
         if invoice.status != InvoiceStatus::Open {
@@ -160,11 +160,11 @@ impl Book {
         }
     }
 
-    /// An invoice is withdrawn, and the charge that waits with it.
+    /// Voids an invoice and cancels its waiting charge.
     ///
     /// # Errors
     ///
-    /// 409 if it is not open, or if money was seen.
+    /// 409 if it is not open, or if a transfer was seen.
     pub fn void(&mut self, now: Timestamp, no: usize) -> Result<(), u16> {
         if self.invoices[no].status != InvoiceStatus::Open {
             return Err(409);
@@ -184,7 +184,7 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// 409 if the invoice is not open, or if money was seen for another coin.
+    /// 409 if the invoice is not open, or if a transfer in another coin was seen.
     pub fn choose(&self, no: usize, asset: Asset) -> Result<Option<usize>, u16> {
         if self.invoices[no].status != InvoiceStatus::Open {
             return Err(409);
@@ -196,7 +196,7 @@ impl Book {
         Ok(same)
     }
 
-    /// A charge is opened for the invoice in `terms`, and the one that waited is canceled. Returns its number.
+    /// Opens a charge for the invoice in `terms`, and cancels the waiting one. Returns its number.
     ///
     /// # Panics
     ///
@@ -209,19 +209,19 @@ impl Book {
         let InvoiceModel { reader, texts, .. } = &self.invoices[invoice];
         let customer =
             CustomerTexts { email: reader.clone(), name: texts.customer_name.clone(), ..Default::default() };
-        // The contract leaves the description open: it is the number of the invoice.
+        // The contract leaves the description open: the service uses the number of the invoice.
         let description = Some(number(invoice));
         self.open(now, account, (terms, ChargeTexts { description, customer, ..Default::default() }))
     }
 
-    /// A charge was paid: its invoice settles, once, and what still waits and has seen no money is canceled.
+    /// Settles the invoice of a paid charge, once, and cancels a waiting charge without transfers.
     pub(super) fn settle(&mut self, at: Timestamp, charge: usize) {
         let Some(no) = self.charges[charge].terms.invoice else { return };
         let invoice = &mut self.invoices[no];
         if invoice.status != InvoiceStatus::Open {
             return;
         }
-        // Late money that is accepted was confirmed some time ago.
+        // An accepted late payment was confirmed earlier.
         (invoice.status, invoice.paid_at) = (InvoiceStatus::Paid, self.charges[charge].paid_at);
         if let Ok(Some(other)) = self.untouched(no) {
             self.call_off(at, other, "invoice_paid");
@@ -233,12 +233,12 @@ impl Book {
         self.cancel(at, charge, Details::Reason(why)).expect("only an untouched charge is called off");
     }
 
-    /// The charge of an invoice that waits.
+    /// Returns the waiting charge of an invoice.
     fn waiting(&self, invoice: usize) -> Option<usize> {
         self.invoices[invoice].charges.iter().copied().find(|no| self.charges[*no].waits())
     }
 
-    /// The same, if no money was seen for it; 409 if some was.
+    /// Returns the waiting charge if no transfer to it was seen; 409 if one was.
     fn untouched(&self, invoice: usize) -> Result<Option<usize>, u16> {
         match self.waiting(invoice) {
             Some(no) if !self.charges[no].is_untouched() => Err(409),

@@ -1,7 +1,7 @@
-//! Objects as JSON: the whole text that the API or a webhook must show, written from the model alone.
+//! Objects as JSON: the complete texts that the API or a webhook must show, written from the model alone.
 //!
-//! The order of fields is that of the service, so that equal objects are equal texts and nothing has to be parsed. The
-//! comparison does not depend on it: texts that differ are compared as values.
+//! The fields are in the order of the service, so that equal objects are equal texts and need no parsing. The
+//! comparison does not depend on it: different texts are compared as values.
 
 use reference_core::{asset::Asset, mode::Mode, time::Timestamp};
 use serde::{Serialize, Serializer};
@@ -16,23 +16,23 @@ use crate::model::{
     texts::{AnswerText, ChargeTexts, CustomerTexts, ItemText},
 };
 
-/// The place that shows an object. Its form depends on it.
+/// The place where an object is shown, which determines its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Facet {
-    /// An answer of its own, or a list.
+pub enum Presentation {
+    /// A response for a single object, or a list.
     Api,
-    /// An event that is read through the API.
+    /// An event read through the API.
     Event,
     /// The body of a webhook.
     Webhook,
 }
 
-/// The facts that the form of an object depends on, besides its book.
+/// The values besides its book that the form of an object depends on.
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "the words of the contract")]
 pub struct ObjectContext<'a> {
     pub ids: &'a Ids,
-    /// The address of the hosted pages.
+    /// The base URL of the hosted pages.
     pub public_url: &'a str,
     pub now: Timestamp,
     /// The height of a coin's chain.
@@ -238,17 +238,17 @@ impl Serialize for DataJson<'_> {
     }
 }
 
-/// A writer of the objects of one book.
+/// Writes the objects of one book.
 struct Writer<'a> {
     book: &'a Book,
     context: ObjectContext<'a>,
-    facet: Facet,
+    presentation: Presentation,
 }
 
 impl<'a> Writer<'a> {
     fn coin(&self, units: u128, asset: Asset) -> String {
-        match self.facet {
-            Facet::Webhook => money::written_padded(units, asset),
+        match self.presentation {
+            Presentation::Webhook => money::written_padded(units, asset),
             _ => money::written(units, asset),
         }
     }
@@ -262,19 +262,20 @@ impl<'a> Writer<'a> {
         ["https://explorer.sim/", asset.facts().network, place, txid].concat()
     }
 
-    /// The timeline of an answer of its own; `events` are its events by number.
+    /// Returns the timeline for a response; `events` are the numbers of its events.
     fn timeline(&self, events: &[usize]) -> Option<Vec<TimelineEntry>> {
         let entry = |no: &usize| {
             let event = &self.book.events[*no];
             TimelineEntry { event: event.kind.to_owned(), time: event.at.to_string() }
         };
-        (self.facet == Facet::Api).then(|| events.iter().map(entry).collect())
+        (self.presentation == Presentation::Api).then(|| events.iter().map(entry).collect())
     }
 
     fn transaction(&self, charge: &'a Charge, transfer: &'a ChargeTransfer) -> TransactionJson<'a> {
         let asset = charge.terms.asset;
-        // A webhook shows what was known at the time of its event: the depth of the last sighting.
-        let height = if self.facet == Facet::Webhook { 0 } else { (self.context.heights)(asset) };
+        // A webhook shows the state at its event: the depth of the last sighting.
+        let height =
+            if self.presentation == Presentation::Webhook { 0 } else { (self.context.heights)(asset) };
         TransactionJson {
             txid: &transfer.txid,
             amount: self.coin(transfer.units, asset),
@@ -291,7 +292,7 @@ impl<'a> Writer<'a> {
         let ids = self.context.ids;
         let (terms, code) = (charge.terms, ids.charges[no].as_str());
         let ChargeTexts { description, customer, custom_fields, metadata } = &charge.texts;
-        let is_api = self.facet != Facet::Webhook;
+        let is_api = self.presentation != Presentation::Webhook;
         let coin = |units| self.coin(units, terms.asset);
         let refund = |refund: &'a crate::model::charge::RefundModel| RefundJson {
             amount: coin(refund.units),
@@ -323,7 +324,11 @@ impl<'a> Writer<'a> {
             refunds: is_api.then(|| charge.refunds.iter().map(refund).collect()),
             exchange_rate: if is_api { money::rate(terms.rate) } else { money::rate_padded(terms.rate) },
             deposit_address: &ids.addresses[no],
-            transactions: charge.transfers.iter().map(|it| self.transaction(charge, it)).collect(),
+            transactions: charge
+                .transfers
+                .iter()
+                .map(|transfer| self.transaction(charge, transfer))
+                .collect(),
             timeline: self.timeline(events),
             customer_email: customer.email.as_deref(),
             customer_name: customer.name.as_deref(),
@@ -347,7 +352,7 @@ impl<'a> Writer<'a> {
     ) -> InvoiceJson<'a> {
         let ids = self.context.ids;
         let (texts, code) = (&invoice.texts, ids.invoices[no].as_str());
-        let is_api = self.facet != Facet::Webhook;
+        let is_api = self.presentation != Presentation::Webhook;
         let charges = invoice.charges.iter().zip(statuses);
         InvoiceJson {
             id: is_api.then_some(code),
@@ -385,11 +390,11 @@ impl<'a> Writer<'a> {
 }
 
 impl Book {
-    fn writer<'a>(&'a self, context: ObjectContext<'a>, facet: Facet) -> Writer<'a> {
-        Writer { book: self, context, facet }
+    fn writer<'a>(&'a self, context: ObjectContext<'a>, presentation: Presentation) -> Writer<'a> {
+        Writer { book: self, context, presentation }
     }
 
-    /// The numbers of the events of an object, in order.
+    /// Returns the numbers of the events of an object, in order.
     pub fn story(&self, subject: Subject) -> &[usize] {
         let stories = match subject {
             Subject::Charge(no) => self.stories.0.get(no),
@@ -398,23 +403,27 @@ impl Book {
         stories.map_or(&[], Vec::as_slice)
     }
 
-    /// A charge as it must be shown.
-    pub fn charge_json(&self, context: ObjectContext<'_>, no: usize, facet: Facet) -> String {
-        json(&self.writer(context, facet).charge(no, &self.charges[no], self.story(Subject::Charge(no))))
+    /// Returns the expected JSON of a charge.
+    pub fn charge_json(&self, context: ObjectContext<'_>, no: usize, presentation: Presentation) -> String {
+        json(&self.writer(context, presentation).charge(
+            no,
+            &self.charges[no],
+            self.story(Subject::Charge(no)),
+        ))
     }
 
-    /// An invoice as it must be shown.
-    pub fn invoice_json(&self, context: ObjectContext<'_>, no: usize, facet: Facet) -> String {
+    /// Returns the expected JSON of an invoice.
+    pub fn invoice_json(&self, context: ObjectContext<'_>, no: usize, presentation: Presentation) -> String {
         let invoice = &self.invoices[no];
         let statuses = self.statuses_of(invoice);
         let story = self.story(Subject::Invoice(no));
-        json(&self.writer(context, facet).invoice(no, (invoice, &statuses), story))
+        json(&self.writer(context, presentation).invoice(no, (invoice, &statuses), story))
     }
 
-    /// A payment link as it must be shown.
+    /// Returns the expected JSON of a payment link.
     pub fn link_json(&self, context: ObjectContext<'_>, no: usize) -> String {
         let link: &LinkModel = &self.links[no];
-        let writer = self.writer(context, Facet::Api);
+        let writer = self.writer(context, Presentation::Api);
         let (texts, code) = (&link.texts, context.ids.links[no].as_str());
         let (pricing_type, amount, min, max) = match link.pricing {
             Pricing::Fixed(cents) => ("fixed", Some(cents), None, None),
@@ -450,7 +459,7 @@ impl Book {
         })
     }
 
-    /// An event as it must be shown. `object` is its charge or invoice as it is now, in the form of events.
+    /// Returns the expected JSON of an event. `object` is its charge or invoice now, in the form of events.
     pub fn event_json(&self, id: &str, no: usize, object: &str) -> String {
         let event = &self.events[no];
         let object: &RawValue = serde_json::from_str(object).expect("an object is JSON");
@@ -469,11 +478,11 @@ impl Book {
         })
     }
 
-    /// The object of an event as it is now, in the form of events.
+    /// Returns the object of an event now, in the form of events.
     pub fn event_object_json(&self, context: ObjectContext<'_>, subject: Subject) -> String {
         match subject {
-            Subject::Charge(no) => self.charge_json(context, no, Facet::Event),
-            Subject::Invoice(no) => self.invoice_json(context, no, Facet::Event),
+            Subject::Charge(no) => self.charge_json(context, no, Presentation::Event),
+            Subject::Invoice(no) => self.invoice_json(context, no, Presentation::Event),
         }
     }
 
@@ -494,15 +503,16 @@ impl Book {
         }
     }
 
-    /// The body of every attempt of a delivery. A test has no `data`: the contract does not fix the sample.
+    /// Returns the body of every attempt of a delivery. A test has no `data`: the contract does not specify the
+    /// sample.
     ///
     /// # Panics
     ///
-    /// If the delivery's event kept no object, which `Book::record` does for every event that is delivered.
+    /// If the event of the delivery has no object. `Book::record` stores one for every delivered event.
     pub fn envelope_json(&self, context: ObjectContext<'_>, id: &str, no: usize) -> String {
         let delivery = &self.deliveries[no];
         let event = delivery.event.map(|no| (no, &self.events[no]));
-        let writer = self.writer(ObjectContext { now: delivery.opened, ..context }, Facet::Webhook);
+        let writer = self.writer(ObjectContext { now: delivery.opened, ..context }, Presentation::Webhook);
         let data = event.map(|(_, event)| {
             let object = event.object.as_deref().expect("an event that is delivered keeps its object");
             match (event.subject, object) {
@@ -511,7 +521,9 @@ impl Book {
                         Details::Transfer { txid, units }
                             if matches!(event.kind, "charge.payment_detected" | "charge.late_payment") =>
                         {
-                            let is_it = |it: &&ChargeTransfer| it.txid == *txid && it.units == *units;
+                            let is_it = |transfer: &&ChargeTransfer| {
+                                transfer.txid == *txid && transfer.units == *units
+                            };
                             charge.transfers.iter().rfind(is_it)
                         }
                         _ => None,

@@ -1,4 +1,4 @@
-//! Payment links by the contract: their prices and coins, and until when they take payments.
+//! Payment links by the contract: their prices, coins and limits.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -17,18 +17,18 @@ use crate::model::{
 /// The price of a payment link, in hundredths of its currency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pricing {
-    /// The same for everybody.
+    /// The same price for all customers.
     Fixed(u64),
-    /// The customer says how much, within bounds.
+    /// The customer chooses the amount, within bounds.
     Open {
-        /// At least so much.
+        /// The minimum.
         min: Option<u64>,
-        /// At most so much.
+        /// The maximum.
         max: Option<u64>,
     },
 }
 
-/// A question that a payment link asks its customers.
+/// A custom field of a payment link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the words of the contract")]
 pub struct Question {
@@ -36,13 +36,13 @@ pub struct Question {
     pub required: bool,
 }
 
-/// A payment link as it must be.
+/// The expected state of a payment link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words of the contract")]
 pub struct LinkModel {
     pub pricing: Pricing,
     pub currency: Currency,
-    /// The coins it takes; `None` for all.
+    /// The accepted coins; `None` for all.
     pub coins: Option<Vec<Asset>>,
     pub max_payments: Option<u32>,
     pub questions: Vec<Question>,
@@ -54,21 +54,21 @@ pub struct LinkModel {
     pub updated_at: Timestamp,
 }
 
-/// The order of a link's customer.
+/// The request of a customer to pay by a link.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// The coin; `None` if it is no coin that is known.
+    /// The coin; `None` if it is unknown.
     pub asset: Option<Asset>,
-    /// In hundredths of the link's currency, if it was said.
+    /// The amount in hundredths of the link's currency, if given.
     pub cents: Option<u64>,
-    /// The currency, if it was said.
+    /// The currency, if given.
     pub currency: Option<Currency>,
-    /// The labels of the questions it answers.
+    /// The labels of the answered custom fields.
     pub answers: Vec<String>,
 }
 
 impl LinkModel {
-    /// A link as the body of a request describes it.
+    /// Creates a link from the body of a request.
     pub fn new(now: Timestamp, default_currency: Currency, body: &Value) -> LinkModel {
         let mut link = LinkModel {
             pricing: Pricing::Open { min: None, max: None },
@@ -87,14 +87,14 @@ impl LinkModel {
         link
     }
 
-    /// Archives or restores the link. Without a change it was not updated.
+    /// Archives or restores the link. Without a change, the update time stays.
     pub fn archive(&mut self, now: Timestamp, is_archived: bool) {
         if self.is_archived != is_archived {
             (self.is_archived, self.updated_at) = (is_archived, now);
         }
     }
 
-    /// Applies the fields that a request names; `null` removes one.
+    /// Applies the fields that a request contains; `null` removes one.
     pub fn change(&mut self, now: Timestamp, body: &Value) {
         let names = |name: &str| body.get(name).is_some();
         let before = self.clone();
@@ -119,9 +119,9 @@ impl LinkModel {
             self.coins = Some(coins).filter(|coins| !coins.is_empty());
         }
         if let Some(questions) = body["custom_fields"].as_array() {
-            let question = |it: &Value| {
-                let required = it["required"].as_bool().unwrap_or(false);
-                Some(Question { label: text(it, "label")?, required })
+            let question = |field: &Value| {
+                let required = field["required"].as_bool().unwrap_or(false);
+                Some(Question { label: text(field, "label")?, required })
             };
             self.questions = questions.iter().filter_map(question).collect();
         }
@@ -131,16 +131,17 @@ impl LinkModel {
         if names("max_payments") {
             self.max_payments = body["max_payments"].as_u64().and_then(|n| u32::try_from(n).ok());
         }
-        // Without a change it was not updated.
+        // Without a change, the update time stays.
         if *self != before {
             self.updated_at = now;
         }
     }
 
-    /// Each question at most once, nothing that is not asked, and all that must be answered.
+    /// Returns `true` if each answer belongs to a different custom field, and every required one has an answer.
     fn takes_answers(&self, answers: &[String]) -> bool {
         let given = |question: &Question| answers.iter().filter(|label| **label == question.label).count();
-        let given: Vec<(bool, usize)> = self.questions.iter().map(|it| (it.required, given(it))).collect();
+        let given: Vec<(bool, usize)> =
+            self.questions.iter().map(|question| (question.required, given(question))).collect();
         let asked: usize = given.iter().map(|(_, times)| times).sum();
         asked == answers.len()
             && given.iter().all(|(required, times)| *times == 1 || (*times == 0 && !required))
@@ -152,13 +153,13 @@ fn strings(list: &Value) -> impl Iterator<Item = &str> {
 }
 
 impl Book {
-    /// Returns `true` if a link takes payments.
+    /// Returns `true` if a link accepts payments.
     pub fn accepts_payments(&self, link: usize, now: Timestamp) -> bool {
         let LinkModel { expires_at, is_archived, .. } = &self.links[link];
         !is_archived && expires_at.is_none_or(|end| now < end) && self.has_room(link)
     }
 
-    /// A charge was paid: if it was the last payment that its link takes, the others that are untouched are canceled.
+    /// Cancels the untouched charges of a link if this paid charge was the last payment it accepts.
     pub(super) fn close_link(&mut self, at: Timestamp, charge: usize) {
         let Some(link) = self.charges[charge].terms.link else { return };
         if self.has_room(link) {
@@ -171,7 +172,7 @@ impl Book {
         }
     }
 
-    /// Fewer payments were made by a link than it takes.
+    /// Returns `true` if a link has fewer payments than its maximum.
     fn has_room(&self, link: usize) -> bool {
         let of_link = self.charges.iter().filter(|charge| charge.terms.link == Some(link));
         let paid = of_link.filter(|charge| charge.status == Status::Paid).count();
@@ -182,7 +183,7 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// 409 if the link takes no payments, 422 if it does not take this coin, price, currency or these answers.
+    /// 409 if the link accepts no payments, 422 for an invalid coin, price, currency or answer.
     pub fn price(&self, link: usize, now: Timestamp, order: Order) -> Result<u64, u16> {
         if !self.accepts_payments(link, now) {
             return Err(409);

@@ -21,7 +21,7 @@ pub use self::{
 };
 use super::{Account, Charge, ChargeEvent, HOLD_MAX, Situation, Terms, texts::ChargeTexts};
 
-/// The answer of a request with an `Idempotency-Key` is kept for so long.
+/// The time for which the response to a request with an `Idempotency-Key` is stored.
 const ANSWER_KEPT: Span = Span::hours(24);
 
 /// The object of an event, as a number in its book.
@@ -43,7 +43,7 @@ pub enum Details {
     Reason(&'static str),
 }
 
-/// The object of an event as it was then, for the bodies of its deliveries.
+/// The object of an event at its time, for the bodies of its deliveries.
 #[derive(Clone, Debug)]
 pub enum EventObject {
     /// A charge.
@@ -55,43 +55,43 @@ pub enum EventObject {
 /// The state of a charge or an invoice at the time of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Its status.
+    /// The status.
     pub status: &'static str,
-    /// The situation of the chain for the charge, or for the newest charge of the invoice.
+    /// The state of the chain for the charge, or for the newest charge of the invoice.
     pub situation: Situation,
 }
 
-/// An event that must have been recorded.
+/// An expected event.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// The time.
     pub at: Timestamp,
-    /// Its type.
+    /// The type.
     pub kind: &'static str,
     /// The object.
     pub subject: Subject,
-    /// More about it.
+    /// The details.
     pub details: Details,
-    /// The subject as it was then.
+    /// The state of the object at the time of the event.
     pub then: Snapshot,
-    /// The whole of it, if the event is delivered.
+    /// The complete object at the time of the event; `None` if the event is not delivered.
     pub object: Option<Box<EventObject>>,
 }
 
 /// The treatment of a request with an `Idempotency-Key`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepeatKind {
-    /// It is done: there is no answer under this key.
+    /// It is processed: the key has no stored response.
     First,
-    /// It gets this answer again.
+    /// It gets the stored response with this number.
     Same(usize),
-    /// The key was used for something else.
+    /// The key was used for another request.
     Other,
 }
 
-/// An answer that is kept.
+/// A stored response.
 #[derive(Clone, Debug)]
-struct Kept {
+struct StoredResponse {
     at: Timestamp,
     request: Vec<u8>,
     answer: usize,
@@ -106,7 +106,7 @@ pub struct Book {
     pub invoices: Vec<InvoiceModel>,
     pub links: Vec<LinkModel>,
     pub events: Vec<Event>,
-    /// The numbers of the events of each charge and of each invoice.
+    /// The numbers of the events of each charge, and of each invoice.
     stories: (Vec<Vec<usize>>, Vec<Vec<usize>>),
     pub endpoints: Vec<EndpointModel>,
     pub deliveries: Vec<Delivery>,
@@ -114,9 +114,9 @@ pub struct Book {
     pub secrets: usize,
     /// The times of e-mails.
     mails: Vec<Timestamp>,
-    /// The ends of locks and holds with their charges; those that have passed are gone.
+    /// The ends of future rate locks and holds, with their charges.
     locks: BTreeSet<(Timestamp, usize)>,
-    kept: BTreeMap<String, Kept>,
+    kept: BTreeMap<String, StoredResponse>,
 }
 
 impl Book {
@@ -146,16 +146,16 @@ impl Book {
         }
     }
 
-    /// A request under a key was done, and its answer got this number.
+    /// Stores the number of the response to a request with a key.
     pub fn keep_answer(&mut self, now: Timestamp, scope: String, request: Vec<u8>, answer: usize) {
-        self.kept.insert(scope, Kept { at: now, request, answer });
+        self.kept.insert(scope, StoredResponse { at: now, request, answer });
     }
 
-    /// A charge is opened. Returns its number.
+    /// Opens a charge. Returns its number.
     pub fn open(&mut self, now: Timestamp, account: &Account, (terms, texts): (Terms, ChargeTexts)) -> usize {
         let no = self.charges.len();
         let mut texts = texts;
-        // The contract leaves the description open: it is the title of the link where the request has none.
+        // The contract leaves the description open: the service uses the title of the link if the request has none.
         let title = || terms.link.map(|link| self.links[link].texts.title.clone());
         texts.description = texts.description.take().or_else(title);
         let charge = Charge::open(now, (terms, texts), account.bounds(), self.mode);
@@ -168,11 +168,11 @@ impl Book {
         no
     }
 
-    /// A charge is canceled by request; `details` say why if it was not the API.
+    /// Cancels a charge; `details` are the reason if it was not the API.
     ///
     /// # Errors
     ///
-    /// 409 unless it is untouched.
+    /// 409 if a transfer was seen, or the charge is not pending.
     pub fn cancel(&mut self, now: Timestamp, no: usize, details: Details) -> Result<(), u16> {
         if !self.charges[no].cancel() {
             return Err(409);
@@ -181,11 +181,11 @@ impl Book {
         Ok(())
     }
 
-    /// The merchant sent so many units back; the transaction and the reason are told if they are known.
+    /// Records a refund in smallest units, with its transaction and reason if known.
     ///
     /// # Errors
     ///
-    /// 422 if that is nothing, or more than may be sent back.
+    /// 422 if it is zero, or more than can be refunded.
     pub fn refund(
         &mut self,
         now: Timestamp,
@@ -198,27 +198,31 @@ impl Book {
         }
         let details = Details::Refund { units, txid, reason };
         self.record(now, "charge.refunded", Subject::Charge(no), details);
-        // What is left may be too little to hold it open.
+        // The rest may be insufficient for a hold.
         let mut events = Vec::new();
         self.charges[no].run_out(now, &mut events);
         self.record_all(now, no, events);
         Ok(())
     }
 
-    /// The owner accepts late money: all of it, or that of one transaction.
+    /// Accepts the late payments of a charge: all of them, or those of one transaction.
     ///
     /// # Errors
     ///
-    /// 409 if there is none that is confirmed.
+    /// 409 if there is no confirmed one.
     pub fn accept(&mut self, now: Timestamp, no: usize, txid: Option<&str>) -> Result<(), u16> {
         let events = self.charges[no].accept(txid).ok_or(409_u16)?;
         self.record_all(now, no, events);
         Ok(())
     }
 
-    /// Applies the watchers' sightings of one moment to charges of this book: each charge judges its part
+    /// Applies the watchers' sightings of one moment to the charges of this book; each charge processes its own
     /// together.
-    pub fn hear<'s>(&mut self, now: Timestamp, sightings: impl Iterator<Item = (usize, &'s Sighting)>) {
+    pub fn on_sightings<'s>(
+        &mut self,
+        now: Timestamp,
+        sightings: impl Iterator<Item = (usize, &'s Sighting)>,
+    ) {
         let mut parts: Vec<(usize, Vec<&Sighting>)> = Vec::new();
         for (no, sighting) in sightings {
             match parts.iter_mut().find(|(known, _)| *known == no) {
@@ -227,7 +231,7 @@ impl Book {
             }
         }
         for (no, part) in parts {
-            let events = self.charges[no].hear(now, &part);
+            let events = self.charges[no].on_sightings(now, &part);
             self.record_all(now, no, events);
         }
     }
@@ -242,7 +246,7 @@ impl Book {
             let mut events = Vec::new();
             self.charges[no].run_out(now, &mut events);
             if self.charges[no].waits() && end == self.charges[no].end {
-                // What holds it now holds it for so long at most.
+                // A hold lasts at most this long.
                 self.locks.insert((end.plus(HOLD_MAX), no));
             }
             self.record_all(now, no, events);
@@ -267,7 +271,7 @@ impl Book {
         }
     }
 
-    /// An event, and a delivery of it for each endpoint that wants it.
+    /// Records an event, and creates a delivery for each endpoint that is registered for it.
     pub(super) fn record(&mut self, at: Timestamp, kind: &'static str, subject: Subject, details: Details) {
         let then = self.snapshot(subject);
         let object = self.is_wanted(kind).then(|| {
@@ -292,7 +296,7 @@ impl Book {
         self.fan_out(at, kind);
     }
 
-    /// The subject as it is now.
+    /// Returns the current state of an object.
     pub fn snapshot(&self, subject: Subject) -> Snapshot {
         match subject {
             Subject::Charge(no) => {
@@ -310,7 +314,7 @@ impl Book {
         }
     }
 
-    /// The statuses of the charges of an invoice.
+    /// Returns the statuses of an invoice's charges.
     fn statuses_of(&self, invoice: &InvoiceModel) -> Vec<&'static str> {
         invoice.charges.iter().map(|no| self.charges[*no].status.as_str()).collect()
     }

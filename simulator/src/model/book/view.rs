@@ -1,6 +1,6 @@
-//! Objects as the API and webhooks show them, read as far as an invariant needs a field of its own.
+//! Views of the objects that the API and webhooks show, with only the fields that an invariant needs.
 //!
-//! [`Seen`] keeps the whole text beside the fields: that is what the comparison with the model judges.
+//! [`WithText`] also has the complete text, which is compared with the model.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, ops::Deref};
 
@@ -9,15 +9,15 @@ use serde_json::value::RawValue;
 
 use super::Subject;
 
-/// An object that was read, and its whole text.
+/// A deserialized object, and its complete text.
 #[derive(Clone)]
-pub struct Seen<T> {
+pub struct WithText<T> {
     view: T,
-    /// The object as it was written.
+    /// The text.
     pub json: Box<RawValue>,
 }
 
-impl<T> Deref for Seen<T> {
+impl<T> Deref for WithText<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -25,17 +25,17 @@ impl<T> Deref for Seen<T> {
     }
 }
 
-impl<T> fmt::Debug for Seen<T> {
+impl<T> fmt::Debug for WithText<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.json.get().fmt(f)
     }
 }
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Seen<T> {
+impl<'de, T: DeserializeOwned> Deserialize<'de> for WithText<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Box::<RawValue>::deserialize(deserializer)?;
         let view = serde_json::from_str(json.get()).map_err(serde::de::Error::custom)?;
-        Ok(Seen { view, json })
+        Ok(WithText { view, json })
     }
 }
 
@@ -114,7 +114,7 @@ pub struct EventView {
 }
 
 impl EventView {
-    /// The code of its object.
+    /// Returns the code of the event's object.
     pub fn subject(&self) -> &str {
         self.charge.as_ref().or(self.invoice.as_ref()).map_or("", |it| it.code.as_str())
     }
@@ -156,12 +156,12 @@ struct EnvelopeObject<'b> {
 }
 
 impl<'b> Envelope<'b> {
-    /// Reads a body; `None` if it is not the JSON it must be.
+    /// Parses a body; `None` if it is invalid.
     pub fn read(body: &'b [u8]) -> Option<Envelope<'b>> {
         serde_json::from_slice(body).ok()
     }
 
-    /// The code of its object.
+    /// Returns the code of the object.
     pub fn subject(&self) -> &str {
         match (&self.data.charge, &self.data.invoice) {
             (Some(object), None) | (None, Some(object)) => object.code.as_ref(),
@@ -170,7 +170,7 @@ impl<'b> Envelope<'b> {
     }
 }
 
-/// The public names of the objects of a book, in order of creation, as far as clients have learned them.
+/// The public ids of the objects of a book, in order of creation, as far as clients know them.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "the words of the contract")]
 pub struct Ids {
@@ -182,7 +182,7 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// The code of a charge or an invoice.
+    /// Returns the code of a charge or an invoice.
     pub fn code(&self, subject: Subject) -> &str {
         match subject {
             Subject::Charge(no) => &self.charges[no],

@@ -16,9 +16,9 @@ use reference_core::{
 pub(in crate::model) use self::refund::RefundModel;
 use super::{money, texts::ChargeTexts};
 
-/// The rate of a charge is locked for so long.
+/// The length of a rate lock.
 pub const LOCK: Span = Span::mins(30);
-/// Transfers on time hold a charge open for so long after its lock, at most.
+/// The maximum time for which timely transfers hold a charge open after its lock.
 pub const HOLD_MAX: Span = Span::hours(24);
 
 /// The status of a charge.
@@ -33,7 +33,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The word.
+    /// Returns the word in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Status::Pending => "pending",
@@ -60,22 +60,22 @@ pub struct Terms {
     pub currency: Currency,
     /// Currency per coin, in units of 10⁻⁸.
     pub rate: u64,
-    /// The payment link it was opened by, as a number in its book.
+    /// The payment link that opened it, as a number in its book.
     pub link: Option<usize>,
-    /// The invoice it pays, as a number in its book.
+    /// The invoice that it pays, as a number in its book.
     pub invoice: Option<usize>,
 }
 
 /// The role of a transfer for its charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// Seen before the end of the lock, or a fee bump of what was.
+    /// Seen before the lock expired, or a fee bump of such a transfer.
     Timely,
-    /// Seen after the lock, or left over when time was up: the owner decides.
+    /// Seen later, or unconfirmed when the hold ended: the owner decides.
     Late,
-    /// Late, and taken by the owner.
+    /// Late, and accepted by the owner.
     Taken,
-    /// More, to a charge that is paid.
+    /// An additional transfer to a paid charge.
     More,
 }
 
@@ -84,61 +84,61 @@ enum Role {
 pub struct ChargeTransfer {
     /// The transaction.
     pub txid: String,
-    /// The index of its output.
+    /// The index of the output.
     pub output: u32,
-    /// In the coin's smallest units.
+    /// The amount in the coin's smallest units.
     pub units: u128,
-    /// Confirmations when it was last sighted; `None` when it has vanished.
+    /// The confirmations at the last sighting; `None` if it disappeared.
     pub depth: Option<u32>,
-    /// The height of the chain then.
+    /// The height of the chain at the last sighting.
     height: u64,
-    /// The reason why it has vanished, if it has.
+    /// The reason why it disappeared; `None` if it exists.
     pub gone: Option<Gone>,
     pub(in crate::model) first_seen: Timestamp,
     deep_since: Option<Timestamp>,
     role: Role,
-    /// It is part of what the charge received.
+    /// `true` if it is part of the received amount.
     pub counted: bool,
     late_recorded: bool,
     short_recorded: bool,
 }
 
-/// An event that a charge must record.
+/// An expected event of a charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChargeEvent {
     /// A transfer was seen in time.
     Detected {
         /// The transaction.
         txid: String,
-        /// Its units.
+        /// The amount.
         units: u128,
     },
-    /// It is paid.
+    /// The charge was paid.
     Paid {
         /// The deciding transaction.
         txid: String,
-        /// Received in total.
+        /// The total received amount.
         units: u128,
     },
-    /// The confirmed amount is too little.
+    /// The confirmed amount is insufficient.
     Short {
         /// The transaction.
         txid: String,
-        /// Received in total.
+        /// The total received amount.
         units: u128,
     },
-    /// Money came too late.
+    /// A transfer arrived late.
     Late {
         /// The transaction.
         txid: String,
-        /// Its units.
+        /// The amount.
         units: u128,
     },
-    /// Time was up.
+    /// The charge expired.
     Expired,
 }
 
-/// The situation of the chain for a charge at the time of an event.
+/// The state of the chain for a charge at the time of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the words say it")]
 pub enum Situation {
@@ -151,7 +151,7 @@ pub enum Situation {
 }
 
 impl Situation {
-    /// Every situation.
+    /// All situations.
     pub const ALL: [Situation; 6] = [
         Situation::Nothing,
         Situation::Waiting,
@@ -161,7 +161,7 @@ impl Situation {
         Situation::Gone,
     ];
 
-    /// The word in reports.
+    /// Returns the word in reports.
     pub const fn as_str(self) -> &'static str {
         match self {
             Situation::Nothing => "no transfer",
@@ -174,7 +174,7 @@ impl Situation {
     }
 }
 
-/// A charge as it must be.
+/// The expected state of a charge.
 #[derive(Clone, Debug)]
 pub struct Charge {
     /// The terms.
@@ -185,26 +185,26 @@ pub struct Charge {
     pub opened: Timestamp,
     /// The amount due, in the coin's smallest units.
     pub due: u128,
-    /// Hundredths of a percent that may be missing.
+    /// The underpayment tolerance, in hundredths of a percent.
     pub tolerance: u32,
-    /// Hundredths of a percent from which it is overpaid.
+    /// The overpayment threshold, in hundredths of a percent.
     pub threshold: u32,
-    /// Confirmations that make a transfer count.
+    /// The required confirmations.
     pub required: u32,
-    /// The end of the lock.
+    /// The time at which the rate lock expires.
     pub end: Timestamp,
     /// The status.
     pub status: Status,
     /// Transfers to its address, in its coin, in the order in which they were first seen.
     pub transfers: Vec<ChargeTransfer>,
-    /// In order of recording.
+    /// The refunds, in order of recording.
     pub(in crate::model) refunds: Vec<RefundModel>,
-    /// The time at which the deciding transfer was deep enough.
+    /// The time at which the deciding transfer was confirmed.
     pub paid_at: Option<Timestamp>,
 }
 
 impl Charge {
-    /// A charge that is opened at `at`; `bounds` are tolerance and threshold in hundredths of a percent.
+    /// Opens a charge at `at`; `bounds` are tolerance and threshold in hundredths of a percent.
     pub fn open(
         at: Timestamp,
         (terms, texts): (Terms, ChargeTexts),
@@ -232,7 +232,7 @@ impl Charge {
         self.transfers.iter().filter(|money| money.counted).map(|money| money.units).sum()
     }
 
-    /// Returns the situation of the chain for it.
+    /// Returns the state of the chain for the charge.
     pub fn situation(&self) -> Situation {
         let Some(newest) = self.transfers.last() else { return Situation::Nothing };
         match newest.depth {
@@ -244,7 +244,7 @@ impl Charge {
         }
     }
 
-    /// The confirmations of a transfer when its chain has this height. They go on counting after it is confirmed.
+    /// Returns the confirmations of a transfer at a height of its chain. They continue to grow after it is confirmed.
     pub(in crate::model) fn confirmations(&self, money: &ChargeTransfer, height: u64) -> u64 {
         let sighted = u64::from(money.depth.unwrap_or(0));
         if self.is_deep(money) { height.max(money.height) - money.height + sighted } else { sighted }
@@ -254,7 +254,8 @@ impl Charge {
         money.depth.is_some_and(|depth| depth >= self.required)
     }
 
-    /// Transfers on time are together enough, so they hold the charge open after its lock, for a day at most.
+    /// Returns `true` if the timely transfers together are sufficient. They hold the charge open after its lock, for
+    /// at most a day.
     pub fn is_held(&self, now: Timestamp) -> bool {
         let timely =
             self.transfers.iter().filter(|money| money.role == Role::Timely && money.depth.is_some());
@@ -263,8 +264,8 @@ impl Charge {
         now < self.end.plus(HOLD_MAX) && units > 0 && money::is_enough(kept, self.due, self.tolerance)
     }
 
-    /// Hears what a watcher said at one moment of this charge's transfers.
-    pub fn hear(&mut self, now: Timestamp, notices: &[&Sighting]) -> Vec<ChargeEvent> {
+    /// Applies a watcher's sightings of one moment to this charge.
+    pub fn on_sightings(&mut self, now: Timestamp, notices: &[&Sighting]) -> Vec<ChargeEvent> {
         let (mut events, mut moved) = (Vec::new(), Vec::new());
         let (known, mut new): (Vec<&Sighting>, Vec<&Sighting>) =
             notices.iter().copied().partition(|notice| self.find(notice).is_some());
@@ -282,7 +283,7 @@ impl Charge {
             }
             moved.push(place);
         }
-        // A transfer of nothing never was.
+        // A transfer of zero is ignored.
         new.retain(|notice| notice.amount.atto() > 0);
         let bumps = self.bumps(&replaced, &new);
         let (bumped, new): (Vec<&Sighting>, Vec<&Sighting>) =
@@ -290,7 +291,7 @@ impl Charge {
         for notice in bumped {
             moved.extend(self.see(now, bumps[notice.txid.as_str()], notice, &mut events));
         }
-        // A hold that ends now ends before anything else is seen.
+        // A hold that expires now does so before new transfers are processed.
         if now >= self.end && !self.is_held(now) {
             self.count(&moved, &mut events);
             self.run_out(now, &mut events);
@@ -303,7 +304,7 @@ impl Charge {
         events
     }
 
-    /// A sighting of what was not known when this moment began; `None` if it had vanished before it was ever seen.
+    /// Applies a sighting of a new transfer; returns `None` if it disappeared before it was ever seen.
     fn see(
         &mut self,
         now: Timestamp,
@@ -320,7 +321,8 @@ impl Charge {
         Some(place)
     }
 
-    /// Fee bumps among what is new: transactions that pay as much as one that is replaced at this moment have its time.
+    /// Returns the fee bumps among new transactions: one that pays at least as much as one replaced at this moment
+    /// counts as seen when that was.
     fn bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> BTreeMap<&'s str, Timestamp> {
         let mut amounts: BTreeMap<&str, BTreeMap<u32, u128>> = BTreeMap::new();
         for notice in new.iter().filter(|notice| !matches!(notice.depth, Depth::Gone(_))) {
@@ -349,7 +351,7 @@ impl Charge {
         bumps
     }
 
-    /// The amount of a sighting, in the coin's smallest units.
+    /// Returns the amount of a sighting, in the coin's smallest units.
     fn units(&self, notice: &Sighting) -> u128 {
         notice.amount.atto() / money::atto_per_unit(self.terms.asset)
     }
@@ -400,14 +402,14 @@ impl Charge {
         }
     }
 
-    /// Counts what is deep now, and takes back what no longer is.
+    /// Counts newly confirmed transfers, and removes those no longer confirmed.
     fn count(&mut self, moved: &[usize], events: &mut Vec<ChargeEvent>) {
         let mut fresh = Vec::new();
         for &place in moved {
             let deep = self.is_deep(&self.transfers[place]);
             let money = &mut self.transfers[place];
             if money.role == Role::Late {
-                // It waits for its owner; an owner who took it changed its role.
+                // The owner has to accept it first, which changes its role.
                 continue;
             }
             if deep && !money.counted {
@@ -454,7 +456,7 @@ impl Charge {
         }
     }
 
-    /// The lock has run out, if it has and nothing holds the charge open.
+    /// Expires the charge if its lock has ended and nothing holds it open.
     pub fn run_out(&mut self, now: Timestamp, events: &mut Vec<ChargeEvent>) {
         if !self.status.waits() || now < self.end || self.is_held(now) {
             return;
@@ -472,7 +474,7 @@ impl Charge {
         }
     }
 
-    /// Cancels it if it is untouched. A transfer that has vanished is late if it comes back.
+    /// Cancels the charge if it is untouched. A transfer that disappeared is late if it returns.
     pub fn cancel(&mut self) -> bool {
         let may = self.is_untouched();
         if may {
@@ -482,12 +484,12 @@ impl Charge {
         may
     }
 
-    /// It is pending, and no transfer waits or is counted: each that was seen has vanished.
+    /// Returns `true` if the charge is pending and has no transfer: any that was seen has disappeared.
     pub fn is_untouched(&self) -> bool {
         self.status == Status::Pending && self.transfers.iter().all(|money| money.depth.is_none())
     }
 
-    /// The word for where a transfer stands.
+    /// Returns the word for the state of a transfer.
     pub fn word(&self, transfer: &ChargeTransfer) -> &'static str {
         match transfer.gone {
             Some(why) => why.as_str(),
@@ -496,12 +498,12 @@ impl Charge {
         }
     }
 
-    /// Returns `true` if it is open.
+    /// Returns `true` if the charge is open.
     pub fn waits(&self) -> bool {
         self.status.waits()
     }
 
-    /// The owner accepts late money that was not refunded; `None` if there is none to accept.
+    /// Accepts late transfers that were not refunded; returns `None` if there are none.
     pub fn accept(&mut self, txid: Option<&str>) -> Option<Vec<ChargeEvent>> {
         if !matches!(self.status, Status::Expired | Status::Canceled) {
             return None;

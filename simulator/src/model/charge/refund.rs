@@ -1,4 +1,4 @@
-//! Refunds by the contract, and which transfers each returns.
+//! Refunds by the contract, and the transfers that each of them returns.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use reference_core::time::Timestamp;
 
 use super::{Charge, ChargeTransfer, Role, Status};
 
-/// Money that the merchant sent back.
+/// A recorded refund.
 #[derive(Clone, Debug)]
 pub(in crate::model) struct RefundModel {
     pub(in crate::model) units: u128,
     pub(in crate::model) at: Timestamp,
     pub(in crate::model) txid: Option<String>,
     pub(in crate::model) reason: Option<String>,
-    /// Units that it returns of late transfers, by their places. The rest is of what was received.
+    /// The amounts returned of late transfers, by index. The rest is of the received amount.
     late: BTreeMap<usize, u128>,
 }
 
 impl Charge {
-    /// The total of all refunds.
+    /// Returns the total of all refunds.
     pub fn refunded(&self) -> u128 {
         self.refunds.iter().map(|refund| refund.units).sum()
     }
 
-    /// The bound of that total.
+    /// Returns the maximum of that total.
     pub fn refundable(&self) -> u128 {
         let late = self.transfers.iter().filter(|money| self.is_refundable_late(money));
         self.received() + late.map(|money| money.units).sum::<u128>()
@@ -33,18 +33,19 @@ impl Charge {
         money.role == Role::Late && self.is_deep(money)
     }
 
-    /// Units that were sent back of a transfer while it was late.
+    /// Returns the amount of a transfer that was refunded while it was late.
     fn returned(&self, place: usize) -> u128 {
         self.refunds.iter().filter_map(|refund| refund.late.get(&place)).sum()
     }
 
-    /// A late transfer all of which was sent back. Nobody can accept it.
+    /// Returns `true` if a late transfer was refunded in full. It cannot be accepted.
     pub(super) fn is_returned(&self, place: usize) -> bool {
         let money = &self.transfers[place];
         money.role == Role::Late && self.returned(place) >= money.units
     }
 
-    /// Refunds other than those of late transfers that are still on the chain: these were never part of what was received.
+    /// Returns the total of refunds, without those of late transfers that are still on the chain, which were never
+    /// part of the received amount.
     pub(super) fn returned_of_received(&self) -> u128 {
         let mut units = self.refunded();
         for (place, money) in self.transfers.iter().enumerate() {
@@ -55,7 +56,7 @@ impl Charge {
         units
     }
 
-    /// The units that count as received in a decision: while it is not paid, without refunded money.
+    /// Returns the amount that counts as received for a decision: without refunds, unless the charge is paid.
     pub fn counting(&self) -> u128 {
         match self.status {
             Status::Paid => self.received(),
@@ -63,9 +64,9 @@ impl Charge {
         }
     }
 
-    /// Records a refund, unless it is of nothing or, with those before, of more than may be sent back. It returns the
-    /// transfers of the transaction that it names, if that paid this charge; otherwise late ones, first the one of just
-    /// this amount, then in order.
+    /// Records a refund, unless it is zero or the total exceeds what can be refunded. It returns the transfers of the
+    /// given transaction, if that paid this charge; otherwise late ones, first one of exactly this amount, then in
+    /// order.
     pub fn refund(
         &mut self,
         at: Timestamp,

@@ -4,7 +4,7 @@ use reference_core::money::Coin;
 
 use super::*;
 
-/// What watchers say, as `t1 1000 0`: a transaction, units, and confirmations or why it has vanished.
+/// Parses a sighting such as `t1 1000 0`: a transaction, units, and confirmations or the reason why it disappeared.
 fn sighting(text: &str) -> Sighting {
     let [txid, units, depth] = text.split(' ').collect::<Vec<_>>().try_into().expect("three words");
     let units: u128 = units.parse().expect("units");
@@ -24,7 +24,7 @@ fn sighting(text: &str) -> Sighting {
     }
 }
 
-/// A charge of 1000 units, what it hears so many minutes after it was opened, and what it records when.
+/// Checks a charge of 1000 units: sightings by minutes after opening, and the recorded events.
 #[track_caller]
 fn check(moments: &[(u64, &str)], expected: &str) -> Charge {
     let terms = Terms {
@@ -49,7 +49,7 @@ fn check(moments: &[(u64, &str)], expected: &str) -> Charge {
         }
         let heard: Vec<Sighting> = text.split(", ").filter(|text| !text.is_empty()).map(sighting).collect();
         let heard: Vec<&Sighting> = heard.iter().collect();
-        told.extend(charge.hear(now, &heard).into_iter().map(|event| (now, event)));
+        told.extend(charge.on_sightings(now, &heard).into_iter().map(|event| (now, event)));
         recorded.extend(told.into_iter().map(|(at, event)| {
             let (word, txid) = match event {
                 ChargeEvent::Detected { txid, .. } => ("detected", txid),
@@ -66,12 +66,12 @@ fn check(moments: &[(u64, &str)], expected: &str) -> Charge {
 }
 
 #[test]
-fn dust_keeps_no_rate() {
+fn dust_does_not_hold_the_rate() {
     check(&[(29, "t1 1 0"), (31, "t2 1000 9")], "29 detected t1, 30 expired, 30 late t1, 31 late t2");
 }
 
 #[test]
-fn what_is_together_enough_holds_for_a_day() {
+fn sufficient_transfers_hold_a_charge_for_a_day() {
     let hold = (28, "t1 500 9, t2 490 0");
     check(&[hold, (900, "t2 490 9")], "28 detected t1, 28 detected t2, 28 short t1, 900 paid t2");
     check(&[hold, (2_000, "")], "28 detected t1, 28 detected t2, 28 short t1, 1470 expired, 1470 late t2");
@@ -79,7 +79,7 @@ fn what_is_together_enough_holds_for_a_day() {
 }
 
 #[test]
-fn what_is_first_seen_in_a_hold_is_late() {
+fn a_transfer_first_seen_in_a_hold_is_late() {
     check(
         &[(29, "t1 1000 0"), (31, "t2 500 9"), (40, "t1 1000 9")],
         "29 detected t1, 31 late t2, 40 paid t1",
@@ -87,7 +87,7 @@ fn what_is_first_seen_in_a_hold_is_late() {
 }
 
 #[test]
-fn a_fee_bump_that_pays_as_much_keeps_its_time() {
+fn a_sufficient_fee_bump_keeps_its_time() {
     let begin = (29, "t1 1000 0");
     check(
         &[begin, (40, "t1 1000 replaced, t2 1000 0"), (50, "t2 1000 9")],
@@ -102,13 +102,13 @@ fn a_fee_bump_that_pays_as_much_keeps_its_time() {
 }
 
 #[test]
-fn what_vanishes_from_a_paid_charge_is_not_received() {
+fn a_reorganised_transfer_of_a_paid_charge_is_not_received() {
     let charge = check(&[(10, "t1 1000 9"), (12, "t1 1000 0")], "10 detected t1, 10 paid t1");
     assert_eq!((charge.status, charge.received(), charge.refundable()), (Status::Paid, 0, 0));
 }
 
 #[test]
-fn late_money_can_be_sent_back_once_it_is_confirmed() {
+fn a_confirmed_late_transfer_can_be_refunded() {
     let mut charge = check(&[(31, "t1 700 0")], "30 expired, 31 late t1");
     assert!(!charge.refund(Timestamp(0), 1, (None, None)));
     let mut charge = check(&[(31, "t1 700 9")], "30 expired, 31 late t1");

@@ -17,13 +17,13 @@ use reference_core::{
 use reference_wire::AttemptRequest;
 use serde::{Deserialize, Serialize};
 
-use super::{AttemptEnd, BookOf, Observer, Scene, stored};
+use super::{AttemptEnd, BookOf, Observer, WorldView, stored};
 use crate::api::{EventDetails, WorldEvent, WorldEventKind};
 
-/// So many are kept; readers that fall further behind have missed some.
+/// The maximum number of stored events; readers that fall further behind miss some.
 const KEPT_MAX: usize = 200_000;
 
-/// The last things that happened.
+/// The latest events of a world.
 #[derive(Default, Serialize, Deserialize)]
 pub struct WorldLog {
     #[serde(with = "stored")]
@@ -37,7 +37,7 @@ impl WorldLog {
         self.count
     }
 
-    /// Everything that is kept and came after the `n`th.
+    /// Returns the stored events after the `n`th.
     pub fn after(&self, n: u64) -> impl Iterator<Item = &WorldEvent> {
         let first_kept = self.count - self.kept.len() as u64;
         let skip = usize::try_from(n.saturating_sub(first_kept)).unwrap_or(usize::MAX);
@@ -57,13 +57,13 @@ impl WorldLog {
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct LogWriter {
     pub(super) log: WorldLog,
-    /// Confirmations of each transfer as last noticed; `None` when it is gone.
+    /// The last reported confirmations of each transfer; `None` after it disappeared.
     noticed: BTreeMap<(String, u32), Option<u32>>,
 }
 
 impl LogWriter {
-    /// Returns the changes of a transfer, in the words of the log, and its confirmations: there may be none, or
-    /// two at once.
+    /// Returns the changes of a transfer, as the log shows them, and its confirmations. There may be no change, or two
+    /// at once.
     fn change(&mut self, sighting: &Sighting, required: u32) -> (Vec<&'static str>, u32) {
         let place = (sighting.txid.clone(), sighting.output);
         let before = self.noticed.get(&place).copied().flatten();
@@ -86,7 +86,7 @@ impl LogWriter {
 }
 
 impl Observer for LogWriter {
-    fn saw(&mut self, scene: &Scene<'_>, seen: &[Sighting]) {
+    fn on_sightings(&mut self, view: &WorldView<'_>, seen: &[Sighting]) {
         for sighting in seen {
             let required = sighting.asset.required_confirmations(sighting.mode);
             let (states, confirmations) = self.change(sighting, required);
@@ -97,19 +97,19 @@ impl Observer for LogWriter {
                     txid: sighting.txid.clone(),
                     output: sighting.output,
                     address: sighting.address.clone(),
-                    charge: charge_at(scene, sighting),
+                    charge: charge_at(view, sighting),
                     amount: sighting.amount.to_string(),
                     state: state.into(),
                     confirmations,
                     required,
                 };
-                self.log.note(scene.now, what);
+                self.log.note(view.now, what);
             }
         }
     }
 
-    fn heard(&mut self, scene: &Scene<'_>, (account, mode): BookOf, notice: &Notice) {
-        let account = scene.service.account(account);
+    fn on_notice(&mut self, view: &WorldView<'_>, (account, mode): BookOf, notice: &Notice) {
+        let account = view.service.account(account);
         let book = account.book(mode);
         let account = Arc::clone(&account.id);
         let what = match notice {
@@ -137,18 +137,18 @@ impl Observer for LogWriter {
                 WorldEventKind::EndpointOff { mode, account, endpoint: endpoint.id, host }
             }
         };
-        self.log.note(scene.now, what);
+        self.log.note(view.now, what);
     }
 
-    fn ended(
+    fn on_attempt_end(
         &mut self,
-        scene: &Scene<'_>,
+        view: &WorldView<'_>,
         (account, mode): BookOf,
         post: &AttemptRequest,
         end: &AttemptEnd,
         next_at: Option<Timestamp>,
     ) {
-        let account = scene.service.account(account);
+        let account = view.service.account(account);
         let book = account.book(mode);
         let parcel = &book.outbox().get(post.delivery).payload;
         let what = WorldEventKind::Post {
@@ -164,21 +164,21 @@ impl Observer for LogWriter {
             answer: end.to_string(),
             next_at,
         };
-        self.log.note(scene.now, what);
+        self.log.note(view.now, what);
     }
 
-    fn reorganised(&mut self, now: Timestamp, (mode, asset): (Mode, Asset), depth: u32) {
+    fn on_reorg(&mut self, now: Timestamp, (mode, asset): (Mode, Asset), depth: u32) {
         self.log.note(now, WorldEventKind::Reorg { mode, asset, depth });
     }
 
-    fn restarted(&mut self, scene: &Scene<'_>) {
-        self.log.note(scene.now, WorldEventKind::Restart);
+    fn on_restart(&mut self, view: &WorldView<'_>) {
+        self.log.note(view.now, WorldEventKind::Restart);
     }
 }
 
-/// The charge that a transfer went to, if it is in the charge's coin.
-fn charge_at(scene: &Scene<'_>, sighting: &Sighting) -> Option<Code> {
-    let mut books = scene.service.books().filter(|(_, mode, _)| *mode == sighting.mode);
+/// Returns the charge that received a transfer, if it is in the charge's coin.
+fn charge_at(view: &WorldView<'_>, sighting: &Sighting) -> Option<Code> {
+    let mut books = view.service.books().filter(|(_, mode, _)| *mode == sighting.mode);
     books.find_map(|(_, _, book)| {
         let charge = book.charge(book.charge_at(&sighting.address)?);
         (charge.terms.asset == sighting.asset).then_some(charge.code)

@@ -1,8 +1,7 @@
-//! The observers of a world: the public log, the record for the judges, and the tampering of tests.
+//! The observers of a world: the public log, the record for the invariants, and the tampering of tests.
 //!
-//! The world reports what crosses its border and keeps none of it. An [`Observer`] changes nothing; only a
-//! [`Tamper`] does, and it stands next to the service: input is recorded before it is spoiled, output is spoiled
-//! before it is recorded.
+//! The world reports what crosses the service's boundary and stores none of it. An [`Observer`] changes nothing; a
+//! [`Tamper`] does. It is next to the service: inputs are recorded before it changes them, outputs after.
 
 mod log;
 mod record;
@@ -30,39 +29,40 @@ pub use self::log::WorldLog;
 pub(super) use self::record::note_call;
 use crate::{
     network::Arrival,
+    record::Record,
     tamper::{OwnedRequest, PostFate, Tamper},
-    witness::Record,
 };
 
-/// A book: whose, and in which mode.
+/// A book: its account and mode.
 pub(super) type BookOf = (AccountNo, Mode);
 
 /// The view of the world that an observer gets.
-pub(super) struct Scene<'a> {
+pub(super) struct WorldView<'a> {
     /// The time on the service clock.
     pub(super) now: Timestamp,
     /// The service.
     pub(super) service: &'a Service,
 }
 
-/// An observer of everything that crosses the border of the service.
+/// An observer of everything that crosses the boundary of the service.
 pub(super) trait Observer {
-    /// Watchers saw this on a chain, and the service is about to hear of it.
-    fn saw(&mut self, _scene: &Scene<'_>, _seen: &[Sighting]) {}
+    /// Called when watchers saw transfers on a chain, before the service receives them.
+    fn on_sightings(&mut self, _scene: &WorldView<'_>, _seen: &[Sighting]) {}
 
-    /// The service has something to tell.
-    fn heard(&mut self, _scene: &Scene<'_>, _book: BookOf, _notice: &Notice) {}
+    /// Called for a notice of the service.
+    fn on_notice(&mut self, _scene: &WorldView<'_>, _book: BookOf, _notice: &Notice) {}
 
-    /// A post left, and the network took it so far.
-    fn posted(&mut self, _scene: &Scene<'_>, _book: BookOf, _post: &AttemptRequest, _arrival: &Arrival) {}
+    /// Called when a post was sent, with the result in the network so far.
+    fn on_post(&mut self, _scene: &WorldView<'_>, _book: BookOf, _post: &AttemptRequest, _arrival: &Arrival) {
+    }
 
-    /// The service is about to learn how a post ended.
-    fn learns(&mut self, _now: Timestamp, _post: &AttemptRequest, _outcome: &AttemptResult) {}
+    /// Called before the service receives the result of a post.
+    fn on_attempt_result(&mut self, _now: Timestamp, _post: &AttemptRequest, _outcome: &AttemptResult) {}
 
-    /// The service has learned how a post ended, and says when it is tried again.
-    fn ended(
+    /// Called after the service received the result of a post, with the time of the next attempt.
+    fn on_attempt_end(
         &mut self,
-        _scene: &Scene<'_>,
+        _scene: &WorldView<'_>,
         _book: BookOf,
         _post: &AttemptRequest,
         _end: &AttemptEnd,
@@ -70,14 +70,14 @@ pub(super) trait Observer {
     ) {
     }
 
-    /// The newest blocks of a chain were replaced.
-    fn reorganised(&mut self, _now: Timestamp, _chain: (Mode, Asset), _depth: u32) {}
+    /// Called when the newest blocks of a chain were replaced.
+    fn on_reorg(&mut self, _now: Timestamp, _chain: (Mode, Asset), _depth: u32) {}
 
-    /// The service stopped and started again.
-    fn restarted(&mut self, _scene: &Scene<'_>) {}
+    /// Called after a restart of the service.
+    fn on_restart(&mut self, _scene: &WorldView<'_>) {}
 }
 
-/// The result of an attempt, in the words of the log.
+/// The result of an attempt, as the log shows it.
 pub(super) enum AttemptEnd {
     Answered(u16),
     Unreachable,
@@ -109,40 +109,40 @@ impl fmt::Display for AttemptEnd {
     }
 }
 
-/// A post whose end is known, as far as a script can name it.
+/// An ended post, with the data that scripts can refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct EndedAttempt {
-    /// The mode of its book.
+    /// The mode of the delivery's book.
     pub mode: Mode,
-    /// The delivery.
+    /// The id of the delivery.
     pub delivery: Uuid,
-    /// The endpoint.
+    /// The id of the endpoint.
     pub endpoint: Code,
-    /// The time of the next attempt.
+    /// The time of the next attempt; `None` if there is none.
     pub next_at: Option<Timestamp>,
 }
 
 impl Observer for Vec<EndedAttempt> {
-    fn ended(
+    fn on_attempt_end(
         &mut self,
-        scene: &Scene<'_>,
+        view: &WorldView<'_>,
         (account, mode): BookOf,
         post: &AttemptRequest,
         _end: &AttemptEnd,
         next_at: Option<Timestamp>,
     ) {
-        let endpoint = scene.service.account(account).book(mode).endpoint(post.endpoint).id;
+        let endpoint = view.service.account(account).book(mode).endpoint(post.endpoint).id;
         self.push(EndedAttempt { mode, delivery: post.id, endpoint, next_at });
     }
 }
 
-/// Everybody who watches a world.
+/// The observers of a world.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Observers {
     log: LogWriter,
-    /// The ended attempts, which a terse world notes in place of its log.
+    /// The ended attempts; `None` if the log is written instead.
     #[serde(skip)]
-    terse: Option<Vec<EndedAttempt>>,
+    ended_attempts: Option<Vec<EndedAttempt>>,
     #[serde(skip)]
     pub(super) record: Option<Record>,
     #[serde(skip)]
@@ -150,125 +150,138 @@ pub(super) struct Observers {
 }
 
 impl Observers {
-    fn each(&mut self, tell: impl Fn(&mut dyn Observer)) {
-        match &mut self.terse {
-            Some(ended) => tell(ended),
-            None => tell(&mut self.log),
+    fn each(&mut self, notify: impl Fn(&mut dyn Observer)) {
+        match &mut self.ended_attempts {
+            Some(ended) => notify(ended),
+            None => notify(&mut self.log),
         }
         if let Some(record) = &mut self.record {
-            tell(record);
+            notify(record);
         }
     }
 
-    /// Those of a new world that begins in place of this one: its log begins anew.
+    /// Returns the observers for a new world that replaces this one: its log is empty.
     pub(super) fn of_new_world(&mut self) -> Observers {
         let before = std::mem::take(self);
-        Observers { log: LogWriter::default(), terse: before.terse.map(|_| Vec::new()), ..before }
+        Observers {
+            log: LogWriter::default(),
+            ended_attempts: before.ended_attempts.map(|_| Vec::new()),
+            ..before
+        }
     }
 
     pub(super) fn log(&self) -> &WorldLog {
         &self.log.log
     }
 
-    pub(super) fn is_terse(&self) -> bool {
-        self.terse.is_some()
+    pub(super) fn is_log_disabled(&self) -> bool {
+        self.ended_attempts.is_some()
     }
 
-    pub(super) fn be_terse(&mut self) {
-        self.terse.get_or_insert_default();
+    pub(super) fn disable_log(&mut self) {
+        self.ended_attempts.get_or_insert_default();
     }
 
     pub(super) fn take_ended(&mut self) -> Vec<EndedAttempt> {
-        self.terse.as_mut().map(std::mem::take).unwrap_or_default()
+        self.ended_attempts.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     pub(super) fn tamper_with(&mut self, tamper: Box<dyn Tamper>) {
         self.tamper = Some(tamper);
     }
 
-    /// Returns `true` if posts inside the simulated network are read.
+    /// Returns `true` if an observer reads the bodies of posts inside the simulated network.
     pub(super) fn read_posts(&self) -> bool {
         self.record.is_some() || self.is_tampered()
     }
 
-    /// The body of an earlier attempt, if all who read know it from there.
+    /// Returns the body of an earlier attempt, if every observer has it already.
     pub(super) fn known_body(&self, delivery: Uuid) -> Option<Bytes> {
         self.record.as_ref().filter(|_| !self.is_tampered())?.body_of(delivery)
     }
 
-    /// Returns `true` if the service is tampered with.
+    /// Returns `true` if a tamper is installed.
     pub(super) fn is_tampered(&self) -> bool {
         self.tamper.is_some()
     }
 
-    /// A request on its way in; another one may take its place.
-    pub(super) fn asks(&mut self, now: Timestamp, request: &Request<'_>) -> Option<OwnedRequest> {
+    /// Lets the tamper replace an incoming request.
+    pub(super) fn tamper_request(&mut self, now: Timestamp, request: &Request<'_>) -> Option<OwnedRequest> {
         self.tamper.as_mut()?.request(now, request)
     }
 
-    /// An answer on its way out.
-    pub(super) fn answers(&mut self, now: Timestamp, request: &Request<'_>, response: &mut Response) {
+    /// Lets the tamper change an outgoing response.
+    pub(super) fn tamper_response(&mut self, now: Timestamp, request: &Request<'_>, response: &mut Response) {
         if let Some(tamper) = &mut self.tamper {
             tamper.response(now, request, response);
         }
     }
 
-    /// A post on its way out.
-    pub(super) fn sends(&mut self, now: Timestamp, mode: Mode, post: &mut AttemptRequest) -> PostFate {
+    /// Lets the tamper change an outgoing post.
+    pub(super) fn tamper_post(&mut self, now: Timestamp, mode: Mode, post: &mut AttemptRequest) -> PostFate {
         self.tamper.as_mut().map_or(PostFate::AsItIs, |tamper| tamper.post(now, mode, post))
     }
 
-    pub(super) fn saw(&mut self, scene: &Scene<'_>, seen: &[Sighting]) {
-        self.each(|observer| observer.saw(scene, seen));
+    pub(super) fn on_sightings(&mut self, view: &WorldView<'_>, seen: &[Sighting]) {
+        self.each(|observer| observer.on_sightings(view, seen));
     }
 
     /// Returns the sightings that reach the service, and the time at which they do.
-    pub(super) fn hears(&mut self, now: Timestamp, mut seen: Vec<Sighting>) -> (Timestamp, Vec<Sighting>) {
+    pub(super) fn tamper_sightings(
+        &mut self,
+        now: Timestamp,
+        mut seen: Vec<Sighting>,
+    ) -> (Timestamp, Vec<Sighting>) {
         let at = self.tamper.as_mut().map_or(now, |tamper| tamper.sightings(now, &mut seen));
         (at, seen)
     }
 
-    pub(super) fn heard(&mut self, scene: &Scene<'_>, book: BookOf, notice: &Notice) {
-        self.each(|observer| observer.heard(scene, book, notice));
+    pub(super) fn on_notice(&mut self, view: &WorldView<'_>, book: BookOf, notice: &Notice) {
+        self.each(|observer| observer.on_notice(view, book, notice));
     }
 
-    pub(super) fn posted(
+    pub(super) fn on_post(
         &mut self,
-        scene: &Scene<'_>,
+        view: &WorldView<'_>,
         book: BookOf,
         post: &AttemptRequest,
         arrival: &Arrival,
     ) {
-        self.each(|observer| observer.posted(scene, book, post, arrival));
+        self.each(|observer| observer.on_post(view, book, post, arrival));
     }
 
-    /// Passes on the result of a post to the service.
-    pub(super) fn learns(&mut self, now: Timestamp, post: &AttemptRequest, outcome: &mut AttemptResult) {
-        self.each(|observer| observer.learns(now, post, outcome));
+    /// Reports the result of a post, which the tamper may change before the service receives it.
+    pub(super) fn on_attempt_result(
+        &mut self,
+        now: Timestamp,
+        post: &AttemptRequest,
+        outcome: &mut AttemptResult,
+    ) {
+        self.each(|observer| observer.on_attempt_result(now, post, outcome));
         if let Some(tamper) = &mut self.tamper {
             tamper.outcome(now, post, outcome);
         }
     }
 
-    pub(super) fn ended(
+    pub(super) fn on_attempt_end(
         &mut self,
-        scene: &Scene<'_>,
+        view: &WorldView<'_>,
         book: BookOf,
         post: &AttemptRequest,
         end: &AttemptEnd,
         next_at: Option<Timestamp>,
     ) {
-        self.each(|observer| observer.ended(scene, book, post, end, next_at));
+        self.each(|observer| observer.on_attempt_end(view, book, post, end, next_at));
     }
 
-    pub(super) fn reorganised(&mut self, now: Timestamp, chain: (Mode, Asset), depth: u32) {
-        self.each(|observer| observer.reorganised(now, chain, depth));
+    pub(super) fn on_reorg(&mut self, now: Timestamp, chain: (Mode, Asset), depth: u32) {
+        self.each(|observer| observer.on_reorg(now, chain, depth));
     }
 
-    pub(super) fn restarted(&mut self, scene: &Scene<'_>) {
-        self.each(|observer| observer.restarted(scene));
+    pub(super) fn on_restart(&mut self, view: &WorldView<'_>) {
+        self.each(|observer| observer.on_restart(view));
         if let Some(tamper) = &mut self.tamper {
-            tamper.restarted(scene.now);
+            tamper.restarted(view.now);
         }
     }
 }

@@ -3,28 +3,28 @@
 use reference_core::{outbox::AttemptResult, sighting::Sighting, time::Timestamp};
 use reference_wire::{AttemptRequest, Request, Response};
 
-use super::{BookOf, Observer, Scene};
+use super::{BookOf, Observer, WorldView};
 use crate::{
     network::Arrival,
-    witness::{Entry, Observation, Record, RecordedCall, RecordedPost},
+    record::{Entry, Observation, Record, RecordedCall, RecordedPost},
 };
 
 impl Observer for Record {
-    fn saw(&mut self, scene: &Scene<'_>, seen: &[Sighting]) {
-        self.note(scene.now, Observation::Told(seen.to_vec()));
+    fn on_sightings(&mut self, view: &WorldView<'_>, seen: &[Sighting]) {
+        self.note(view.now, Observation::Told(seen.to_vec()));
     }
 
-    fn posted(
+    fn on_post(
         &mut self,
-        scene: &Scene<'_>,
+        view: &WorldView<'_>,
         (account, mode): BookOf,
         post: &AttemptRequest,
         arrival: &Arrival,
     ) {
-        let (signature, body) = self.seal(scene.now, post, arrival.arrived.is_some());
+        let (signature, body) = self.seal(view.now, post, arrival.arrived.is_some());
         let posted = RecordedPost {
             mode,
-            endpoint: scene.service.account(account).book(mode).endpoint(post.endpoint).id,
+            endpoint: view.service.account(account).book(mode).endpoint(post.endpoint).id,
             host: post.url.host().to_string(),
             delivery: post.id,
             kind: post.kind.as_str(),
@@ -33,19 +33,19 @@ impl Observer for Record {
             arrived: arrival.arrived,
             copies: arrival.copies,
         };
-        self.note(scene.now, Observation::Post(Box::new(posted)));
+        self.note(view.now, Observation::Post(Box::new(posted)));
     }
 
-    fn learns(&mut self, now: Timestamp, post: &AttemptRequest, outcome: &AttemptResult) {
+    fn on_attempt_result(&mut self, now: Timestamp, post: &AttemptRequest, outcome: &AttemptResult) {
         self.note(now, Observation::Landed { delivery: post.id, outcome: outcome.clone() });
     }
 
-    fn restarted(&mut self, scene: &Scene<'_>) {
-        self.note(scene.now, Observation::Restarted);
+    fn on_restart(&mut self, view: &WorldView<'_>) {
+        self.note(view.now, Observation::Restarted);
     }
 }
 
-/// Writes down a call that began when the record was `place` long: it comes before what it caused.
+/// Records a call before the events that it caused; `place` is the length of the record when it began.
 pub(in crate::sandbox) fn note_call(
     record: &mut Record,
     (place, at): (usize, Timestamp),
@@ -56,7 +56,7 @@ pub(in crate::sandbox) fn note_call(
     record.seen.insert(place.min(record.seen.len()), seen);
 }
 
-/// A request and its answer, as a bystander writes them down.
+/// Returns the record of a request and its response, as an outside observer sees them.
 fn written(request: &Request<'_>, response: &Response) -> RecordedCall {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let bearer = request.authorization.map(text);

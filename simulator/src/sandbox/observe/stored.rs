@@ -1,7 +1,7 @@
-//! The log in a state that is written and read again: for `#[serde(with = "stored")]`.
+//! Serialization of the log within a stored state, for `#[serde(with = "stored")]`.
 //!
-//! [`WorldEvent`] itself is written as the API shows it, which can't be read without JSON. The compiler holds the two
-//! together.
+//! [`WorldEvent`] itself serializes as in the API, in a form that only JSON can read back. The compiler keeps the two
+//! definitions equal.
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
@@ -102,7 +102,7 @@ enum StoredKind {
     Restart,
 }
 
-/// A world knows them as its service does.
+/// Details of events, which must come from the service of the same world.
 mod details {
     use reference_core::event::Details;
     use serde::ser::Error;

@@ -37,7 +37,7 @@ const BUSINESS: [&str; 9] = [
 ];
 const POSTAL_ADDRESS: [&str; 6] = ["line1", "line2", "city", "state", "postal_code", "country"];
 
-/// The settings of an account.
+/// Reads the settings of an account.
 pub(super) fn read_settings(f: &mut Fields<'_>) -> SettingsDraft {
     let is_colour = |text: &str| {
         let digits = text.strip_prefix('#')?;
@@ -59,7 +59,7 @@ pub(super) fn read_settings(f: &mut Fields<'_>) -> SettingsDraft {
     }
 }
 
-/// A business that says nothing is none.
+/// Reads a business; one without any field is `None`.
 fn read_business(f: &mut Fields<'_>) -> Option<Business> {
     f.only(&BUSINESS);
     let business = Business {
@@ -121,7 +121,7 @@ pub(super) fn keys(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
 }
 
 impl Sandbox {
-    /// Returns the keys of all accounts, in order of making.
+    /// Returns the keys of all accounts, in order of creation.
     pub fn keys(&self) -> Vec<KeyRecord> {
         let service = self.service();
         service.keys().iter().map(|key| records::key(service, key)).collect()
@@ -172,7 +172,7 @@ pub(super) fn set_wallet(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outco
     let script = f.word("script", &Script::ALL.map(Script::as_str), Script::parse);
     let addresses = f.texts("addresses", ADDRESSES_MAX);
     if script.is_some() && key.is_none() {
-        f.wrong("script", "The {} field says which addresses a key stands for; give it with a key.");
+        f.wrong("script", "The {} field is the address type of a key; give it with a key.");
     }
     if key.is_some() != addresses.is_empty() {
         f.wrong("key", "Give either {} (an extended public key) or addresses.");

@@ -1,47 +1,47 @@
-//! Calls that move the clock, and stop wherever something is under way outside of the simulated network.
+//! Calls that move the clock. They pause whenever an attempt outside of the simulated network is in flight.
 //!
-//! "Advancing returns when everything due has happened" (contract 11): a post that left during the call has
-//! ended before time goes on, so that its retries fall where they belong. Waits for nothing itself: the host
-//! waits, without the world's lock, and other calls are answered meanwhile.
+//! "Advancing returns when everything due has happened" (contract 11): a post sent during the call must end before the
+//! clock continues, so that its retries get the correct times. The functions do not block: the host waits without
+//! holding the world's lock, and answers other calls meanwhile.
 
 use reference_core::{error::ApiError, time::Timestamp};
 use reference_wire::Response;
 
-use super::{Within, arrived, has_happened};
+use super::{Within, advance_response, has_happened};
 use crate::sandbox::{AttemptId, Sandbox, step::Slice};
 
 /// The progress of a call.
 #[derive(Debug)]
 pub enum Progress {
-    /// It is over.
+    /// The call is complete.
     Done(Response),
-    /// It goes on by [`Sandbox::go_on`]: once an outside attempt has ended, or when others were served.
+    /// The call continues by [`Sandbox::go_on`]: after an outside attempt has ended, or after other calls were served.
     Waiting(PendingAdvance),
 }
 
-/// The time to which a call moves the clock.
+/// The time to which a call moves the clock, and when it stops early.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sandbox) struct AdvanceTarget {
-    /// At most.
+    /// The latest time.
     pub(in crate::sandbox) until: Timestamp,
-    /// `true` if it ends as soon as an event happened.
+    /// `true` to stop at the first event.
     pub(in crate::sandbox) stop_early: bool,
-    /// The number of the world event after which its answer begins, if not with what the call itself causes.
+    /// The number of the world event after which the response starts; `None` for the events that the call causes.
     pub(in crate::sandbox) after: Option<u64>,
 }
 
-/// A call that is moving the clock.
+/// A paused call that moves the clock.
 #[derive(Debug)]
 pub struct PendingAdvance {
     pub(in crate::sandbox) target: AdvanceTarget,
-    /// The number of events before it began.
+    /// The number of events before the call.
     pub(in crate::sandbox) before: u64,
-    /// The account whose events it reports, if not all.
+    /// The book whose events are reported; `None` for all.
     pub(in crate::sandbox) within: Option<Within>,
-    /// The world that it began in.
+    /// The number of worlds before the one in which the call started.
     pub(in crate::sandbox) era: u64,
-    /// Everything under way up to this one ends before time goes on. What leaves later because of other calls
-    /// is not waited for, or a busy world would never arrive.
+    /// The last attempt that must end before the clock continues. Attempts that other calls start later are not
+    /// awaited, or the call might never end in a busy world.
     pub(in crate::sandbox) last_awaited: Option<AttemptId>,
 }
 
@@ -56,29 +56,29 @@ impl PendingAdvance {
         PendingAdvance { target, before, within, era: sandbox.era, last_awaited: None }
     }
 
-    /// Returns `true` if it waits for an outside attempt to end. Otherwise it only let other requests in and may
-    /// continue.
+    /// Returns `true` if the call waits for an outside attempt to end. Otherwise it paused for other requests and may
+    /// continue immediately.
     pub fn awaits_attempt(&self) -> bool {
         self.last_awaited.is_some()
     }
 }
 
 impl Sandbox {
-    /// Goes on with a call after an outside attempt has ended.
+    /// Continues a call, after an outside attempt has ended or other requests were served.
     pub fn go_on(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
         self.advance_to(now);
         if pending.era != self.era {
-            let gone = ApiError::conflict("Another world began while the clock of this one was moving.");
+            let gone = ApiError::conflict("The world was replaced while this call moved its clock.");
             return Progress::Done(Response::refusal(&gone));
         }
-        self.travel(pending)
+        self.run_until_blocked(pending)
     }
 
-    /// As far as it goes without leaving anything behind that is under way.
-    pub(in crate::sandbox) fn travel(&mut self, mut pending: PendingAdvance) -> Progress {
+    /// Moves the clock as far as possible without passing an attempt in flight.
+    pub(in crate::sandbox) fn run_until_blocked(&mut self, mut pending: PendingAdvance) -> Progress {
         let mut slice = self.slice();
         loop {
-            // What is due at this moment leaves first, or nobody would wait for the rest of it.
+            // Everything due now must be sent first, so that it is awaited.
             if pending.last_awaited.is_none() && self.world.is_behind {
                 if slice.is_over() {
                     return Progress::Waiting(pending);
@@ -96,19 +96,19 @@ impl Sandbox {
                 return Progress::Waiting(pending);
             }
             if self.is_over(&pending) || !self.step(pending.target.until, &mut slice) {
-                return Progress::Done(arrived(self, pending.before, pending.within));
+                return Progress::Done(advance_response(self, pending.before, pending.within));
             }
         }
     }
 
-    /// Arrives without waiting.
-    pub(in crate::sandbox) fn hurry(&mut self, pending: PendingAdvance) -> Response {
+    /// Moves the clock to the target without waiting for attempts.
+    pub(in crate::sandbox) fn run_to_end(&mut self, pending: PendingAdvance) -> Response {
         let mut whole = Slice::whole();
         while !self.is_over(&pending) && self.step(pending.target.until, &mut whole) {}
-        arrived(self, pending.before, pending.within)
+        advance_response(self, pending.before, pending.within)
     }
 
-    /// Returns `true` if a call that ends early has seen the event that it waits for.
+    /// Returns `true` if a call that stops early has an event to report.
     fn is_over(&self, pending: &PendingAdvance) -> bool {
         pending.target.stop_early && has_happened(self, pending.before, pending.within)
     }
@@ -180,7 +180,7 @@ mod tests {
             waiting(self.call(path, body))
         }
 
-        /// Ends every attempt that the host holds with this status.
+        /// Ends every open attempt with this status.
         fn end_attempts(&mut self, status: u16) -> usize {
             let now = self.sandbox.now();
             let all = self.sandbox.take_outgoing();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn time_stands_wherever_an_attempt_is_in_flight() {
+    fn the_clock_stops_while_an_attempt_is_in_flight() {
         let mut world = OutsideWorld::new();
         world.send();
         let mut pending = world.waits("/sandbox/advance", r#"{"by":"10m"}"#);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_receiver_said_is_held() {
+    fn a_receiver_response_counts_as_memory() {
         let held = |said: &str| {
             let mut world = OutsideWorld::new();
             world.send();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_ends_early_ends_with_the_first_thing_that_happens() {
+    fn a_call_that_stops_early_ends_with_the_first_event() {
         let mut world = OutsideWorld::new();
         world.send();
         let early = r#"{"by":"1h","stop_early":true}"#;
@@ -265,7 +265,7 @@ mod tests {
             let (_, answer) = answer_of(world.go_on(pending));
             assert_eq!(answer["happened"].as_array().map(Vec::len), Some(1), "{answer}");
             world.check_now(since);
-            // Whoever asks again at the same moment is told of nothing twice.
+            // An event is not reported twice to a second call at the same time.
             let more = if since == Span::mins(0) { "55s" } else { "4m" };
             let answer = world.done("/sandbox/advance", &format!(r#"{{"by":"{more}","stop_early":true}}"#));
             assert_eq!(answer["happened"].as_array().map(Vec::len), Some(0), "{answer}");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_send_meanwhile_does_not_hold_a_call_up_for_ever() {
+    fn attempts_of_other_calls_do_not_delay_a_call_forever() {
         let mut world = OutsideWorld::new();
         world.send();
         let pending = world.waits("/sandbox/advance", r#"{"by":"10s"}"#);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_waits_ends_when_another_world_begins() {
+    fn a_waiting_call_is_refused_after_the_world_was_replaced() {
         let mut world = OutsideWorld::new();
         world.send();
         let pending = world.waits("/sandbox/advance", r#"{"by":"10s"}"#);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_world_that_takes_the_place_of_another_knows_what_that_one_began() {
+    fn a_replacing_world_refuses_calls_and_results_of_the_old_one() {
         let mut before = OutsideWorld::new();
         before.send();
         let pending = before.waits("/sandbox/advance", r#"{"by":"10s"}"#);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_loses_what_is_in_flight_and_posts_it_again() {
+    fn a_restart_loses_attempts_in_flight_and_posts_them_again() {
         let mut world = OutsideWorld::new();
         world.send();
         let pending = world.waits("/sandbox/advance", r#"{"by":"10s"}"#);
@@ -325,13 +325,13 @@ mod tests {
         let now = world.sandbox.now();
         world.sandbox.on_attempt_result(now, lost[0].id, AttemptResult::Answered(200).into());
         assert_eq!(world.sandbox.world.external.open.len(), 1, "the first report is of no use any more");
-        // The call waited for what was in flight when it stopped; the second post left after that.
+        // The call waited for the attempt that was in flight at the restart; the second one was sent after that.
         assert_eq!(answer_of(world.go_on(pending)).0, 200);
         assert_eq!(world.end_attempts(200), 1);
     }
 
     #[test]
-    fn whoever_cannot_wait_arrives_at_once() {
+    fn a_call_that_cannot_wait_completes_immediately() {
         let mut world = OutsideWorld::new();
         world.send();
         let request = Request::json("http://localhost", "POST", "/sandbox/advance", r#"{"by":"10s"}"#);

@@ -1,6 +1,6 @@
-//! A book in the dashboard: the calls of the API without a key, and the owner's own views.
+//! A book in the dashboard: the calls of the API without a key, and the views of the account owner.
 //!
-//! Asks for no key, and counts for no limit.
+//! They need no key and do not count towards a rate limit.
 
 use std::collections::BTreeSet;
 
@@ -31,24 +31,24 @@ use crate::{
     sandbox::{Sandbox, observe::BookOf},
 };
 
-/// So many of the newest late payments are looked at to find those that wait for the owner.
+/// The maximum number of late payments that are scanned for unresolved ones, newest first.
 const LATE_LOOKED_AT_MAX: usize = 1_000;
 
-/// The book that the path names.
+/// Returns the book that the path names.
 pub(super) fn named(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
     let [account, mode, ..] = call.parameters() else { unreachable!("the route names a book") };
     call.sandbox.find_book(account, Mode::parse(mode).ok_or(ApiError::NotFound)?)
 }
 
-/// The path of the API that follows the book: `/v1/charges`.
+/// Returns the API path that follows the book: `/v1/charges`.
 fn api_path(call: &SandboxCall<'_>) -> String {
     // `/sandbox/books/{account}/{mode}/…`
     let rest = call.request.path.split('/').skip(5);
     format!("/v1/{}", rest.collect::<Vec<_>>().join("/"))
 }
 
-/// Answers as `/v1/` with the rest of the path answers a key of the book, to the byte.
-pub(super) fn look(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+/// Returns byte for byte the response that a key of the book gets from `/v1/` with the rest of the path.
+pub(super) fn owner_reads(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let place = named(call)?;
     let path = api_path(call);
     let asked = (path.as_str(), call.request.query);
@@ -56,7 +56,7 @@ pub(super) fn look(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     Ok(Reply::Raw(Response { status: 200, headers: Vec::new(), body }))
 }
 
-/// Creates or changes what a key of the book would by the same method, `/v1/` and the rest of the path.
+/// Creates or changes an object, like the same request to `/v1/` with a key of the book.
 pub(super) fn act(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let place = named(call)?;
     f.finish()?;
@@ -156,11 +156,11 @@ impl Sandbox {
     /// Returns the transfers to a charge of a book, in order of sighting.
     pub fn transfers(&self, place: (AccountNo, Mode), charge: &Charge) -> Vec<TransferRecord> {
         let (service, book) = (self.service(), self.book(place));
-        charge.transfers().iter().map(|it| records::transfer(service, book, charge, it)).collect()
+        charge.transfers().iter().map(|transfer| records::transfer(service, book, charge, transfer)).collect()
     }
 }
 
-/// Returns the late payments that wait for the owner, newest announcement last.
+/// Returns the unresolved late payments, newest announcement last.
 fn waiting(book: &Book) -> Vec<(&Charge, &Transfer)> {
     let told =
         book.listing(&List::Events { kind: Some(EventType::ChargeLatePayment), charge: None, invoice: None });
@@ -174,8 +174,10 @@ fn waiting(book: &Book) -> Vec<(&Charge, &Transfer)> {
         };
         if looked_at.insert(no) {
             let charge = book.charge(no);
-            let is_open = |it: &&Transfer| {
-                it.standing == Standing::Late && it.is_alive() && !records::is_sent_back(charge, it)
+            let is_open = |transfer: &&Transfer| {
+                transfer.standing == Standing::Late
+                    && transfer.is_alive()
+                    && !records::is_sent_back(charge, transfer)
             };
             let open = charge.transfers().iter().filter(is_open);
             waiting.extend(open.map(|transfer| (charge, transfer)));
@@ -184,7 +186,7 @@ fn waiting(book: &Book) -> Vec<(&Charge, &Transfer)> {
     waiting
 }
 
-/// The transfers to a charge, with what only its owner needs to know of them.
+/// Returns the transfers to a charge, with details for its owner.
 pub(super) fn transfers(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let place = named(call)?;
     let book = call.book(place);

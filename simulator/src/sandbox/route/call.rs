@@ -18,19 +18,19 @@ use reference_wire::{
 use super::{Within, advance::AdvanceTarget};
 use crate::sandbox::{Sandbox, observe::BookOf, world::World};
 
-/// One call moves the clock ten years at most.
+/// The maximum days by which one call moves the clock.
 const JUMP_DAYS_MAX: u64 = 3_653;
-/// With an API key, one call moves the clock a year at most: the clock is everybody's.
+/// The maximum days by which one call with an API key moves the clock, which is shared by all keys.
 const KEY_JUMP_DAYS_MAX: u64 = 366;
-/// The clock ends here: 9000-01-01, far enough from the last moment that there is.
+/// The last time of the clock, 9000-01-01, well before the last representable time.
 const CLOCK_LAST: Timestamp = Timestamp(221_845_392_000_000_000);
 
-/// A call that is being answered.
+/// The context of one call.
 pub(super) struct SandboxCall<'c> {
     pub(super) sandbox: &'c mut Sandbox,
     pub(super) request: &'c Request<'c>,
     pub(super) within: Option<Within>,
-    /// The segments in place of those in braces, in order.
+    /// The values of the segments in braces, in order.
     parameters: Vec<&'c str>,
     /// The time to which the call moves the clock.
     target: Option<AdvanceTarget>,
@@ -46,11 +46,11 @@ impl<'c> SandboxCall<'c> {
         SandboxCall { sandbox, request, within, parameters, target: None }
     }
 
-    /// The call is answered when the clock has come there. `field` is what said how far.
+    /// Sets the time to which the call moves the clock before it is answered. `field` is the field that specified it.
     ///
     /// # Errors
     ///
-    /// A jump that is too far: the clock never goes back, so whoever sends it far away spoils the world for all.
+    /// A jump beyond the limit: the clock never goes back, so a far jump would make the world useless for all clients.
     pub(super) fn advance(&mut self, field: &'static str, target: AdvanceTarget) -> Result<(), ApiError> {
         let (days, whose) = match self.within {
             None => (JUMP_DAYS_MAX, ""),
@@ -95,17 +95,17 @@ impl<'c> SandboxCall<'c> {
         self.sandbox.world.act(account, mode, command)
     }
 
-    /// Returns the segments in place of those in braces, in order.
+    /// Returns the values of the segments in braces, in order.
     pub(super) fn parameters(&self) -> &[&'c str] {
         &self.parameters
     }
 
-    /// The first of them as an id.
+    /// Returns the first parameter as an id.
     pub(super) fn id(&self) -> Result<Code, ApiError> {
         code(self.parameters[0])
     }
 
-    /// `account`, by default the first one, or the only one within reach.
+    /// Reads `account`; the default is the first account, or the only one within reach.
     pub(super) fn account(&self, fields: &mut Fields<'_>) -> Option<AccountNo> {
         let own = self.within.map(|(account, _)| account);
         let no = match fields.text("account", TEXT_MAX) {
@@ -118,7 +118,7 @@ impl<'c> SandboxCall<'c> {
         no
     }
 
-    /// `mode`, by default live, or the only one within reach.
+    /// Reads `mode`; the default is live, or the only one within reach.
     pub(super) fn mode(&self, fields: &mut Fields<'_>) -> Mode {
         let own = self.within.map(|(_, mode)| mode);
         let mode = read_mode(fields).or(own).unwrap_or(Mode::Live);
@@ -128,36 +128,36 @@ impl<'c> SandboxCall<'c> {
         mode
     }
 
-    /// Every book within reach.
+    /// Returns every book within reach.
     pub(super) fn books(&self) -> impl Iterator<Item = (BookOf, &Book)> {
         let within = self.within;
         let books = self.service().books().map(|(account, mode, book)| ((account, mode), book));
         books.filter(move |(place, _)| within.is_none_or(|only| only == *place))
     }
 
-    /// The book that holds what `find` looks for.
+    /// Returns the book that satisfies `find`.
     pub(super) fn find_book(&self, find: impl Fn(&Book) -> bool) -> Result<BookOf, ApiError> {
         self.books().find(|(_, book)| find(book)).map(|(place, _)| place).ok_or(ApiError::NotFound)
     }
 }
 
-/// An id in a path; what cannot be one belongs to nothing.
+/// Parses an id in a path; an invalid one is not found.
 pub(super) fn code(text: &str) -> Result<Code, ApiError> {
     Code::parse(text).ok_or(ApiError::NotFound)
 }
 
-/// `mode`, of a filter.
+/// Reads `mode` of a filter.
 pub(super) fn read_mode(fields: &mut Fields<'_>) -> Option<Mode> {
     fields.word("mode", &Mode::ALL.map(Mode::as_str), Mode::parse)
 }
 
-/// `asset`, which must be there.
+/// Reads `asset`, which is required.
 pub(super) fn read_asset(fields: &mut Fields<'_>) -> Option<Asset> {
     fields.required_text("asset", TEXT_MAX)?;
     fields.asset("asset")
 }
 
-/// A field that was refused if it is missing.
+/// Returns the value of a required field.
 pub(super) fn required<T>(value: Option<T>, name: &str) -> Result<T, ApiError> {
     value.ok_or_else(|| ApiError::field(name, format!("The {name} field is required.")))
 }

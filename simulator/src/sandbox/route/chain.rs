@@ -86,10 +86,7 @@ pub(super) fn pay(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
         }
     };
     if transfer.amount == Coin::ZERO {
-        return Err(ApiError::field(
-            "amount",
-            "Nothing would be sent: the amount is 0 in this coin's smallest unit.",
-        ));
+        return Err(ApiError::field("amount", "The amount is less than this coin's smallest unit."));
     }
     let outputs = split(&transfer, outputs)?;
     let (chain, now) = chain(call, transfer.mode, transfer.asset);
@@ -113,7 +110,7 @@ fn to_charge(
     Ok(Transfer { mode: place.1, asset, address: charge.terms.deposit_address.clone(), amount })
 }
 
-/// One transaction that pays the same address several times, in nearly equal parts.
+/// Returns outputs that pay the same address several times, in nearly equal parts.
 fn split(transfer: &Transfer, outputs: u32) -> Result<Vec<Output>, ApiError> {
     let part = transfer.amount.share(1, u64::from(outputs), transfer.asset);
     let part = part.filter(|part| *part > Coin::ZERO).ok_or_else(|| {
@@ -138,7 +135,7 @@ fn chain<'s>(call: &'s mut SandboxCall<'_>, mode: Mode, asset: Asset) -> (&'s mu
     (world.chains.get_mut(mode, asset), world.now)
 }
 
-/// The chain that knows a transaction; with an API key, one to a charge of the key's book.
+/// Returns the chain that contains a transaction; with an API key, only one to a charge of the key's book.
 fn chain_of<'s>(call: &'s mut SandboxCall<'_>, txid: &TxId) -> Result<(&'s mut Chain, Timestamp), ApiError> {
     let within = call.within;
     let World { chains, service, now, .. } = call.world_mut();
@@ -207,7 +204,7 @@ pub(super) fn reorganise(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outco
         ChainError::Unknown { .. } => ApiError::field("keep", format!("The keep field is invalid: {error}.")),
         _ => refusal(error),
     })?;
-    call.sandbox.observers.reorganised(now, (mode, asset), depth);
+    call.sandbox.observers.on_reorg(now, (mode, asset), depth);
     answer(ReorgAnswer { orphaned: orphaned.iter().map(|txid| txid.as_str().to_owned()).collect() })
 }
 
@@ -215,7 +212,7 @@ fn read_txid(f: &mut Fields<'_>) -> Option<TxId> {
     f.required_text("txid", TEXT_MAX).map(|text| TxId::from(text.as_str()))
 }
 
-/// The chain that knows the transaction that the body names.
+/// Returns the chain that contains the transaction named in the body.
 fn named<'s>(
     call: &'s mut SandboxCall<'_>,
     mut f: Fields<'_>,
@@ -314,7 +311,7 @@ pub(super) fn watch(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     }
     f.finish()?;
     let (asset, fault) = (required(asset, "asset")?, required(fault, "notices")?);
-    // What the chain has shown by now belongs to the time before.
+    // Chain events until now are reported under the previous setting.
     call.sandbox.work();
     if call.world_mut().watchers.change((mode, asset), fault) {
         let (chain, now) = chain(call, mode, asset);

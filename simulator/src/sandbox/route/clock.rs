@@ -1,4 +1,4 @@
-//! The world as a whole: its clock, its market, its beginning.
+//! Calls on the world as a whole: its clock, its market and its replacement.
 
 use reference_core::{
     asset::Asset,
@@ -77,17 +77,17 @@ pub(super) fn world_events(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Out
     answer(WorldEvents { happened, next })
 }
 
-/// Returns the history since the beginning, as a scenario.
+/// Returns the recorded calls as a scenario.
 pub(super) fn scenario(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let Sandbox { history, world, .. } = &*call.sandbox;
     let history = history
         .as_ref()
-        .ok_or_else(|| ApiError::conflict("This world keeps no history, so there is nothing to be told."))?;
-    let (scenario, untold) = history.tell(&world.setup, world.now);
+        .ok_or_else(|| ApiError::conflict("This world records no history, so there is no scenario."))?;
+    let (scenario, untold) = history.write_scenario(&world.setup, world.now);
     answer(ScenarioAnswer { scenario, untold })
 }
 
-/// A new world in place of this one. The host allows it only while nobody's clock is running.
+/// Replaces this world with a new one. The host allows it only with a frozen clock.
 pub(super) fn begin(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let seed = f.whole("seed");
     let start = f.word_like("start", "2026-01-05T09:00:00Z", Timestamp::parse);

@@ -23,16 +23,16 @@ use crate::{
     sandbox::Sandbox,
 };
 
-/// So many deliveries are shown at once.
+/// The maximum number of deliveries in one response.
 const SHOWN_MAX: usize = 1_000;
 const ANSWERS_MAX: usize = 1_000;
 
-/// The requested part of the log. Parsed once, because the whole log may be compared with it.
+/// The filters of the delivery log. Parsed once, because many deliveries are compared with them.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryFilter {
     /// The state.
     pub status: Option<&'static str>,
-    /// The endpoint; `Some(None)` for a text that is no id, which selects nothing.
+    /// The endpoint; `Some(None)` for an invalid id, which matches nothing.
     pub endpoint: Option<Option<Code>>,
     /// The event.
     pub event: Option<Option<Uuid>>,
@@ -40,22 +40,22 @@ pub struct DeliveryFilter {
     pub charge: Option<Option<Code>>,
     /// The invoice of the event.
     pub invoice: Option<Option<Code>>,
-    /// A delivery of one book: what is older is asked of that book only.
+    /// A delivery of one book; only older ones of that book match.
     pub before: Option<Uuid>,
 }
 
 impl DeliveryFilter {
-    /// Newest first.
+    /// Returns the matching deliveries, newest first.
     fn newest<'b>(&self, book: &'b Book, limit: usize) -> impl Iterator<Item = &'b Delivery> {
         self.of_book(book).filter(|delivery| self.takes(book, delivery)).take(limit)
     }
 
-    /// Newest first, before the filters that look at each delivery.
+    /// Returns candidates, newest first, before the filters on single deliveries.
     fn of_book<'b>(&self, book: &'b Book) -> Box<dyn Iterator<Item = &'b Delivery> + 'b> {
         let Some(events) = self.events(book) else {
             return Box::new(book.outbox().before(self.before).into_iter().flatten());
         };
-        // Deliveries of an event were opened with it, so nobody has to look through the log for them.
+        // The deliveries of an event were opened with it, so no scan of the log is needed.
         let of_event = move |event: &'b Event| {
             let opened = book.outbox().opened_at(event.created_at);
             opened.filter(move |delivery| delivery.payload.event.is_some_and(|(_, id)| id == event.id))
@@ -63,10 +63,11 @@ impl DeliveryFilter {
         Box::new(events.into_iter().rev().flat_map(of_event))
     }
 
-    /// The events that are asked for, oldest first; `None` if any will do.
+    /// Returns the requested events, oldest first; `None` if there is no filter on events.
     fn events<'b>(&self, book: &'b Book) -> Option<Vec<&'b Event>> {
-        let timeline =
-            |subject: Option<Subject>| subject.into_iter().flat_map(|it| book.events().timeline(it));
+        let timeline = |subject: Option<Subject>| {
+            subject.into_iter().flat_map(|subject| book.events().timeline(subject))
+        };
         if let Some(id) = self.event {
             let found = id.and_then(|id| book.find_event(id).ok());
             return Some(found.map(|no| book.events().get(no)).into_iter().collect());
@@ -113,10 +114,10 @@ pub(super) fn log(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
         }
     }
     deliveries.sort_by_key(|(_, delivery)| std::cmp::Reverse(delivery.id));
-    // Only now: a busy book must not hide what is newer in another.
+    // Truncated last, so that a busy book does not hide newer deliveries of another.
     deliveries.truncate(limit);
-    let record = |(place, it): ((AccountNo, Mode), _)| {
-        records::delivery(&call.service().account(place.0).id, call.book(place), it)
+    let record = |(place, delivery): ((AccountNo, Mode), _)| {
+        records::delivery(&call.service().account(place.0).id, call.book(place), delivery)
     };
     answer(DeliveryList { deliveries: deliveries.into_iter().map(record).collect() })
 }
@@ -130,10 +131,10 @@ impl Sandbox {
         limit: usize,
     ) -> Vec<DeliveryRecord> {
         let (id, book) = (&self.service().account(place.0).id, self.book(place));
-        filter.newest(book, limit).map(|it| records::delivery(id, book, it)).collect()
+        filter.newest(book, limit).map(|delivery| records::delivery(id, book, delivery)).collect()
     }
 
-    /// Returns a delivery of a book with all that went over the wire.
+    /// Returns a delivery of a book with its requests and responses.
     ///
     /// # Errors
     ///
@@ -146,7 +147,7 @@ impl Sandbox {
     }
 }
 
-/// The delivery that the path names.
+/// Returns the id of the delivery that the path names.
 fn named(call: &SandboxCall<'_>) -> Result<Uuid, ApiError> {
     Uuid::try_parse(call.parameters()[0]).map_err(|_| ApiError::NotFound)
 }
@@ -171,7 +172,7 @@ pub(super) fn set_merchant(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Out
     let answers = f.words("answers", ANSWERS_MAX, &ReceiverBehavior::WORDS, ReceiverBehavior::parse);
     f.finish()?;
     let name = required(name, "name")?;
-    // URLs spell hosts in lower case, so no post would ever meet a merchant named otherwise.
+    // URLs have lower-case hosts, so other names would never receive a post.
     let is_host =
         name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.'));
     if !is_host {

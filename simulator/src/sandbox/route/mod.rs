@@ -1,9 +1,9 @@
-//! The calls under `/sandbox`: the simulated world as JSON, so that a script can do everything.
+//! The calls under `/sandbox`: the simulated world as JSON, so that scripts can control all of it.
 //!
-//! [`ROUTES`] is the only list of them: which methods a path takes, who may call, which fields a body may have and
-//! who answers follow from it. What calls take and answer is typed in [`crate::api`].
+//! [`ROUTES`] is the only list of them. It has the methods of a path, the allowed callers, the fields of bodies and
+//! the handlers. Request and response types are in [`crate::api`].
 //!
-//! Pure: the server and the player call the same function, one over sockets, the other directly.
+//! Must not contain sockets: the server and the player call the same function, one over HTTP, the other directly.
 
 mod account;
 mod advance;
@@ -31,17 +31,19 @@ pub use self::delivery::DeliveryFilter;
 use super::{Sandbox, observe::BookOf};
 use crate::api::{self, Empty, WorldEvent};
 
-/// The only book that a call reaches.
+/// The only book that a call may reach.
 pub(super) type Within = BookOf;
 
-/// An answer tells so many world events at once; who wants more reads on. Nobody else is served while they are written.
+/// The maximum number of world events in one response; clients page through the rest. Writing them blocks other
+/// requests.
 pub(crate) const EVENTS_MAX: usize = 1_000;
 
-/// A path under `/sandbox` and what it takes.
+/// A path under `/sandbox` with its methods.
 pub struct Route {
-    /// Segments in braces take any text: `/sandbox/keys/{id}`. A last segment `{*}` takes all that follow.
+    /// The path. Segments in braces match any text: `/sandbox/keys/{id}`. A last segment `{*}` matches all remaining
+    /// segments.
     pub path: &'static str,
-    /// The methods in one line, as `Allow` says them.
+    /// The methods, as the `Allow` header lists them.
     pub allow: &'static str,
     /// The methods of the route.
     pub methods: &'static [RouteMethod],
@@ -49,11 +51,12 @@ pub struct Route {
 
 /// One method of a path.
 pub struct RouteMethod {
-    /// `GET`, which stands for `HEAD` too, `POST`, `PUT`, `PATCH` or `DELETE`.
+    /// `GET`, which includes `HEAD`, `POST`, `PUT`, `PATCH` or `DELETE`.
     pub method: &'static str,
     /// The allowed callers.
     pub reach: RouteReach,
-    /// The fields that a body may have; of `GET` the parameters of the query. [`ANY`]: those of the API, which ignores others.
+    /// The allowed fields of a body, or query parameters of `GET`. [`ANY`]: those of the API, which ignores unknown
+    /// ones.
     pub fields: &'static [&'static str],
     handler: Handler,
 }
@@ -61,26 +64,26 @@ pub struct RouteMethod {
 /// The callers that a route allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteReach {
-    /// Every caller that may use the whole sandbox.
+    /// Only callers that may use the whole sandbox.
     World,
-    /// An API key too, for what belongs to its account and mode. The clock and the blocks of a chain are shared: a key
-    /// moves them forward for all, but takes confirmations from transfers to charges of its own book only.
+    /// API keys too, for the objects of their account and mode. The clock and the blocks of a chain are shared: a key
+    /// moves them forward for all, but can remove confirmations only from transfers to charges of its own book.
     Book,
 }
 
 type Handler = fn(&mut SandboxCall<'_>, Fields<'_>) -> Outcome;
 
-/// The answer of a handler.
+/// The result of a handler.
 enum Reply {
-    /// Fields, to which what the call caused is added.
+    /// Fields, to which the events that the call caused are added.
     Fields(Map<String, Value>),
-    /// The answer that a key would get for its own request.
+    /// The response that a key would get for its own request.
     Raw(Response),
 }
 
 type Outcome = Result<Reply, ApiError>;
 
-/// An answer of the type that the call promises.
+/// Returns a result of the type that the call documents.
 fn answer(value: impl Serialize) -> Outcome {
     match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => Ok(Reply::Fields(fields)),
@@ -88,7 +91,7 @@ fn answer(value: impl Serialize) -> Outcome {
     }
 }
 
-/// Returns an answer without fields of its own.
+/// Returns a result without fields.
 fn nothing() -> Outcome {
     answer(Empty {})
 }
@@ -135,7 +138,7 @@ macro_rules! routes {
     };
 }
 
-/// Whatever the API takes, which ignores what it does not know.
+/// Any field of the API, which ignores unknown ones.
 pub const ANY: [&str; 1] = ["*"];
 const ACCOUNT: [&str; 14] = [
     "id",
@@ -210,13 +213,13 @@ routes! {
     "/sandbox/books/{account}/{mode}/late": GET World [], book::late;
     "/sandbox/books/{account}/{mode}/search": GET World ["q"], search::search;
     "/sandbox/books/{account}/{mode}/charges/{id}/transfers": GET World [], book::transfers;
-    "/sandbox/books/{account}/{mode}/charges": GET World ANY, book::look; POST World CHARGE, book::act;
-    "/sandbox/books/{account}/{mode}/invoices": GET World ANY, book::look; POST World INVOICE, book::act;
-    "/sandbox/books/{account}/{mode}/payment-links": GET World ANY, book::look; POST World LINK, book::act;
+    "/sandbox/books/{account}/{mode}/charges": GET World ANY, book::owner_reads; POST World CHARGE, book::act;
+    "/sandbox/books/{account}/{mode}/invoices": GET World ANY, book::owner_reads; POST World INVOICE, book::act;
+    "/sandbox/books/{account}/{mode}/payment-links": GET World ANY, book::owner_reads; POST World LINK, book::act;
     "/sandbox/books/{account}/{mode}/charges/{id}/refunds": POST World ["amount", "txid", "reason"], book::act;
     "/sandbox/books/{account}/{mode}/payment-links/{id}/archive": POST World [], book::act;
         DELETE World [], book::act;
-    "/sandbox/books/{account}/{mode}/{*}": GET World ANY, book::look;
+    "/sandbox/books/{account}/{mode}/{*}": GET World ANY, book::owner_reads;
     "/sandbox/keys": GET World [], account::keys; POST World ["account", "mode"], account::create_key;
     "/sandbox/keys/{id}": DELETE World [], account::revoke_key;
     "/sandbox/wallets": GET World [], account::wallets;
@@ -262,10 +265,10 @@ routes! {
 }
 
 impl Route {
-    /// Returns the segments in place of those in braces, if this is the route of a path.
+    /// Returns the values of the segments in braces if the path matches this route.
     fn parameters<'p>(&self, path: &'p str) -> Option<Vec<&'p str>> {
         let (path, pattern) = (path.trim_start_matches('/'), &self.path[1..]);
-        // Nearly every route differs from a path before its first parameter.
+        // Fast path: nearly all routes differ from a path before their first parameter.
         if !path.starts_with(pattern.split('{').next().unwrap_or_default()) {
             return None;
         }
@@ -288,19 +291,19 @@ impl Route {
     }
 }
 
-/// Returns `true` if a call takes a field.
+/// Returns `true` if a call allows a field.
 pub(super) fn takes(method: &str, path: &str, field: &str) -> bool {
     let route = ROUTES.iter().find(|route| route.parameters(path).is_some());
-    let method = route.and_then(|route| route.methods.iter().find(|it| it.method == method));
-    method.is_some_and(|it| it.fields.contains(&field))
+    let method = route.and_then(|route| route.methods.iter().find(|allowed| allowed.method == method));
+    method.is_some_and(|method| method.fields.contains(&field))
 }
 
-/// Answers a call to `/sandbox`: of somebody who may do everything, or within one book.
+/// Answers a call to `/sandbox`; `within` restricts it to one book.
 pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Option<Within>) -> Progress {
-    // A new world's log begins anew.
+    // The log of a new world is empty.
     let before = if request.path == "/sandbox/world" { 0 } else { sandbox.log().count() };
     let outcome = dispatch(sandbox, request, within);
-    // A refused call is not worked off, and may have changed something on its way.
+    // A refused call may have changed something, and nothing is processed after it.
     sandbox.world.due.set(None);
     let (mut fields, target) = match outcome {
         Ok((Reply::Fields(fields), target)) => (fields, target),
@@ -310,13 +313,13 @@ pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Opti
         }
         Err(error) => return Progress::Done(Response::refusal(&error)),
     };
-    // What the call caused is part of its answer.
+    // The response includes the events that the call caused.
     sandbox.work();
     if let Some(target) = target {
         let pending = PendingAdvance::new(sandbox, target, before, within);
-        return sandbox.travel(pending);
+        return sandbox.run_until_blocked(pending);
     }
-    if !reads(request) && !sandbox.observers.is_terse() && !sandbox.world.service.is_unread() {
+    if !reads(request) && !sandbox.observers.is_log_disabled() && !sandbox.world.service.is_unread() {
         add_events(sandbox, &mut fields, before, within);
     }
     Progress::Done(finish(sandbox, fields))
@@ -326,16 +329,16 @@ fn reads(request: &Request<'_>) -> bool {
     matches!(request.method, "GET" | "HEAD")
 }
 
-/// Judges a call of somebody who may do everything before its body has come.
+/// Checks the method and path of an unrestricted call before its body has arrived.
 ///
 /// # Errors
 ///
-/// 404 for an unknown path, 405 for a method that the path does not take.
+/// 404 for an unknown path, 405 for a method that the path does not allow.
 pub fn judge_head(method: &str, path: &str) -> Result<(), ApiError> {
     find(method, path, None).map(drop)
 }
 
-/// The method of a route, and what stands in the place of the segments in braces.
+/// Returns the method of a route, and the values of the segments in braces.
 fn find<'p>(
     method: &str,
     path: &'p str,
@@ -344,8 +347,8 @@ fn find<'p>(
     let found = ROUTES.iter().find_map(|route| Some((route, route.parameters(path)?)));
     let (route, parameters) = found.ok_or(ApiError::NotFound)?;
     let method = if method == "HEAD" { "GET" } else { method };
-    let method = route.methods.iter().find(|it| it.method == method);
-    if within.is_some() && method.is_none_or(|it| it.reach != RouteReach::Book) {
+    let method = route.methods.iter().find(|allowed| allowed.method == method);
+    if within.is_some() && method.is_none_or(|method| method.reach != RouteReach::Book) {
         return Err(ApiError::NotFound);
     }
     Ok((method.ok_or(ApiError::WrongMethod { allow: route.allow.into() })?, parameters))
@@ -367,7 +370,7 @@ fn dispatch(
         b""
     } else {
         asked = Fields::query(request.query)?;
-        // Apart, because hardly any call that reads looks at what is asked for.
+        // The query is parsed separately, because few calls that read use it.
         let mut fields = Fields::read(&asked)?;
         fields.only(method.fields);
         fields.finish()?;
@@ -382,8 +385,8 @@ fn dispatch(
     Ok((answer, call.target()))
 }
 
-/// The answer to a call that moved the clock.
-pub(super) fn arrived(sandbox: &Sandbox, before: u64, within: Option<Within>) -> Response {
+/// Returns the response to a call that moved the clock.
+pub(super) fn advance_response(sandbox: &Sandbox, before: u64, within: Option<Within>) -> Response {
     let mut fields = Map::new();
     if !sandbox.world.service.is_unread() {
         add_events(sandbox, &mut fields, before, within);
@@ -405,7 +408,7 @@ fn finish(sandbox: &Sandbox, mut fields: Map<String, Value>) -> Response {
     Response { status: 200, headers: Vec::new(), body: body.into() }
 }
 
-/// Adds what happened after the `n`th thing, and where to read on if that is too much for one answer.
+/// Adds the events after the `n`th, and where to continue if they exceed one response.
 fn add_events(sandbox: &Sandbox, fields: &mut Map<String, Value>, n: u64, within: Option<Within>) {
     let mut events = events_after(sandbox, n, within);
     let told: Vec<&WorldEvent> = events.by_ref().take(EVENTS_MAX).collect();
@@ -415,7 +418,7 @@ fn add_events(sandbox: &Sandbox, fields: &mut Map<String, Value>, n: u64, within
     fields.insert("happened".to_owned(), told.into_iter().map(api::json).collect());
 }
 
-/// Returns the events after the `n`th, as far as they concern the book.
+/// Returns the events after the `n`th that concern the book.
 fn events_after(sandbox: &Sandbox, n: u64, within: Option<Within>) -> impl Iterator<Item = &WorldEvent> {
     let within = within.map(|(no, mode)| (sandbox.service().account(no), mode));
     sandbox.log().after(n).filter(move |event| {

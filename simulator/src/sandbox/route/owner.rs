@@ -28,7 +28,7 @@ pub(super) fn endpoints(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
 }
 
 impl Sandbox {
-    /// Returns the webhook endpoints of a book in order of adding, removed ones too.
+    /// Returns the webhook endpoints of a book in order of creation, including removed ones.
     pub fn endpoints(&self, place: (AccountNo, Mode)) -> Vec<EndpointRecord> {
         let endpoints = self.book(place).endpoints().iter();
         endpoints.map(|endpoint| records::endpoint(self.service(), place, endpoint)).collect()
@@ -64,18 +64,18 @@ pub(super) fn add_endpoint(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Out
     let (account, url) = (required(account, "account")?, required(url, "url")?);
     call.world().judge_endpoint(&url)?;
     let done = call.act((account, mode), BookCommand::AddEndpoint { url, events })?;
-    let endpoint = changed_endpoint(call, (account, mode), &done, Secret::Shown);
+    let endpoint = changed_endpoint(call, (account, mode), &done, Secret::ApiState);
     answer(EndpointAnswer { endpoint })
 }
 
-/// The visibility of an endpoint's secret: only the answer that creates it shows it.
+/// The visibility of an endpoint's secret: only the response that creates it shows it.
 #[derive(Clone, Copy)]
 enum Secret {
-    Shown,
+    ApiState,
     Hidden,
 }
 
-/// An endpoint that was added or changed. The merchant behind it learns its secret.
+/// Returns the response for an endpoint that was added or changed. The merchant behind it receives its secret.
 fn changed_endpoint(
     call: &mut SandboxCall<'_>,
     place: BookOf,
@@ -86,8 +86,8 @@ fn changed_endpoint(
     let endpoint = call.book(place).endpoint(no);
     let mut record = records::endpoint(call.service(), place, endpoint);
     let (host, secret) = (endpoint.url.host().to_string(), endpoint.secret.clone());
-    record.secret = matches!(shows, Secret::Shown).then(|| secret.reveal().to_owned());
-    call.world_mut().network.teach(&host, (place.0, place.1, no), secret);
+    record.secret = matches!(shows, Secret::ApiState).then(|| secret.reveal().to_owned());
+    call.world_mut().network.set_secret(&host, (place.0, place.1, no), secret);
     record
 }
 
@@ -98,7 +98,7 @@ fn endpoint_of(done: &CommandResult) -> EndpointNo {
     }
 }
 
-/// The book of the endpoint that the path names, once no field of the body is wrong.
+/// Returns the book of the endpoint that the path names, after all fields were checked.
 fn owner(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
     let id = call.id()?;
     call.find_book(|book| book.find_endpoint(id).is_ok())
@@ -133,7 +133,7 @@ pub(super) fn rotate(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let place = owner(call)?;
     f.finish()?;
     let done = call.act(place, BookCommand::RotateSecret(call.id()?))?;
-    let endpoint = changed_endpoint(call, place, &done, Secret::Shown);
+    let endpoint = changed_endpoint(call, place, &done, Secret::ApiState);
     answer(EndpointAnswer { endpoint })
 }
 

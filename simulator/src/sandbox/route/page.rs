@@ -1,5 +1,5 @@
-//! The content of the hosted pages, one call per page. The words for states are chosen here, because choosing them
-//! takes the rules of the service; a page only draws them. The view of an object in it is the reader's choice.
+//! The content of the hosted pages, one call per page. States are computed here, because they depend on the rules of
+//! the service; a page only renders them. The caller chooses the view of the objects.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -24,7 +24,7 @@ use crate::{
     sandbox::{Sandbox, observe::BookOf},
 };
 
-/// An object as a reader of the API sees it.
+/// Returns an object as the API shows it.
 fn object(call: &SandboxCall<'_>, place: BookOf, path: &str) -> Value {
     let body = reference_wire::look(call.service(), call.world().now, place, (path, None), call.request.base);
     let mut answer: Value = serde_json::from_slice(&body.expect("the object was found just now"))
@@ -32,14 +32,14 @@ fn object(call: &SandboxCall<'_>, place: BookOf, path: &str) -> Value {
     answer["data"].take()
 }
 
-/// `GET /sandbox/pages/c/{id}`: a charge.
+/// Handles `GET /sandbox/pages/c/{id}`: a charge.
 pub(super) fn charge(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let code = call.id()?;
     let charge = |place, _| object(call, place, &format!("/v1/charges/{code}"));
     answer(call.sandbox.charge_page(code, charge)?)
 }
 
-/// `GET /sandbox/pages/i/{id}`: an invoice.
+/// Handles `GET /sandbox/pages/i/{id}`: an invoice.
 pub(super) fn invoice(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let code = call.id()?;
     let invoice = |place, _| object(call, place, &format!("/v1/invoices/{code}"));
@@ -48,7 +48,7 @@ pub(super) fn invoice(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     answer(call.sandbox.invoice_page(code, invoice, charge)?)
 }
 
-/// `GET /sandbox/pages/pay/{id}`: a payment link.
+/// Handles `GET /sandbox/pages/pay/{id}`: a payment link.
 pub(super) fn link(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let code = call.id()?;
     let link = |place, _| object(call, place, &format!("/v1/payment-links/{code}"));
@@ -56,7 +56,7 @@ pub(super) fn link(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
 }
 
 impl Sandbox {
-    /// Returns the content of the page of a charge. `view` makes the charge in it.
+    /// Returns the content of the page of a charge. `view` converts the charge.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl Sandbox {
         Ok(ChargePage { account: self.page_account(place), mode: place.1, payment })
     }
 
-    /// Returns the content of the page of an invoice. `view` and `charge` make the objects in it.
+    /// Returns the content of the page of an invoice. `view` and `charge` convert the objects.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl Sandbox {
         })
     }
 
-    /// Returns the content of the page of a payment link. `view` makes the link in it.
+    /// Returns the content of the page of a payment link. `view` converts the link.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Sandbox {
             .ok_or(ApiError::NotFound)
     }
 
-    /// Returns the account of the page, as far as customers may know.
+    /// Returns the public data of the page's account.
     fn page_account(&self, place: BookOf) -> PageAccount {
         let owner = self.service().account(place.0);
         let settings = &owner.settings;
@@ -173,7 +173,7 @@ impl Sandbox {
             transfers: charge
                 .transfers()
                 .iter()
-                .map(|it| records::transfer(self.service(), book, charge, it))
+                .map(|transfer| records::transfer(self.service(), book, charge, transfer))
                 .collect(),
             invoice: charge.terms.invoice.map(|no| {
                 let invoice = book.invoice(no);
@@ -197,8 +197,8 @@ impl Sandbox {
         }
     }
 
-    /// The coins to choose from, each with what a price comes to in it now, if there is a price. A coin without
-    /// a rate can't be chosen now, and is not among them. Nor is one in which the price is too large.
+    /// Returns the available coins, each with the amount for a price, if there is a price. Omits coins without a rate,
+    /// and those in which the amount is too large.
     fn coins(
         &self,
         place: BookOf,
@@ -220,41 +220,45 @@ impl Sandbox {
     }
 }
 
-/// Money that is on its way and will count.
+/// Returns the unconfirmed amount that will count towards the charge.
 fn coming(charge: &Charge, required: u32) -> Coin {
-    let on_its_way = charge.transfers().iter().filter(|it| {
-        it.standing == Standing::OnTime && it.is_alive() && !it.credited && !it.is_confirmed(required)
+    let on_its_way = charge.transfers().iter().filter(|transfer| {
+        transfer.standing == Standing::OnTime
+            && transfer.is_alive()
+            && !transfer.credited
+            && !transfer.is_confirmed(required)
     });
     on_its_way.map(|transfer| transfer.amount).sum()
 }
 
-/// Returns the most important fact about a charge for the customer.
+/// Returns the state of a charge that matters most to the customer.
 fn stage(charge: &Charge, required: u32) -> PaymentStage {
-    let comes = |standing| charge.transfers().iter().any(move |it| it.standing == standing && it.is_alive());
-    let confirming = charge
-        .transfers()
-        .iter()
-        .any(|it| it.standing == Standing::OnTime && it.is_alive() && !it.is_confirmed(required));
+    let comes = |standing| {
+        charge.transfers().iter().any(move |transfer| transfer.standing == standing && transfer.is_alive())
+    };
+    let confirming = charge.transfers().iter().any(|transfer| {
+        transfer.standing == Standing::OnTime && transfer.is_alive() && !transfer.is_confirmed(required)
+    });
     match charge.status() {
         ChargeStatus::Paid => PaymentStage::Paid,
         ChargeStatus::Pending | ChargeStatus::Underpaid if confirming => PaymentStage::Confirming,
         ChargeStatus::Pending => PaymentStage::Waiting,
         ChargeStatus::Underpaid => PaymentStage::Underpaid,
         ChargeStatus::Expired | ChargeStatus::Canceled if comes(Standing::Late) => PaymentStage::Late,
-        // Late money was taken, and was not enough.
+        // A late payment was accepted, but the total was insufficient.
         ChargeStatus::Expired | ChargeStatus::Canceled if comes(Standing::Accepted) => PaymentStage::Short,
         ChargeStatus::Expired => PaymentStage::Expired,
         ChargeStatus::Canceled => PaymentStage::Canceled,
     }
 }
 
-/// The charge that says most about an invoice: the one that was paid, or else the newest.
+/// Returns the charge to show for an invoice: the paid one, or else the newest.
 fn telling_charge(book: &Book, invoice: &Invoice) -> Option<ChargeNo> {
     let paid = |no: &&ChargeNo| book.charge(**no).status() == ChargeStatus::Paid;
     invoice.charges.iter().find(paid).or(invoice.charges.last()).copied()
 }
 
-/// A coin can be chosen, or another one: the invoice is open, and no money for it is on its way.
+/// Returns `true` if a coin can be chosen or changed: the invoice is open, and no payment for it is pending.
 fn may_choose(book: &Book, invoice: &Invoice) -> bool {
     let newest = invoice.charges.last().map(|&no| book.charge(no));
     invoice.status() == InvoiceStatus::Open
@@ -264,7 +268,7 @@ fn may_choose(book: &Book, invoice: &Invoice) -> bool {
         })
 }
 
-/// Returns the reason why a link takes no payments; `None` if it does.
+/// Returns the reason why a link accepts no payments; `None` if it does.
 fn closed(link: &Link, now: Timestamp) -> Option<LinkClosed> {
     if link.accepts_payments(now) {
         None

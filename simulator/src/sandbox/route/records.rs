@@ -1,4 +1,4 @@
-//! Keys, endpoints, deliveries and transfers as answers show them.
+//! Keys, endpoints, deliveries and transfers as responses show them.
 
 use reference_core::{
     asset::Asset,
@@ -24,7 +24,7 @@ use crate::{
 
 const MICROS_PER_MILLI: u64 = 1_000;
 
-/// A key, without its text.
+/// Returns a key, without its secret text.
 pub(super) fn key(service: &Service, key: &ApiKey) -> KeyRecord {
     KeyRecord {
         id: key.id,
@@ -37,7 +37,7 @@ pub(super) fn key(service: &Service, key: &ApiKey) -> KeyRecord {
     }
 }
 
-/// A wallet.
+/// Returns a wallet.
 pub(super) fn wallet(account: &str, mode: Mode, asset: Asset, wallet: &Wallet) -> WalletRecord {
     WalletRecord {
         account: account.to_owned(),
@@ -50,7 +50,7 @@ pub(super) fn wallet(account: &str, mode: Mode, asset: Asset, wallet: &Wallet) -
     }
 }
 
-/// A webhook endpoint, without its secret.
+/// Returns a webhook endpoint, without its secret.
 pub(super) fn endpoint(service: &Service, (account, mode): BookOf, endpoint: &Endpoint) -> EndpointRecord {
     EndpointRecord {
         id: endpoint.id,
@@ -65,7 +65,7 @@ pub(super) fn endpoint(service: &Service, (account, mode): BookOf, endpoint: &En
     }
 }
 
-/// A coin on its network.
+/// Returns a coin on its network.
 pub(super) fn coin(asset: Asset, mode: Mode) -> CoinRecord {
     let facts = asset.facts();
     CoinRecord {
@@ -76,7 +76,7 @@ pub(super) fn coin(asset: Asset, mode: Mode) -> CoinRecord {
     }
 }
 
-/// A transfer to a charge.
+/// Returns a transfer to a charge.
 pub(super) fn transfer(
     service: &Service,
     book: &Book,
@@ -110,12 +110,12 @@ pub(super) fn transfer(
     }
 }
 
-/// Late money that the owner has sent back: nothing is left to be done about it.
+/// Returns `true` if the owner has sent a late payment back.
 pub(super) fn is_sent_back(charge: &Charge, transfer: &Transfer) -> bool {
-    charge.sent_back().any(|it| (&it.txid, it.output) == (&transfer.txid, transfer.output))
+    charge.sent_back().any(|refunded| (&refunded.txid, refunded.output) == (&transfer.txid, transfer.output))
 }
 
-/// A delivery with its attempts.
+/// Returns a delivery with its attempts.
 pub(super) fn delivery(account: &str, book: &Book, delivery: &Delivery) -> DeliveryRecord {
     let next_at = match delivery.state {
         DeliveryState::Waiting(at) => Some(at),
@@ -139,7 +139,7 @@ pub(super) fn delivery(account: &str, book: &Book, delivery: &Delivery) -> Deliv
     }
 }
 
-/// The same with all that went over the wire.
+/// Returns a delivery with the requests and responses of its attempts.
 pub(super) fn delivery_in_full(
     account: &str,
     book: &Book,
@@ -169,8 +169,8 @@ fn attempt(n: u32, attempt: &Attempt) -> AttemptRecord {
     AttemptRecord { n, at: attempt.at, ended_at: attempt.ended_at, status, error, trace: None }
 }
 
-/// Returns the request and response, as far as the host kept them. Inside the simulated network the duration is
-/// the service clock's, and an answer is only a status.
+/// Returns the request and response, as far as the host recorded them. Inside the simulated network the duration is in
+/// service time, and a response is only a status.
 fn trace(
     attempt: &Attempt,
     write: impl FnOnce(&EndpointUrl, &Secret) -> Vec<(String, String)>,

@@ -1,6 +1,6 @@
-//! The search of a book: an object by its code, its transaction, the customer's e-mail address, the order.
+//! The search of a book: an object by its code, transaction, customer e-mail address or order.
 //!
-//! Reads the newest objects only, a bounded number of them, and ignores case.
+//! It scans a bounded number of the newest objects and ignores case.
 
 use reference_core::{
     book::Book,
@@ -19,14 +19,14 @@ use crate::{
     sandbox::Sandbox,
 };
 
-/// So many of the newest objects of each list are looked at.
+/// The maximum number of scanned objects of each list, newest first.
 const LOOKED_AT_MAX: usize = 50_000;
-/// So many are found at most.
+/// The maximum number of hits.
 const FOUND_MAX: usize = 50;
-/// Longer than anything that is looked for.
+/// The maximum length of a search text; no searched value is longer.
 const WANTED_MAX: usize = 255;
 
-/// The name of a field and what it says.
+/// A field's name and value.
 type Named = (String, String);
 
 pub(super) fn search(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
@@ -40,7 +40,7 @@ pub(super) fn search(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
 }
 
 impl Sandbox {
-    /// Returns the objects of a book that hold a text, newest first by kind. Case is ignored.
+    /// Returns the objects of a book that contain a text, newest first by kind. Case is ignored.
     pub fn search(&self, place: (AccountNo, Mode), wanted: &str) -> Vec<SearchHit> {
         let wanted = wanted.to_lowercase();
         let book = self.book(place);
@@ -54,28 +54,27 @@ impl Sandbox {
         let charges = newest(book, &List::Charges { status: None, link: None });
         let invoices = newest(book, &List::Invoices { status: None });
         let links = newest(book, &List::Links);
-        let _ =
-            charges.into_iter().map(|no| book.charge(ChargeNo(no))).all(|it| {
-                add("charge".into(), it.code.to_string(), of_charge(it), it.status().as_str().into())
-            }) && invoices.into_iter().map(|no| book.invoice(InvoiceNo(no))).all(|it| {
-                add("invoice".into(), it.code.to_string(), of_invoice(it), it.status().as_str().into())
-            }) && links.into_iter().map(|no| book.link(LinkNo(no))).all(|it| {
-                let status = if it.archived { "archived" } else { "active" };
-                let fields = vec![own("code", it.code), own("title", &it.terms.title)];
-                add("payment_link".into(), it.code.to_string(), fields, status.into())
-            });
+        let _ = charges.into_iter().map(|no| book.charge(ChargeNo(no))).all(|charge| {
+            add("charge".into(), charge.code.to_string(), of_charge(charge), charge.status().as_str().into())
+        }) && invoices.into_iter().map(|no| book.invoice(InvoiceNo(no))).all(|it| {
+            add("invoice".into(), it.code.to_string(), of_invoice(it), it.status().as_str().into())
+        }) && links.into_iter().map(|no| book.link(LinkNo(no))).all(|it| {
+            let status = if it.archived { "archived" } else { "active" };
+            let fields = vec![own("code", it.code), own("title", &it.terms.title)];
+            add("payment_link".into(), it.code.to_string(), fields, status.into())
+        });
         found
     }
 }
 
-/// The newest members of a list, newest first.
+/// Returns the newest members of a list, newest first.
 fn newest(book: &Book, list: &List) -> Vec<u32> {
     let listing = book.listing(list);
     let count = listing.newest().map_or(0, |newest| listing.rank(newest));
     (count.saturating_sub(LOOKED_AT_MAX)..count).rev().filter_map(|nth| listing.select(nth)).collect()
 }
 
-/// The event or the delivery of this id.
+/// Returns the event or the delivery with this id.
 fn by_id(book: &Book, wanted: &str) -> Vec<SearchHit> {
     let Some(id) = parse_uuid(wanted) else { return Vec::new() };
     let hit = |kind: &'static str, status: &'static str| SearchHit {
@@ -101,8 +100,8 @@ fn known(name: &str, value: Option<&String>) -> Option<Named> {
 fn of_charge(charge: &Charge) -> Vec<Named> {
     let (terms, customer) = (&charge.terms, charge.terms.customer());
     let mut fields = vec![own("code", charge.code), own("deposit_address", &terms.deposit_address)];
-    fields.extend(charge.transfers().iter().map(|it| own("txid", &it.txid)));
-    fields.extend(charge.refunds().iter().filter_map(|it| known("refund", it.txid.as_ref())));
+    fields.extend(charge.transfers().iter().map(|transfer| own("txid", &transfer.txid)));
+    fields.extend(charge.refunds().iter().filter_map(|refund| known("refund", refund.txid.as_ref())));
     fields.extend(known("customer_email", customer.email.as_ref()));
     fields.extend(known("customer_name", customer.name.as_ref()));
     fields.extend(known("customer_reference", customer.reference.as_ref()));

@@ -55,7 +55,7 @@ fn done(world: &mut Sandbox, method: &str, target: &str, body: &str) -> Value {
     answer
 }
 
-/// A request to the API with the world's own key of live mode.
+/// Creates an object by a request with the world's own live key; returns its id.
 #[track_caller]
 fn made(world: &mut Sandbox, path: &str, body: &str) -> String {
     let bearer = format!("Bearer {}", world.first_keys().live);
@@ -73,14 +73,14 @@ fn check(method: &str, path: &str, body: &str, status: u16, part: &str) {
 }
 
 #[test]
-fn a_wrong_call_says_what_is_taken() {
+fn an_invalid_call_gets_the_allowed_values() {
     check("POST", "/sandbox/advance", r#"{"by":"1y"}"#, 422, "30s, 250us or 1h30m");
     check("POST", "/sandbox/advance", r#"{"to":"today"}"#, 422, "2026-01-05T09:00:00Z");
     check("POST", "/sandbox/advance", r#"{"to":"2025-01-01T00:00:00Z"}"#, 422, "never goes back");
     check("POST", "/sandbox/advance", "{}", 422, "Give either by");
     check("POST", "/sandbox/advance", r#"{"by":"1s","fast":true}"#, 422, "fast field is not known here");
     check("POST", "/sandbox/advance", "[1]", 400, "not a JSON object");
-    // Some clients write an empty map so.
+    // Some clients encode an empty map as a list.
     check("POST", "/sandbox/advance", "[]", 422, "Give either by");
     check("POST", "/sandbox/stall", r#"{"asset":"BTC","for":"long"}"#, 422, "30s or 2h");
     check("POST", "/sandbox/pay", r#"{"charge":"aaaaaaaaaaaa"}"#, 422, "charge is invalid");
@@ -100,7 +100,7 @@ fn a_wrong_call_says_what_is_taken() {
 }
 
 #[test]
-fn null_and_the_empty_text_are_as_if_not_given() {
+fn null_and_empty_text_count_as_missing() {
     let mut world = world();
     for advance in [r#"{"by":"1s","to":""}"#, r#"{"by":null,"to":"2026-01-05T09:00:02Z"}"#] {
         done(&mut world, "POST", "/sandbox/advance", advance);
@@ -114,13 +114,13 @@ fn null_and_the_empty_text_are_as_if_not_given() {
 #[track_caller]
 fn takes(method: &str, path: &str, body: &Value) {
     let route = ROUTES.iter().find(|route| route.path == path).expect("a route");
-    let method = route.methods.iter().find(|it| it.method == method).expect("a method");
+    let method = route.methods.iter().find(|allowed| allowed.method == method).expect("a method");
     let sent: Vec<&str> = body.as_object().expect("an object").keys().map(String::as_str).collect();
     let strange: Vec<&&str> = sent.iter().filter(|name| !method.fields.contains(name)).collect();
     assert!(strange.is_empty() && !sent.is_empty(), "{path}: {strange:?}");
 }
 
-/// The requests are written with every field, or else a field would go unnoticed.
+/// The requests are written with every field, so that a new field cannot be overlooked.
 #[test]
 fn a_route_takes_every_field_of_its_typed_request() {
     let text = || Some("x".to_owned());
@@ -204,7 +204,7 @@ fn a_hosted_page_takes_every_field_of_a_choice() {
 }
 
 #[test]
-fn a_path_has_one_route_and_says_all_its_methods() {
+fn a_path_has_one_route_that_lists_all_its_methods() {
     let segments = |path: &'static str| -> Vec<&str> {
         path.split('/').map(|part| if part.starts_with('{') { "{}" } else { part }).collect()
     };
@@ -216,14 +216,14 @@ fn a_path_has_one_route_and_says_all_its_methods() {
     }
 }
 
-/// A path with an id of this world in place of the braces.
+/// Returns a path with an id of this world in place of the braces.
 fn filled(path: &str, ids: &[(&str, String)]) -> String {
     let id = ids.iter().find(|(start, _)| path.starts_with(start)).map_or("acme", |(_, id)| id);
     path.replace("{id}", id).replace("{account}/{mode}", "acme/live")
 }
 
 #[test]
-fn a_field_that_is_not_known_is_refused_everywhere() {
+fn unknown_fields_are_refused_everywhere() {
     let mut world = world();
     let endpoint = done(&mut world, "POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim"}"#);
     let endpoint = endpoint["endpoint"]["id"].as_str().unwrap().to_owned();
@@ -251,7 +251,7 @@ fn a_field_that_is_not_known_is_refused_everywhere() {
         ),
     ];
     for route in ROUTES {
-        for method in route.methods.iter().filter(|it| it.method != "GET") {
+        for method in route.methods.iter().filter(|method| method.method != "GET") {
             let path = filled(route.path, &ids);
             let (status, answer) = ask(&mut world, method.method, &path, r#"{"strange":1}"#);
             assert_eq!(status, 422, "{} {path}: {answer}", method.method);
@@ -260,9 +260,9 @@ fn a_field_that_is_not_known_is_refused_everywhere() {
     }
 }
 
-/// Whoever filters by a word that nothing has would take an empty list for the truth.
+/// An unknown filter value must not return an empty list, which would look like a result.
 #[test]
-fn a_filter_that_is_not_known_is_refused_with_what_is() {
+fn unknown_filters_are_refused_with_the_allowed_values() {
     let mut world = world();
     for (path, says) in [
         ("/sandbox/deliveries?status=late", "it takes waiting, in_flight, delivered, failed, canceled"),
@@ -286,7 +286,7 @@ fn a_filter_that_is_not_known_is_refused_with_what_is() {
 fn the_first_address_is_shown_when_a_wallet_is_set() {
     let mut world = world();
     let wallets = done(&mut world, "GET", "/sandbox/wallets", "");
-    let is_sol = |it: &&Value| it["asset"] == "SOL" && it["mode"] == "live";
+    let is_sol = |wallet: &&Value| wallet["asset"] == "SOL" && wallet["mode"] == "live";
     let wallet = wallets["wallets"].as_array().unwrap().iter().find(is_sol).unwrap().clone();
     let address = wallet["first_address"].as_str().expect("a world starts with wallets").to_owned();
     let body = format!(r#"{{"asset":"SOL","addresses":["{address}"]}}"#);
@@ -294,11 +294,11 @@ fn the_first_address_is_shown_when_a_wallet_is_set() {
     assert_eq!((&set["wallet"]["first_address"], &set["wallet"]["listed"]), (&address.into(), &1.into()));
 }
 
-/// The account m/44'/0'/0' of the mnemonic that everybody tests with.
+/// The account m/44'/0'/0' of the common test mnemonic.
 const XPUB: &str = "xpub6BosfCnifzxcFwrSzQiqu2DBVTshkCXacvNsWGYJVVhhawA7d4R5WSWGFNbi8Aw6ZRc1brxMyWMzG3DSSSSoekkudhUd9yLb6qx39T9nMdj";
 
 #[test]
-fn what_an_xpub_stands_for_is_said_and_shown() {
+fn the_address_type_of_an_xpub_is_explicit() {
     let mut world = world();
     let body = |asset: &str, script: &str| format!(r#"{{"asset":"{asset}","key":"{XPUB}"{script}}}"#);
     let (status, answer) = ask(&mut world, "PUT", "/sandbox/wallets", &body("BTC", ""));
@@ -312,7 +312,7 @@ fn what_an_xpub_stands_for_is_said_and_shown() {
         assert_eq!(wallet["script"], script);
         assert!(wallet["first_address"].as_str().unwrap().starts_with(begins), "{wallet}");
     }
-    // The next charge is paid to such an address, and money sent there arrives.
+    // The next charge gets such an address, and a payment to it arrives.
     let charge = made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"1","currency":"EUR"}"#);
     done(&mut world, "POST", "/sandbox/pay", &format!(r#"{{"charge":"{charge}"}}"#));
     done(&mut world, "POST", "/sandbox/mine", r#"{"asset":"BTC","blocks":2,"at_once":true}"#);
@@ -329,7 +329,7 @@ fn what_an_xpub_stands_for_is_said_and_shown() {
 }
 
 #[test]
-fn an_account_tells_of_its_business_until_it_is_taken_away() {
+fn an_account_shows_its_business_until_it_is_removed() {
     let mut world = world();
     let settings =
         r#"{"support_phone":"+49 30 2","business":{"legal_name":"Acme GmbH","address":{"country":"DE"}}}"#;
@@ -359,20 +359,20 @@ fn an_account_tells_of_its_business_until_it_is_taken_away() {
 }
 
 #[test]
-fn who_watches_a_world_watches_the_one_that_begins_in_its_place() {
+fn observers_stay_when_a_world_is_replaced() {
     let mut world = world();
-    world.be_terse();
+    world.disable_log();
     done(&mut world, "POST", "/sandbox/world", r#"{"seed":2}"#);
     let key = done(&mut world, "POST", "/sandbox/keys", "{}");
     assert_eq!(key["happened"], Value::Null, "it stays terse: {key}");
-    world.keep_record(crate::witness::Detail::Bytes);
+    world.keep_record(crate::record::Detail::Bytes);
     done(&mut world, "POST", "/sandbox/world", r#"{"seed":3}"#);
     done(&mut world, "POST", "/sandbox/keys", "{}");
     assert_eq!(world.take_record().seen.len(), 2);
 }
 
 #[test]
-fn late_money_that_was_sent_back_waits_for_nobody() {
+fn late_money_that_was_sent_back_is_resolved() {
     let mut world = world();
     let charge = made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"100","currency":"EUR"}"#);
     done(&mut world, "POST", "/sandbox/advance", r#"{"by":"31m"}"#);
@@ -394,7 +394,7 @@ fn late_money_that_was_sent_back_waits_for_nobody() {
         let path = format!("/sandbox/books/acme/live/charges/{charge}/transfers");
         let transfers = done(&mut world, "GET", &path, "");
         let transfers = transfers["transfers"].as_array().unwrap();
-        let sent_back = transfers.iter().filter(|it| it["sent_back"] == true).count();
+        let sent_back = transfers.iter().filter(|transfer| transfer["sent_back"] == true).count();
         assert_eq!(sent_back + waiting, 2, "{transfers:?}");
         if waiting == 1 {
             assert_eq!(late[0]["amount"], "0.002", "the first is sent back first: {late:?}");
@@ -403,7 +403,7 @@ fn late_money_that_was_sent_back_waits_for_nobody() {
 }
 
 #[test]
-fn a_sighting_that_says_nothing_new_does_not_happen() {
+fn a_repeated_sighting_causes_no_event() {
     let mut world = world();
     let charge = made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"100","currency":"EUR"}"#);
     done(&mut world, "POST", "/sandbox/watchers", r#"{"asset":"BTC","notices":"twice"}"#);
@@ -416,14 +416,14 @@ fn a_sighting_that_says_nothing_new_does_not_happen() {
         .as_array()
         .unwrap()
         .iter()
-        .filter(|it| it["txid"].is_string())
-        .map(|it| &it["state"])
+        .filter(|event| event["txid"].is_string())
+        .map(|event| &event["state"])
         .collect();
     assert_eq!(states, ["seen", "confirmed"], "{happened}");
 }
 
 #[test]
-fn a_limit_of_mails_is_a_limit_of_all() {
+fn a_limit_of_mails_applies_to_the_total() {
     let mut world = world();
     done(&mut world, "POST", "/sandbox/accounts", r#"{"id":"bakery"}"#);
     let invoice = r#"{"amount":"1","currency":"EUR","customer_email":"ann@example.com","send_email":true}"#;
@@ -450,13 +450,13 @@ fn a_post_inside_the_simulated_network_shows_its_headers() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| format!("{}: {}", it["name"].as_str().unwrap(), it["value"].as_str().unwrap()))
+        .map(|header| format!("{}: {}", header["name"].as_str().unwrap(), header["value"].as_str().unwrap()))
         .collect();
     assert_eq!(headers[0], "Host: shop.sim");
     assert_eq!(headers[4], "X-Service-Event: charge.paid");
     assert!(headers[6].starts_with("X-Service-Signature: t="), "{headers:?}");
 
-    // What was sent stays what it was.
+    // A recorded request does not change with its endpoint.
     let moved = format!("/sandbox/endpoints/{id}");
     done(&mut world, "POST", &format!("{moved}/rotate"), "{}");
     done(&mut world, "PATCH", &moved, r#"{"url":"https://other.sim/hooks"}"#);
@@ -464,7 +464,7 @@ fn a_post_inside_the_simulated_network_shows_its_headers() {
 }
 
 #[test]
-fn a_jump_is_bounded() {
+fn a_jump_of_the_clock_is_bounded() {
     let refused = |world: &mut Sandbox, body: &str, part: &str| {
         let (status, answer) = ask(world, "POST", "/sandbox/advance", body);
         assert!(status == 422 && answer.to_string().contains(part), "{body}: {status} {answer}");
@@ -479,7 +479,7 @@ fn a_jump_is_bounded() {
 }
 
 #[test]
-fn a_key_jumps_a_year_at_most() {
+fn a_key_jumps_at_most_a_year() {
     let mut world = world();
     let bearer = format!("Bearer {}", world.first_keys().test);
     let admitted = world.admit(world.now(), Some(bearer.as_bytes())).expect("a good key");
@@ -494,7 +494,7 @@ fn a_key_jumps_a_year_at_most() {
     }
 }
 
-/// A world with one endpoint that is down and so many deliveries to it.
+/// A world with one endpoint that is down and this number of deliveries to it.
 fn overdue(deliveries: u32) -> Sandbox {
     let mut world = world();
     let endpoint = done(&mut world, "POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim"}"#);
@@ -507,7 +507,7 @@ fn overdue(deliveries: u32) -> Sandbox {
 }
 
 #[test]
-fn an_answer_tells_a_bounded_number_of_events_and_where_to_read_on() {
+fn a_response_has_a_bounded_number_of_events_and_the_next_position() {
     let mut world = overdue(100);
     let mut answer = done(&mut world, "POST", "/sandbox/advance", r#"{"by":"10d"}"#);
     let mut told = answer["happened"].as_array().map_or(0, Vec::len);
@@ -524,7 +524,7 @@ fn an_answer_tells_a_bounded_number_of_events_and_where_to_read_on() {
 }
 
 #[test]
-fn others_are_served_while_a_call_moves_the_clock_far() {
+fn other_calls_are_served_while_a_call_moves_the_clock_far() {
     let mut world = overdue(250);
     world.work_in_slices();
     let (start, body) = (world.now(), r#"{"by":"10d"}"#);
@@ -547,7 +547,7 @@ fn others_are_served_while_a_call_moves_the_clock_far() {
     let Progress::Done(response) = progress else { unreachable!("it is over") };
     assert_eq!(read(&response).0, 200);
     assert_eq!(world.now(), start.plus(Span::days(10)));
-    // The same has happened as in one go, at the same times.
+    // Sliced work gives the same events at the same times.
     let mut whole = overdue(250);
     done(&mut whole, "POST", "/sandbox/advance", body);
     let times = |world: &Sandbox| world.log().after(0).map(|event| event.at).collect::<Vec<_>>();
@@ -555,7 +555,7 @@ fn others_are_served_while_a_call_moves_the_clock_far() {
 }
 
 #[test]
-fn a_world_is_mended_before_it_is_left_alone() {
+fn a_world_is_healed_before_it_is_left_alone() {
     let mut world = world();
     let code = made(&mut world, "/v1/charges", r#"{"asset":"LTC","amount":"10.00","currency":"EUR"}"#);
     done(&mut world, "POST", "/sandbox/watchers", r#"{"asset":"LTC","mode":"live","notices":"lost"}"#);

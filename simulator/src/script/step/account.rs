@@ -14,17 +14,17 @@ use crate::script::{
     value::{AssetCode, CurrencyCode, EventTypeName, FiatRate, InMode, Name},
 };
 
-/// Settings of the account, as `PATCH /sandbox/accounts` takes them.
+/// Settings of an account, as for `PATCH /sandbox/accounts`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Percent below the amount due that still counts as paid.
+    /// Percent below the amount due that still count as paid.
     pub underpayment_tolerance: Option<String>,
     /// Percent above the amount due from which a charge is overpaid.
     pub overpayment_threshold: Option<String>,
-    /// The currency where none is given.
+    /// The default currency.
     pub default_currency: Option<CurrencyCode>,
-    /// The account's name.
+    /// The name of the account.
     pub name: Option<String>,
     /// The name that customers see.
     pub display_name: Option<String>,
@@ -32,11 +32,11 @@ pub struct Settings {
     pub members: Option<Vec<String>>,
 }
 
-/// Another account, with wallets and keys of its own.
+/// Another account, with its own wallets and keys.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenAccount {
-    /// The name in the file; also its id.
+    /// The name, which is also the id of the account.
     pub account: At<Name>,
     /// Percent below the amount due that still counts as paid.
     pub underpayment_tolerance: Option<String>,
@@ -46,68 +46,68 @@ pub struct OpenAccount {
 
 from_word!(OpenAccount { account: Name, underpayment_tolerance, overpayment_threshold });
 
-/// A wallet to set or to remove.
+/// A wallet to set or remove.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wallet {
     /// The coin.
     pub asset: AssetCode,
-    /// The mode; the scenario's if not given.
+    /// The mode; the scenario's by default.
     pub mode: Option<InMode>,
     /// The extended public key.
     pub key: Option<String>,
-    /// The script of the key's addresses, where its prefix does not name it: `p2wpkh`, `p2sh-p2wpkh`, `p2pkh`.
+    /// The address type of the key, if its prefix does not determine it: `p2wpkh`, `p2sh-p2wpkh`, `p2pkh`.
     pub script: Option<String>,
-    /// The addresses, for coins without such keys.
+    /// The addresses, for coins without extended keys.
     pub addresses: Option<Vec<String>>,
-    /// Takes the wallet away.
+    /// Removes the wallet.
     #[serde(default)]
     pub remove: bool,
-    /// The refusal that must come, such as 422.
+    /// The expected refusal, such as 422.
     pub refused: Option<u16>,
 }
 
-/// The rate of a coin.
+/// The rate of a coin in a currency.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
     /// The coin.
     pub asset: AssetCode,
-    /// In which currency.
+    /// The currency.
     pub currency: CurrencyCode,
     /// Fiat money per coin, or `off`.
     pub rate: FiatRate,
 }
 
-/// An API key to make.
+/// A new API key.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Key {
     /// The name in the file.
     pub name: At<Name>,
-    /// The mode; the scenario's if not given.
+    /// The mode; the scenario's by default.
     pub mode: Option<InMode>,
-    /// The account; the first one if not given.
+    /// The account; the first one by default.
     pub account: Option<At<Name>>,
 }
 
 from_word!(Key { name: Name, mode, account });
 
-/// A webhook endpoint to add.
+/// A new webhook endpoint.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
-    /// The name in the file; also its merchant, unless the URL names another.
+    /// The name, which is also its merchant unless the URL names another.
     pub name: At<Name>,
-    /// The mode; the scenario's if not given.
+    /// The mode; the scenario's by default.
     pub mode: Option<InMode>,
-    /// The event types it wants; all if not given.
+    /// The event types to deliver; all by default.
     pub events: Option<Vec<EventTypeName>>,
-    /// The URL; `https://NAME.sim/webhooks` if not given.
+    /// The URL; `https://NAME.sim/webhooks` by default.
     pub url: Option<String>,
-    /// The account; the first one if not given.
+    /// The account; the first one by default.
     pub account: Option<At<Name>>,
-    /// The refusal that must come, such as 422.
+    /// The expected refusal, such as 422.
     pub refused: Option<u16>,
 }
 
@@ -117,20 +117,20 @@ from_word!(Endpoint { name: Name, mode, events, url, account, refused });
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Accept {
-    /// The charge it was meant for.
+    /// The charge.
     pub charge: At<Name>,
-    /// The transaction; the only one if not given.
+    /// The transaction; the only one by default.
     pub tx: Option<At<Name>>,
-    /// The refusal that must come, such as 409.
+    /// The expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
 from_word!(Accept { charge: Name, tx, refused });
 
-/// The answers of a merchant: one behaviour, or a few answers in turn and then one behaviour.
+/// The responses of a merchant: one behaviour, or a list of responses and then one behaviour.
 #[derive(Clone, Debug)]
 pub struct Answers {
-    /// One per post, in this order.
+    /// The responses to the next posts, in order.
     pub first: Vec<String>,
     /// The behaviour after them.
     pub then: MerchantState,
@@ -149,7 +149,7 @@ impl MerchantState {
             return Ok(MerchantState(text.to_owned()));
         }
         Err(format!(
-            "`{text}` is no way to answer; a merchant is {} or a status",
+            "`{text}` is not a behaviour; a merchant is {} or a status",
             MerchantState::WORDS.join(", ")
         ))
     }

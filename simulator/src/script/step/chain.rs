@@ -13,36 +13,36 @@ use crate::script::{
     value::{Amount, AssetCode, Duration, InMode, Name, Share},
 };
 
-/// A payment on the chain: what remains, a share of it, an amount, so much more or so much less.
+/// A payment: the remaining amount, a share of it, an amount, or more or less than the remaining amount.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pay {
     /// The charge to pay.
     pub charge: Option<At<Name>>,
-    /// Pays to the address of this charge as any wallet would; needs `amount`, and says coin and mode itself.
+    /// Pays to the address of this charge like any wallet; requires `amount`, with `asset` and `mode` as needed.
     pub address_of: Option<At<Name>>,
-    /// A part of what remains: `0.5`.
+    /// A share of the remaining amount: `0.5`.
     pub share: Option<At<Share>>,
     /// An amount of coins.
     pub amount: Option<At<Amount>>,
-    /// Pays what remains, plus this amount.
+    /// Pays the remaining amount plus this.
     pub over: Option<At<Amount>>,
-    /// Pays what remains, less this amount.
+    /// Pays the remaining amount minus this.
     pub short: Option<At<Amount>>,
-    /// Another coin than the charge asks for.
+    /// The coin to pay in; the charge's by default.
     pub asset: Option<AssetCode>,
-    /// Another mode's chain; only with `address_of`.
+    /// The mode of the chain; only with `address_of`.
     pub mode: Option<InMode>,
     /// The fee level.
     pub fee: Option<FeeLevel>,
-    /// Splits the amount over so many outputs of one transaction.
+    /// Splits the amount over this number of outputs of one transaction.
     pub outputs: Option<u32>,
-    /// Goes straight into the next block, never through the mempool.
+    /// Skips the mempool: the transaction is first seen in a block.
     #[serde(default)]
     pub unseen: bool,
-    /// The transaction's name in the file; t1, t2, … if not given.
+    /// The name of the transaction; t1, t2, … by default.
     pub tx: Option<At<Name>>,
-    /// The refusal that must come.
+    /// The expected refusal.
     pub refused: Option<u16>,
 }
 
@@ -56,49 +56,49 @@ impl super::FromWord for Pay {
     }
 }
 
-/// Blocks to come.
+/// New blocks.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mine {
-    /// On which coin's chain.
+    /// The coin of the chain.
     pub asset: At<AssetCode>,
-    /// Of which mode; the scenario's if not given.
+    /// The mode of the chain; the scenario's by default.
     pub mode: Option<InMode>,
-    /// The number of blocks; one if not given.
+    /// The number of blocks; one by default.
     pub blocks: Option<u32>,
-    /// They come now, and the clock stands still.
+    /// Mines the blocks now, without advancing the clock.
     #[serde(default)]
     pub at_once: bool,
 }
 
 from_word!(Mine { asset: AssetCode, mode, blocks, at_once });
 
-/// Blocks to be replaced by others.
+/// Blocks to replace by others.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reorg {
-    /// On which coin's chain.
+    /// The coin of the chain.
     pub asset: AssetCode,
-    /// Of which mode; the scenario's if not given.
+    /// The mode of the chain; the scenario's by default.
     pub mode: Option<InMode>,
-    /// The number of blocks.
+    /// The number of replaced blocks.
     pub depth: u32,
-    /// The transactions that the new blocks keep: `all`, `none` (they go back to the mempool) or a list.
+    /// The transactions that the new blocks contain: `all`, `none` (they return to the mempool) or a list.
     #[serde(default, skip_serializing_if = "Keep::is_none")]
     pub keep: Keep,
-    /// The refusal that must come.
+    /// The expected refusal.
     pub refused: Option<u16>,
 }
 
-/// The transactions that the new branch of a reorganisation keeps.
+/// The transactions that the new blocks of a reorganisation contain.
 #[derive(Clone, Debug, Default)]
 pub enum Keep {
-    /// The same transactions.
+    /// All transactions of the replaced blocks.
     All,
-    /// None: they go back to the mempool.
+    /// None: they return to the mempool.
     #[default]
     None,
-    /// These.
+    /// Only these.
     Only(Vec<At<Name>>),
 }
 
@@ -163,123 +163,123 @@ impl JsonSchema for Keep {
     }
 }
 
-/// A transaction to be overtaken by a conflicting one.
+/// A transaction to displace by a conflicting one in the next block.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DoubleSpend {
     /// The transaction.
     pub tx: At<Name>,
-    /// The refusal that must come, such as 409.
+    /// The expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
 from_word!(DoubleSpend { tx: Name, refused });
 
-/// A transaction to be replaced by fee.
+/// A transaction to replace by fee.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Replace {
     /// The transaction.
     pub tx: At<Name>,
-    /// The new transaction's name in the file; t1, t2, … if not given.
+    /// The name of the new transaction; t1, t2, … by default.
     #[serde(rename = "as")]
     pub named: Option<At<Name>>,
-    /// Another amount.
+    /// The new amount.
     pub amount: Option<At<Amount>>,
-    /// Pays somebody else.
+    /// Pays to another address, not to the charge.
     #[serde(default)]
     pub elsewhere: bool,
-    /// Another fee.
+    /// The new fee level.
     pub fee: Option<FeeLevel>,
-    /// The refusal that must come, such as 409.
+    /// The expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
-/// A transaction that the mempool forgets.
+/// A transaction to drop from the mempool.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Drop {
     /// The transaction.
     pub tx: At<Name>,
-    /// The refusal that must come, such as 409.
+    /// The expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
 from_word!(Drop { tx: Name, refused });
 
-/// A transaction that was forgotten or displaced, sent again under its own id.
+/// A dropped or displaced transaction to send again under its own id.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rebroadcast {
     /// The transaction.
     pub tx: At<Name>,
-    /// The refusal that must come, such as 409.
+    /// The expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
 from_word!(Rebroadcast { tx: Name, refused });
 
-/// A chain without blocks for a while.
+/// A period without blocks on a chain.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
     /// The coin of the chain.
     pub asset: AssetCode,
-    /// Of which mode; the scenario's if not given.
+    /// The mode of the chain; the scenario's by default.
     pub mode: Option<InMode>,
-    /// For how long.
+    /// The length of the period.
     #[serde(rename = "for")]
     pub lasting: Duration,
 }
 
-/// The fullness of the blocks to come, in percent of them.
+/// The share of future blocks without free space, in percent.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Congest {
     /// The coin of the chain.
     pub asset: AssetCode,
-    /// Of which mode; the scenario's if not given.
+    /// The mode of the chain; the scenario's by default.
     pub mode: Option<InMode>,
-    /// Blocks that hold no transaction at all; none if not given.
+    /// Blocks without any transaction; 0 by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub empty: u32,
-    /// Blocks that hold only high fees; none if not given.
+    /// Blocks with only high-fee transactions; 0 by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub full: u32,
-    /// The refusal that must come, such as 409.
+    /// The expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
-/// The treatment of a chain's notices to the service.
+/// The delivery of a chain's notices to the service.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Watcher {
     /// The coin of the chain.
     pub asset: AssetCode,
-    /// Of which mode; the scenario's if not given.
+    /// The mode of the chain; the scenario's by default.
     pub mode: Option<InMode>,
-    /// The treatment of its notices from now on.
+    /// How notices are delivered from now on.
     pub notices: Notices,
 }
 
-/// The treatment of a watcher's notices.
+/// How a watcher delivers its notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Notices {
-    /// They come at once.
+    /// Immediately.
     Up,
-    /// They wait until it is said otherwise.
+    /// Delayed until a later `watcher` step.
     Late,
-    /// They wait, and then come last first.
+    /// Delayed, then in reverse order.
     Reversed,
-    /// They are lost; when it is said otherwise, the watcher looks at every transaction anew.
+    /// Lost; a later `watcher` step makes the watcher rescan all transactions.
     Lost,
-    /// Each comes twice.
+    /// Twice.
     Twice,
 }
 
 impl Notices {
-    /// The word of the API.
+    /// Returns the word in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Notices::Up => "up",

@@ -1,10 +1,10 @@
-//! The steps of a scenario. Each is a map of one key, or one word; what they mean is written once, here, and the
-//! schema and the README repeat it.
+//! The steps of a scenario. Each is a map with one key, or one word. Their documentation is the source of the
+//! descriptions in the schema.
 
 mod account;
 mod chain;
 mod object;
-mod talk;
+mod requests;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -22,7 +22,7 @@ pub use self::{
     object::{
         By, Cancel, Choose, Invoice, Item, Link, LinkAnswer, LinkQuestion, Open, Refund, Repeat, Send, Void,
     },
-    talk::{Expect, Expected, Holds, Request, Until, Walk, WalkBy},
+    requests::{Expect, Expected, ExpectedResponse, Request, Until, Walk, WalkBy},
 };
 pub use crate::chain::FeeLevel;
 use serde_json::Value;
@@ -32,27 +32,27 @@ use super::{
     value::{Duration, Name},
 };
 
-/// One thing that happens, or that must hold.
+/// An action, or an expectation.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// Changes settings of the account: `account: { underpayment_tolerance: "2" }`.
     Account(Settings),
-    /// Opens another account, with wallets and keys of its own: `open_account: bakery`.
-    OpenAccount(Brief<OpenAccount>),
+    /// Opens another account with its own wallets and keys: `open_account: bakery`.
+    OpenAccount(Shorthand<OpenAccount>),
     /// Sets, replaces or removes a wallet: `wallet: { asset: BTC, remove: true }`.
     Wallet(Wallet),
     /// Sets the rate of a coin: `rate: { asset: BTC, currency: EUR, rate: "60000" }`, or `rate: off`.
     Rate(Rate),
-    /// Makes an API key: `key: k1`.
-    Key(Brief<Key>),
-    /// Revokes a key that a step made: `revoke: k1`.
+    /// Creates an API key: `key: k1`.
+    Key(Shorthand<Key>),
+    /// Revokes a key that a step created: `revoke: k1`.
     Revoke(At<Name>),
     /// Adds a webhook endpoint at `https://NAME.sim/webhooks`: `endpoint: shop`.
-    Endpoint(Brief<Endpoint>),
-    /// Switches an endpoint on again: `enable: shop`.
+    Endpoint(Shorthand<Endpoint>),
+    /// Enables an endpoint: `enable: shop`.
     Enable(At<Name>),
-    /// Switches an endpoint off: `disable: shop`.
+    /// Disables an endpoint: `disable: shop`.
     Disable(At<Name>),
     /// Removes an endpoint: `remove: shop`.
     Remove(At<Name>),
@@ -62,62 +62,61 @@ pub enum Step {
     Test(At<Name>),
     /// Posts a delivery again: `resend: d1`.
     Resend(At<Name>),
-    /// Sets the answers of merchants from now on: `merchant: { shop: down }`, `merchant: { shop: [500, timeout,
-    /// 200] }`.
+    /// Sets the responses of merchants: `merchant: { shop: down }`, `merchant: { shop: [500, timeout, 200] }`.
     Merchant(BTreeMap<String, At<Answers>>),
 
     /// Opens a charge through the API: `open: { charge: c1, asset: BTC, amount: 49.90 EUR }`.
     Open(Open),
-    /// Sends the request that opened a charge again, with its `Idempotency-Key`: `repeat: c1`.
-    Repeat(Brief<Repeat>),
-    /// Makes a payment link through the API: `link: { link: l1, amount: 20.00 EUR }`.
-    Link(Brief<Link>),
+    /// Repeats the request that opened a charge, with its `Idempotency-Key`: `repeat: c1`.
+    Repeat(Shorthand<Repeat>),
+    /// Creates a payment link through the API: `link: { link: l1, amount: 20.00 EUR }`.
+    Link(Shorthand<Link>),
     /// Issues an invoice through the API: `invoice: { invoice: i1, amount: 99.00 EUR, customer_email: ann@example.com }`.
     Invoice(Invoice),
     /// E-mails an invoice: `send: i1`.
-    Send(Brief<Send>),
-    /// A customer opens the hosted page of an invoice or a payment link: `view: i1`.
+    Send(Shorthand<Send>),
+    /// Opens the hosted page of an invoice or a payment link, as a customer: `view: i1`.
     View(At<Name>),
-    /// A customer picks a coin on a hosted page: `choose: { invoice: i1, asset: BTC, charge: c1 }`.
+    /// Chooses a coin on a hosted page, as a customer: `choose: { invoice: i1, asset: BTC, charge: c1 }`.
     Choose(Choose),
     /// Cancels a charge: `cancel: c1`.
-    Cancel(Brief<Cancel>),
-    /// Records money sent back: `refund: { charge: c1, amount: "0.0001" }`.
+    Cancel(Shorthand<Cancel>),
+    /// Records a refund: `refund: { charge: c1, amount: "0.0001" }`.
     Refund(Refund),
     /// Accepts a late payment in the dashboard: `accept: c1`.
-    Accept(Brief<Accept>),
-    /// Withdraws an invoice: `void: i1`.
-    Void(Brief<Void>),
+    Accept(Shorthand<Accept>),
+    /// Voids an invoice: `void: i1`.
+    Void(Shorthand<Void>),
 
-    /// A customer pays on the chain: `pay: c1`, `pay: { charge: c1, share: 0.5 }`.
-    Pay(Brief<Pay>),
-    /// The clock moves until so many blocks have come: `mine: { asset: BTC, blocks: 2 }`.
-    Mine(Brief<Mine>),
-    /// Replaces the last blocks by others: `reorg: { asset: BTC, depth: 1 }`.
+    /// Pays on the chain, as a customer: `pay: c1`, `pay: { charge: c1, share: 0.5 }`.
+    Pay(Shorthand<Pay>),
+    /// Advances the clock until this number of blocks was mined: `mine: { asset: BTC, blocks: 2 }`.
+    Mine(Shorthand<Mine>),
+    /// Replaces the newest blocks: `reorg: { asset: BTC, depth: 1 }`.
     Reorg(Reorg),
-    /// The next block holds a transaction that spends the same coins elsewhere: `double_spend: t1`.
-    DoubleSpend(Brief<DoubleSpend>),
-    /// Replaces a transaction by fee, while no block holds it: `replace: { tx: t1, as: t2, elsewhere: true }`.
+    /// Mines a conflicting transaction in the next block: `double_spend: t1`.
+    DoubleSpend(Shorthand<DoubleSpend>),
+    /// Replaces an unconfirmed transaction by fee: `replace: { tx: t1, as: t2, elsewhere: true }`.
     Replace(Replace),
-    /// The mempool forgets a transaction: `drop: t1`.
-    Drop(Brief<Drop>),
-    /// A transaction that was dropped or displaced is sent again: `rebroadcast: t1`.
-    Rebroadcast(Brief<Rebroadcast>),
-    /// No block comes for a while: `stall: { asset: BTC, for: 2h }`.
+    /// Drops a transaction from the mempool: `drop: t1`.
+    Drop(Shorthand<Drop>),
+    /// Sends a dropped or displaced transaction again: `rebroadcast: t1`.
+    Rebroadcast(Shorthand<Rebroadcast>),
+    /// Stops the blocks of a chain for a while: `stall: { asset: BTC, for: 2h }`.
     Stall(Stall),
-    /// Some of the blocks to come have no room: `congest: { asset: BTC, empty: 20, full: 30 }`.
+    /// Removes free space from some of the future blocks: `congest: { asset: BTC, empty: 20, full: 30 }`.
     Congest(Congest),
-    /// Sets the treatment of a chain's notices: `watcher: { asset: BTC, notices: late }`.
+    /// Sets how a chain's notices are delivered: `watcher: { asset: BTC, notices: late }`.
     Watcher(Watcher),
 
-    /// The service stops and starts again from what it recorded: `restart`.
+    /// Restarts the service, which replays its inputs: `restart`.
     Restart,
-    /// Time passes: `wait: 30s`.
+    /// Advances the clock: `wait: 30s`.
     Wait(At<Duration>),
-    /// Time passes up to a moment: `until: { expiry: c1, offset: -1us }`.
+    /// Advances the clock to a moment: `until: { expiry: c1, offset: -1us }`.
     Until(Until),
 
-    /// Any request to the API: `request: { path: "/v1/charges/${c1}", key: test, expect: { status: 404 } }`.
+    /// Sends any request to the API: `request: { path: "/v1/charges/${c1}", key: test, expect: { status: 404 } }`.
     Request(Request),
     /// Reads all pages of a list while new objects are created: `walk: { path: /v1/charges, per_page: 2, insert: 1 }`.
     Walk(Walk),
@@ -125,28 +124,28 @@ pub enum Step {
     Expect(Expect),
 }
 
-/// A step's map, or one word where only the name has to be said.
+/// A step with a short form: its map, or one word if only the name is given.
 #[derive(Clone, Debug)]
-pub struct Brief<T>(pub T);
+pub struct Shorthand<T>(pub T);
 
-/// A step that one word can stand for.
+/// A step with a one-word short form.
 pub trait FromWord: Sized {
-    /// The values that the word may have.
+    /// The type of the word.
     type Word: for<'de> Deserialize<'de> + JsonSchema;
 
-    /// The key that the word stands for, where a file is written with it; `None` writes the whole map.
+    /// The key of the word, to write the short form; `None` always writes the map.
     const KEY: Option<&'static str>;
 
-    /// The step that says no more than this.
+    /// Creates the step from its short form.
     fn from_word(word: At<Self::Word>) -> Self;
 }
 
-/// A field that goes without saying.
+/// Returns `true` if a field has its default value, which is omitted.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// The fields of a step that are said: what is null or false goes without saying.
+/// Removes fields that are null or false.
 pub(super) fn said(step: Value) -> Value {
     match step {
         Value::Object(fields) => {
@@ -158,7 +157,7 @@ pub(super) fn said(step: Value) -> Value {
     }
 }
 
-impl<T: Serialize + FromWord> Serialize for Brief<T> {
+impl<T: Serialize + FromWord> Serialize for Shorthand<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let full = said(serde_json::to_value(&self.0).map_err(serde::ser::Error::custom)?);
         let word = T::KEY.filter(|_| full.as_object().is_some_and(|fields| fields.len() == 1));
@@ -195,21 +194,21 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for WordOrMap<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de> + FromWord> Deserialize<'de> for Brief<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Brief<T>, D::Error> {
+impl<'de, T: Deserialize<'de> + FromWord> Deserialize<'de> for Shorthand<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Shorthand<T>, D::Error> {
         let either = At::<WordOrMap<T>>::deserialize(deserializer)?;
         match either.value {
-            WordOrMap::Map(full) => Ok(Brief(full)),
+            WordOrMap::Map(full) => Ok(Shorthand(full)),
             WordOrMap::Word(word) => {
                 let plain = serde::de::value::StringDeserializer::<D::Error>::new(word);
                 let value = T::Word::deserialize(plain).map_err(D::Error::custom)?;
-                Ok(Brief(T::from_word(At { value, span: either.span })))
+                Ok(Shorthand(T::from_word(At { value, span: either.span })))
             }
         }
     }
 }
 
-impl<T: JsonSchema + FromWord> JsonSchema for Brief<T> {
+impl<T: JsonSchema + FromWord> JsonSchema for Shorthand<T> {
     fn inline_schema() -> bool {
         true
     }
@@ -225,7 +224,7 @@ impl<T: JsonSchema + FromWord> JsonSchema for Brief<T> {
     }
 }
 
-/// Says which field the one word fills; the others are not said.
+/// Implements [`FromWord`] with the field that the word fills; the other fields get no value.
 macro_rules! from_word {
     ($type:ident { $field:ident: $word:ty, $($other:ident),* }) => {
         impl $crate::script::step::FromWord for $type {

@@ -12,7 +12,7 @@ use crate::script::{
     value::{Amount, AssetCode, CurrencyCode, InMode, Name, Price},
 };
 
-/// The caller: a program with a key, or a person in the dashboard.
+/// The way to perform an action: with an API key, or in the dashboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
@@ -27,90 +27,90 @@ pub enum By {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
-    /// The name in the file.
+    /// The name of the charge.
     pub charge: At<Name>,
-    /// In which coin.
+    /// The coin.
     pub asset: AssetCode,
-    /// The fiat price; not with a link of a fixed price.
+    /// The fiat price; not allowed with a link of a fixed price.
     pub amount: Option<Price>,
-    /// The payment link it belongs to.
+    /// The payment link of the charge.
     pub link: Option<At<Name>>,
-    /// The customer's address.
+    /// The customer's e-mail address.
     pub customer_email: Option<String>,
     /// Free text.
     pub description: Option<String>,
-    /// The owner's own keys and values.
+    /// Key/value pairs of the account owner.
     pub metadata: Option<BTreeMap<String, Value>>,
-    /// Answers to the link's questions.
+    /// The answers to the link's custom fields.
     pub custom_fields: Option<Vec<LinkAnswer>>,
-    /// Sent as `Idempotency-Key`, so that `repeat` can send the request again.
+    /// The `Idempotency-Key`, which `repeat` needs.
     pub idempotency_key: Option<String>,
-    /// The account; the first one if not given.
+    /// The account; the first one by default.
     pub account: Option<At<Name>>,
-    /// The mode; the scenario's if not given.
+    /// The mode; the scenario's by default.
     pub mode: Option<InMode>,
-    /// The refusal that must come, such as 503.
+    /// The expected refusal, such as 503.
     pub refused: Option<u16>,
 }
 
-/// The request that opened a charge, sent again with its `Idempotency-Key`.
+/// The repetition of the request that opened a charge, with its `Idempotency-Key`.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Repeat {
-    /// The charge; its step says `idempotency_key`.
+    /// The charge; its step must have an `idempotency_key`.
     pub charge: At<Name>,
-    /// Another description than the first time, so that it is another request.
+    /// A changed description, which makes it a different request.
     pub description: Option<String>,
-    /// The refusal that must come, such as 409.
+    /// The expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
 from_word!(Repeat { charge: Name, description, refused });
 
-/// A question that a payment link asks its customers.
+/// A custom field of a payment link.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkQuestion {
-    /// The question.
+    /// The label of the field.
     pub label: String,
-    /// No charge opens without an answer.
+    /// Requires an answer.
     #[serde(default)]
     pub required: bool,
 }
 
-/// The answer to a question of a payment link.
+/// An answer to a custom field of a payment link.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkAnswer {
-    /// The question.
+    /// The label of the field.
     pub label: String,
-    /// The customer's answer.
+    /// The answer.
     pub value: String,
 }
 
-/// A payment link to make.
+/// A payment link to create.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// The name in the file.
+    /// The name of the link.
     pub link: At<Name>,
-    /// Its title; its name if not given.
+    /// The title; the name by default.
     pub title: Option<String>,
-    /// Its fixed price; the customer says the amount if not given.
+    /// The fixed price; without it, the customer chooses the amount.
     pub amount: Option<Price>,
-    /// The currency of an open price.
+    /// The currency if the customer chooses the amount.
     pub currency: Option<CurrencyCode>,
-    /// The coins it takes; all if not given.
+    /// The accepted coins; all by default.
     pub accepted_assets: Option<Vec<AssetCode>>,
-    /// The number of payments it takes.
+    /// The maximum number of payments.
     pub max_payments: Option<u32>,
-    /// The questions to its customers.
+    /// The custom fields.
     pub custom_fields: Option<Vec<LinkQuestion>>,
-    /// The account; the first one if not given.
+    /// The account; the first one by default.
     pub account: Option<At<Name>>,
-    /// The mode; the scenario's if not given.
+    /// The mode; the scenario's by default.
     pub mode: Option<InMode>,
-    /// The refusal that must come, such as 422.
+    /// The expected refusal, such as 422.
     pub refused: Option<u16>,
 }
 
@@ -131,30 +131,30 @@ from_word!(Link {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Invoice {
-    /// The name in the file.
+    /// The name of the invoice.
     pub invoice: At<Name>,
-    /// Its amount, unless items make it up.
+    /// The amount, unless there are items.
     pub amount: Option<Price>,
-    /// Its items, in the currency given.
+    /// The items, in `currency`.
     pub items: Option<Vec<Item>>,
     /// The currency of the items.
     pub currency: Option<CurrencyCode>,
-    /// To whom.
+    /// The customer's e-mail address.
     pub customer_email: Option<String>,
     /// The customer's name.
     pub customer_name: Option<String>,
-    /// A note on it.
+    /// A note to the customer.
     pub memo: Option<String>,
-    /// The day it is due: `2026-10-15`.
+    /// The due date: `2026-10-15`.
     pub due_at: Option<String>,
-    /// E-mails it at once.
+    /// E-mails the invoice immediately.
     #[serde(default)]
     pub send: bool,
-    /// The account; the first one if not given.
+    /// The account; the first one by default.
     pub account: Option<At<Name>>,
-    /// The mode; the scenario's if not given.
+    /// The mode; the scenario's by default.
     pub mode: Option<InMode>,
-    /// The refusal that must come, such as 422.
+    /// The expected refusal, such as 422.
     pub refused: Option<u16>,
 }
 
@@ -164,9 +164,9 @@ pub struct Invoice {
 pub struct Item {
     /// The description of the item.
     pub description: String,
-    /// The quantity, at most three decimals.
+    /// The quantity, with at most three decimals.
     pub quantity: Amount,
-    /// Fiat money for one.
+    /// The price of one unit.
     pub unit_amount: Amount,
 }
 
@@ -176,34 +176,34 @@ pub struct Item {
 pub struct Send {
     /// The invoice.
     pub invoice: At<Name>,
-    /// The caller.
+    /// The way to perform it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by: By,
-    /// The refusal that must come, such as 429.
+    /// The expected refusal, such as 429.
     pub refused: Option<u16>,
 }
 
 from_word!(Send { invoice: Name, by, refused });
 
-/// A coin picked on the hosted page of an invoice or of a payment link.
+/// The choice of a coin on the hosted page of an invoice or a payment link.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Choose {
-    /// On the page of this invoice.
+    /// The invoice of the page.
     pub invoice: Option<At<Name>>,
-    /// On the page of this payment link.
+    /// The payment link of the page.
     pub link: Option<At<Name>>,
     /// The coin.
     pub asset: AssetCode,
-    /// The new charge's name in the file.
+    /// The name of the new charge.
     pub charge: At<Name>,
-    /// The customer's amount, for a link whose price is open.
+    /// The amount, if the link lets the customer choose it.
     pub amount: Option<Amount>,
-    /// The customer's address.
+    /// The customer's e-mail address.
     pub customer_email: Option<String>,
-    /// Answers to the link's questions.
+    /// The answers to the link's custom fields.
     pub custom_fields: Option<Vec<LinkAnswer>>,
-    /// The refusal that must come, such as 409.
+    /// The expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
@@ -213,41 +213,41 @@ pub struct Choose {
 pub struct Cancel {
     /// The charge.
     pub charge: At<Name>,
-    /// The caller.
+    /// The way to perform it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by: By,
-    /// The refusal that must come, such as 409.
+    /// The expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
 from_word!(Cancel { charge: Name, by, refused });
 
-/// Money sent back, to be recorded.
+/// A refund to record.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Refund {
-    /// Of which charge.
+    /// The charge.
     pub charge: At<Name>,
     /// The amount of coins.
     pub amount: Amount,
     /// The reason.
     pub reason: Option<String>,
-    /// The transaction that carried it, as the merchant says.
+    /// The transaction of the refund.
     pub txid: Option<String>,
-    /// The refusal that must come, such as 422.
+    /// The expected refusal, such as 422.
     pub refused: Option<u16>,
 }
 
-/// An invoice to withdraw.
+/// An invoice to void.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Void {
     /// The invoice.
     pub invoice: At<Name>,
-    /// The caller.
+    /// The way to perform it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by: By,
-    /// The refusal that must come, such as 409.
+    /// The expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 

@@ -5,7 +5,7 @@ use proptest_state_machine::ReferenceStateMachine;
 use reference_core::{asset::Currency, mode::Mode, time::Span};
 use simulator::{
     model::{ChargeTransfer, DeliveryState, HOLD_MAX, InvoiceStatus, LOCK, List, Pricing},
-    witness::BookId,
+    record::BookId,
 };
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
     state::{BOOKS, COINS, CURRENCIES, State, first_rate},
 };
 
-/// The machine that proptest drives.
+/// The state machine for proptest.
 pub(super) struct Machine;
 
 impl ReferenceStateMachine for Machine {
@@ -41,12 +41,13 @@ impl ReferenceStateMachine for Machine {
 
 pub(super) type Choice = (u32, BoxedStrategy<Op>);
 
-/// Most worlds stay small, so that operations meet each other.
+/// Most worlds stay small, so that operations affect the same objects.
 const OF_A_KIND_MAX: usize = 6;
 
 fn choices(state: &State) -> Vec<Choice> {
     let mut deliveries = BOOKS.iter().flat_map(|id| &state.book(*id).deliveries);
-    let is_due = deliveries.any(|it| matches!(it.state, DeliveryState::Waiting(at) if at <= state.now));
+    let is_due =
+        deliveries.any(|delivery| matches!(delivery.state, DeliveryState::Waiting(at) if at <= state.now));
     let mut all = vec![
         (3, wait().prop_map(Op::Wait).boxed()),
         (1, wait().prop_map(Op::Oversleep).boxed()),
@@ -98,7 +99,7 @@ fn choices(state: &State) -> Vec<Choice> {
 
 fn about_charges(state: &State, charges: &[Name]) -> Vec<Choice> {
     let some = charges.iter().map(|name| (*name, state.home(*name).0)).collect::<Vec<_>>();
-    // Mostly the end of the lock, and else that of a hold.
+    // Mostly around the end of the lock, otherwise around that of a hold.
     let hold = i64::try_from(HOLD_MAX.0).expect("a day");
     let offs = vec![-1, 0, 1, -1, 0, 1, hold - 1, hold, hold + 1];
     let end = (select(charges.to_vec()), select(offs));
@@ -162,7 +163,7 @@ fn about_links(state: &State, links: Vec<Name>) -> Vec<Choice> {
     all
 }
 
-/// Good orders by links that take so many payments and have room.
+/// Returns valid orders for links with a maximum number of payments that is not reached.
 fn limited(state: &State, links: &[Name]) -> Vec<Op> {
     let order = |name: &Name| {
         let (id, no) = state.home(*name);
@@ -243,7 +244,7 @@ fn bounds() -> BoxedStrategy<Op> {
 
 const PRICES: [u64; 5] = [1, 500, 4_990, 15_000, 1_234_567];
 
-/// Few keys, so that they meet.
+/// Few keys, so that they are used repeatedly.
 fn once() -> impl Strategy<Value = Option<u8>> {
     option::weighted(0.3, 0_u8..2)
 }
@@ -268,7 +269,7 @@ fn open(name: Name, links: Vec<Name>) -> BoxedStrategy<Op> {
         .boxed()
 }
 
-/// Seldom twice.
+/// Rarely two answers.
 fn answers() -> impl Strategy<Value = u8> {
     prop_oneof![6 => Just(0_u8), 3 => Just(1), 1 => Just(2)]
 }
@@ -308,7 +309,7 @@ fn link(name: Name) -> BoxedStrategy<Op> {
         .boxed()
 }
 
-/// All thirteen, the charges', or a few.
+/// All thirteen types, those of charges, or a few.
 fn kinds() -> impl Strategy<Value = u16> {
     prop_oneof![3 => Just(0x1fff_u16), 1 => Just(0xff), 2 => 1_u16..0x2000]
 }
@@ -341,7 +342,7 @@ fn answer() -> impl Strategy<Value = Answer> {
     ])
 }
 
-/// Mostly the owner or the right key.
+/// Usually the owner or the correct key.
 fn by(some: Vec<(Name, BookId)>) -> impl Strategy<Value = (Name, By)> {
     (select(some), 0_u8..6, book()).prop_map(|((name, home), who, stranger)| match who {
         0 => (name, By::Owner),
@@ -373,7 +374,7 @@ fn refund(state: &State, charges: &[Name]) -> BoxedStrategy<Op> {
         .iter()
         .flat_map(|name| {
             let charge = state.charge(*name);
-            // What was sent back may vanish from the chain afterwards.
+            // A refunded transfer may disappear from the chain later.
             let left = charge.refundable().saturating_sub(charge.refunded());
             let of = |money: &ChargeTransfer| Some((txid(&money.txid)?, money.units));
             let transfers = charge.transfers.iter().map(of);
@@ -396,7 +397,7 @@ fn refund(state: &State, charges: &[Name]) -> BoxedStrategy<Op> {
         .boxed()
 }
 
-/// A reader that began mostly reads on.
+/// A reader that has started usually continues.
 fn turn(state: &State) -> BoxedStrategy<Op> {
     let any = (book(), select(&List::ALL[..]), 1_usize..4).prop_map(|(who, list, per_page)| Op::Turn {
         who,
@@ -422,7 +423,7 @@ fn turn(state: &State) -> BoxedStrategy<Op> {
     if more.is_empty() { any.boxed() } else { prop_oneof![1 => any, 2 => select(more)].boxed() }
 }
 
-/// A reader of page 1 counts up.
+/// A reader of page 1 increments `page`.
 fn number(state: &State) -> BoxedStrategy<Op> {
     let any = (book(), select(&List::ALL[..]), 1_usize..3, 1_usize..4);
     let any = any.prop_map(|(who, list, per_page, page)| Op::Number { who, list, per_page, page });
@@ -439,7 +440,7 @@ fn number(state: &State) -> BoxedStrategy<Op> {
     prop_oneof![1 => any, 2 => more].boxed()
 }
 
-/// A write that carried an idempotency key once more: as it was, or saying something else.
+/// Repeats a write with an idempotency key: unchanged, or with another content.
 fn again(state: &State) -> BoxedStrategy<Op> {
     let name = state.names;
     (select(state.keyed.clone()), 0_u8..3)

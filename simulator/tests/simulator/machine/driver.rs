@@ -1,5 +1,5 @@
-//! The service itself, driven through its doors, and what an outsider got to know of it: ids, answers, secrets. After each
-//! operation, whether what can be seen is what the model says.
+//! The service under test, driven through its public interfaces, and what a client knows of it: ids, responses,
+//! secrets. After each operation everything visible is compared with the model.
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
@@ -26,8 +26,8 @@ use serde_json::Value;
 use simulator::{
     law::{self, BookReading, Depth, Findings, ModelBook, Reader, local},
     model::{DeliveryState, Ids, List, ObjectContext, PageReader, Reading},
+    record::BookId,
     tamper::{OwnedRequest, PostFate, Tamper},
-    witness::BookId,
 };
 
 use super::{
@@ -39,22 +39,22 @@ const BASE: &str = "https://api.svc.example";
 const PUBLIC_URL: &str = "https://pay.svc.example";
 const SEED: Seed = Seed(7);
 
-/// What is not as it must be.
+/// The difference from the expected state, if any.
 pub(super) type Verdict = Result<(), String>;
 
-/// What is known of a book: the names of what it holds, in order of creation, and keys.
+/// What a client knows of a book: the ids of its objects, in order of creation, and its keys.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct KnownBook {
     pub(super) ids: Ids,
     pub(super) hooks: Vec<Code>,
     pub(super) secrets: Vec<String>,
     pub(super) deliveries: Vec<uuid::Uuid>,
     pub(super) key: String,
-    /// The key of those who only look: what they read moves nobody else's place in a list.
-    eye: String,
+    /// The observer key, whose reads do not affect the anchors of other keys.
+    observer_key: String,
 }
 
-/// A post, to be compared when the ids of its objects are known.
+/// A post, which is checked when the ids of its objects are known.
 struct Posted {
     post: AttemptRequest,
     of: BookId,
@@ -62,25 +62,25 @@ struct Posted {
     attempt: u32,
 }
 
-/// A service, and somebody between it and the world.
+/// A service, with a tamper between it and the world.
 pub(super) struct Driver {
     pub(super) api: Api,
     tamper: Box<dyn Tamper>,
     pub(super) now: Timestamp,
     accounts: Vec<AccountNo>,
-    pub(super) known: BTreeMap<BookId, Known>,
-    /// Answers that were kept.
+    pub(super) known: BTreeMap<BookId, KnownBook>,
+    /// The stored responses.
     pub(super) kept: Vec<Response>,
-    /// Where each reader goes next.
+    /// The next link of each reader.
     next: BTreeMap<PageReader, Option<String>>,
     flying: BTreeMap<(BookId, usize), AttemptRequest>,
     posted: Vec<Posted>,
 }
 
-/// Nobody in between.
-pub(super) struct Honest;
+/// A tamper that changes nothing.
+pub(super) struct NoTamper;
 
-impl Tamper for Honest {}
+impl Tamper for NoTamper {}
 
 fn parsed(response: &Response) -> (u16, Value) {
     (response.status, serde_json::from_slice(&response.body).unwrap_or_default())
@@ -93,7 +93,7 @@ fn first(findings: Findings) -> Verdict {
 impl Reader for Driver {
     fn get(&mut self, book: BookId, target: &str) -> (u16, Bytes) {
         let mut request = self.request("GET", book, target, None, None);
-        request.authorization = Some(format!("Bearer {}", self.known[&book].eye).into_bytes());
+        request.authorization = Some(format!("Bearer {}", self.known[&book].observer_key).into_bytes());
         let response = self.send(&request);
         (response.status, response.body)
     }
@@ -125,16 +125,16 @@ impl Driver {
             tamper,
             now: OPENING,
             accounts,
-            known: BOOKS.map(|id| (id, Known::default())).into(),
+            known: BOOKS.map(|id| (id, KnownBook::default())).into(),
             kept: Vec::new(),
             next: BTreeMap::new(),
             flying: BTreeMap::new(),
             posted: Vec::new(),
         };
         for id in BOOKS {
-            let (key, eye) = (driver.new_key(id), driver.new_key(id));
+            let (key, observer_key) = (driver.new_key(id), driver.new_key(id));
             let known = driver.known.get_mut(&id).expect("every book is known");
-            (known.key, known.eye) = (key, eye);
+            (known.key, known.observer_key) = (key, observer_key);
         }
         driver
     }
@@ -154,7 +154,7 @@ impl Driver {
         }
     }
 
-    /// A request through the proxy in between.
+    /// Sends a request through the tamper.
     pub(super) fn send(&mut self, request: &OwnedRequest) -> Response {
         let other = self.tamper.request(self.now, &request.borrow());
         let asked = other.as_ref().unwrap_or(request);
@@ -163,7 +163,7 @@ impl Driver {
         response
     }
 
-    /// What one of the operations' people reads.
+    /// Reads with the key of a client.
     fn ask(&mut self, who: BookId, target: &str) -> (u16, Value) {
         let response = self.send(&self.request("GET", who, target, None, None));
         parsed(&response)
@@ -193,8 +193,7 @@ impl Driver {
         }
     }
 
-    /// Does an operation, as people, watchers, receivers and hosts do it. `state` is how everything must be
-    /// afterwards.
+    /// Performs an operation, as clients, watchers, receivers and hosts do. `state` is the expected state after it.
     pub(super) fn play(&mut self, op: &Op, state: &State) -> Verdict {
         for step in &state.host_steps {
             self.host_step(*step)?;
@@ -317,7 +316,7 @@ impl Driver {
         self.api.service.on_attempt_result(self.now, book, post.delivery, outcome);
     }
 
-    /// Reads on where the last page of this reading said, or page 1.
+    /// Follows the link of the last page of this reading, or reads page 1.
     fn turn(&mut self, reader: PageReader, reading: Reading) -> Verdict {
         let (_, list, per_page) = reader;
         let target = match self.next.remove(&reader).flatten() {
@@ -330,7 +329,7 @@ impl Driver {
         Ok(())
     }
 
-    /// One page of a list that somebody began to read some time ago.
+    /// Checks a page of a list that a client started to read earlier.
     fn read_page(
         &mut self,
         (who, list, per_page): PageReader,
@@ -367,9 +366,9 @@ impl Driver {
         Ok(page)
     }
 
-    /// Everything that can be seen, after each operation.
+    /// Compares everything visible, after each operation.
     pub(super) fn check(&mut self, state: &State) -> Verdict {
-        let shown = law::look(self, BOOKS, Depth::Events)?;
+        let shown = law::read_api_state(self, BOOKS, Depth::Events)?;
         let mut findings = Findings::default();
         for (id, shown) in &shown.books {
             let known = self.known.get_mut(id).expect("every book is known");
@@ -410,7 +409,8 @@ impl Driver {
         Ok(())
     }
 
-    /// All that takes too long after each operation: filters, small pages, single objects and other books.
+    /// Compares everything that takes too long after each operation: filters, small pages, single objects and other
+    /// books.
     pub(super) fn check_at_the_end(&mut self, state: &State) -> Verdict {
         let heights = Mode::ALL.map(|mode| {
             move |asset| {
@@ -462,7 +462,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What left the service.
+    /// Checks a post.
     fn check_post(&self, Posted { post, of, delivery, attempt }: &Posted, state: &State) -> Verdict {
         let (book, known) = (state.book(*of), &self.known[of]);
         let must = &book.deliveries[*delivery];
@@ -493,7 +493,7 @@ fn reading<'a>(state: &State, heights: &'a dyn Fn(Asset) -> RangeInclusive<u64>)
     BookReading { now: state.now, heights, public_url: PUBLIC_URL, base: BASE }
 }
 
-/// The names of what is new in a list that is shown newest first.
+/// Adds the new ids of a list that is shown newest first.
 fn learn<'s>(known: &mut Vec<String>, shown: impl DoubleEndedIterator<Item = &'s String>) {
     let fresh: Vec<String> = shown.rev().skip(known.len()).cloned().collect();
     known.extend(fresh);

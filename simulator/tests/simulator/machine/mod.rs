@@ -1,8 +1,8 @@
-//! The service beside the model of it: the same operations are done in both, and after each everything that can be seen
-//! must be what the model says.
+//! The service against its model: the same operations are performed on both, and after each everything visible must be
+//! equal.
 //!
-//! Proptest draws the operations, and leaves out of a failing list whatever can be left out. `PROPTEST_CASES` says how many
-//! lists, `PROPTEST_RNG_SEED` which. What is wrong on purpose must be found: see `planted`.
+//! Proptest draws the operations, and shrinks a failing list. `PROPTEST_CASES` is the number of lists,
+//! `PROPTEST_RNG_SEED` the seed. Planted faults must be found: see `planted`.
 
 mod draw;
 mod driver;
@@ -32,25 +32,25 @@ use simulator::{
 
 use self::{
     draw::Machine,
-    driver::{Driver, Honest},
+    driver::{Driver, NoTamper},
     op::Op,
     state::{BOOKS, State},
 };
 
-/// Lists of operations, unless `PROPTEST_CASES` says otherwise.
+/// The number of lists of operations, unless `PROPTEST_CASES` is set.
 const CASES: u32 = 200;
-/// Ops in a list.
+/// The number of operations in a list.
 const OPS: std::ops::Range<usize> = 1..48;
-/// So many attempts to make a failing list shorter.
+/// The maximum number of attempts to shrink a failing list.
 const SHRINKS_MAX: u32 = 4_000;
 
-/// Two at once are left out of lists up to this long.
+/// The maximum length of lists from which pairs of operations are removed.
 const PAIRS_MAX: usize = 12;
 
-/// Addresses are derived once.
+/// Shared wallets, so that addresses are derived once.
 static WALLETS: LazyLock<WalletCache> = LazyLock::new(|| WalletCache::new(Seed(1)));
 
-/// A list of operations after which something was not as it must be.
+/// A failing list of operations.
 #[derive(Debug)]
 struct Failure {
     operations: Vec<Op>,
@@ -58,7 +58,7 @@ struct Failure {
 }
 
 impl Failure {
-    /// A line for each op, and what was wrong after the last.
+    /// Returns a line for each operation, and the difference after the last.
     fn report(&self) -> String {
         let mut text = String::new();
         for (no, op) in self.operations.iter().enumerate() {
@@ -67,8 +67,8 @@ impl Failure {
         format!("after these {} operations\n{text}\n{}", self.operations.len(), self.why)
     }
 
-    /// Without every op that can be left out, and with plainer ones. Proptest tries each op once; some can go only
-    /// after others have gone.
+    /// Removes every operation that is not needed, and simplifies others. Proptest tries to remove each operation
+    /// once; some can be removed only after others.
     fn shortened(mut self, make: fn() -> Box<dyn Tamper>) -> Failure {
         let mut is_shorter = true;
         while is_shorter {
@@ -86,8 +86,8 @@ impl Failure {
         self
     }
 
-    /// The same with one thing less, from the end; and with two less where lists are short, because one op may only
-    /// undo another.
+    /// Returns the list with one operation less, from the end; for short lists also with two less, because one
+    /// operation may undo another.
     fn shorter(&self) -> Vec<Vec<Op>> {
         let mut all = Vec::new();
         for no in (0..self.operations.len()).rev() {
@@ -126,14 +126,14 @@ fn can_be_done(operations: &[Op]) -> bool {
     })
 }
 
-/// Does the operations in both, until something differs: says after how many, and what.
+/// Performs the operations on both; returns the number performed and the difference at the first one.
 fn play(operations: &[Op], tamper: Box<dyn Tamper>) -> Result<(), (usize, String)> {
     let mut state = State::new();
     let mut driver = Driver::new(&WALLETS, tamper);
     for (no, op) in operations.iter().enumerate() {
         state.apply(op);
         let mut both = || driver.play(op, &state).and_then(|()| driver.check(&state));
-        // A service that panics is wrong as well, and its story is worth as much.
+        // A panic of the service is a failure too, and is shrunk as well.
         let verdict = panic::catch_unwind(AssertUnwindSafe(&mut both)).unwrap_or_else(|panic| {
             let said = panic.downcast_ref::<String>().map(String::as_str);
             let said = said.or(panic.downcast_ref::<&str>().copied());
@@ -144,7 +144,7 @@ fn play(operations: &[Op], tamper: Box<dyn Tamper>) -> Result<(), (usize, String
     driver.check_at_the_end(&state).map_err(|why| (operations.len(), why))
 }
 
-/// The first failing list among so many, as short as it could be made.
+/// Returns the first failing list among this number of lists, shrunk.
 fn search(cases: u32, seed: RngSeed, shrinks: u32, make: fn() -> Box<dyn Tamper>) -> Result<(), Failure> {
     let config = Config {
         cases,
@@ -156,7 +156,7 @@ fn search(cases: u32, seed: RngSeed, shrinks: u32, make: fn() -> Box<dyn Tamper>
     let mut runner = TestRunner::new(config);
     let outcome = runner.run(&Machine::sequential_strategy(OPS), |(_, operations, seen)| {
         play(&operations, make()).map_err(|(done, why)| {
-            // What comes after the failing op need not be tried to be left out one by one.
+            // Operations after the failing one need not be removed one by one.
             if let Some(seen) = seen.filter(|_| shrinks > 0) {
                 seen.store(done, std::sync::atomic::Ordering::SeqCst);
             }
@@ -175,22 +175,22 @@ fn search(cases: u32, seed: RngSeed, shrinks: u32, make: fn() -> Box<dyn Tamper>
 }
 
 #[test]
-fn the_service_does_what_the_model_does() {
+fn the_service_equals_the_model() {
     let config = Config::default();
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() { config.cases } else { CASES };
-    // The same lists each time, unless `PROPTEST_RNG_SEED` asks for others.
+    // The same lists each time, unless `PROPTEST_RNG_SEED` is set.
     let seed = if let RngSeed::Fixed(seed) = config.rng_seed { seed } else { 1 };
-    if let Err(failure) = search(cases, RngSeed::Fixed(seed), SHRINKS_MAX, || Box::new(Honest)) {
+    if let Err(failure) = search(cases, RngSeed::Fixed(seed), SHRINKS_MAX, || Box::new(NoTamper)) {
         let again = format!(
             "PROPTEST_RNG_SEED={seed} PROPTEST_CASES={cases} cargo test -p simulator --test simulator machine"
         );
-        panic!("{}\n\nagain  {again}", failure.report());
+        panic!("{}\n\nrerun  {again}", failure.report());
     }
 }
 
-/// What the lists of the test above come to, in the model.
+/// Checks which states the lists of the test above reach in the model.
 #[test]
-fn the_lists_reach_what_they_are_for() {
+fn the_lists_reach_all_relevant_states() {
     let mut reached = BTreeSet::new();
     let mut runner = TestRunner::new(Config { rng_seed: RngSeed::Fixed(1), ..Config::default() });
     for _ in 0..CASES {
@@ -209,7 +209,7 @@ fn the_lists_reach_what_they_are_for() {
                 Details::Reason(why) => Some(format!("because {why}")),
                 _ => None,
             }));
-            reached.extend(book.deliveries.iter().map(|it| match it.state {
+            reached.extend(book.deliveries.iter().map(|delivery| match delivery.state {
                 DeliveryState::Waiting(_) => "Waiting".to_owned(),
                 other => format!("{other:?}"),
             }));
@@ -242,6 +242,6 @@ fn the_lists_reach_what_they_are_for() {
     ];
     let kinds = EventType::ALL.map(EventType::as_str);
     let wanted = words.into_iter().chain(kinds).map(str::to_owned).chain(statuses);
-    let missed: Vec<String> = wanted.filter(|it| !reached.contains(it)).collect();
+    let missed: Vec<String> = wanted.filter(|name| !reached.contains(name)).collect();
     assert!(missed.is_empty(), "no list comes to {missed:?}");
 }

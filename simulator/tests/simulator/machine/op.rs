@@ -1,4 +1,4 @@
-//! The operations of the state-machine test: one act of one person, sightings of one moment, or time.
+//! The operations of the state-machine test: an action of one client, sightings of one moment, or passing time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,12 +15,12 @@ use reference_core::{
 };
 use simulator::{
     model::{List, Pricing, money},
-    witness::BookId,
+    record::BookId,
 };
 
 use super::state::MEMBER;
 
-/// An object, by the name it got when it was made: `c3` stays `c3` when the operations before it are left out.
+/// The name of an object, assigned at its creation: `c3` stays `c3` when earlier operations are removed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Name(pub(super) char, pub(super) u32);
 
@@ -30,14 +30,14 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Who acts on an object: somebody with a key of this book, or its owner in the dashboard.
+/// The caller: a key of this book, or the owner in the dashboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     Key(BookId),
     Owner,
 }
 
-/// To whom an invoice is mailed.
+/// The recipient of an invoice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reader {
     Nobody,
@@ -55,22 +55,22 @@ impl Reader {
     }
 }
 
-/// One word of a watcher: how one output stands now.
+/// A sighting: the state of one output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sighted {
-    /// To whose address.
+    /// The charge whose address is paid.
     pub(super) charge: Name,
     pub(super) txid: u32,
     pub(super) output: u32,
-    /// In the coin's smallest units.
+    /// The amount in the coin's smallest units.
     pub(super) units: u128,
     pub(super) depth: Depth,
-    /// What is not as it should be.
+    /// The mismatch with the charge, if any.
     pub(super) astray: Astray,
 }
 
 impl Sighted {
-    /// What watchers say, of a charge in this coin and this book.
+    /// Returns the sighting for a charge in this coin and this book.
     pub(super) fn sighting(&self, asset: Asset, home: BookId, address: &str, heights: &Heights) -> Sighting {
         let (mut mode, mut coin) = (home.1, asset);
         match self.astray {
@@ -91,20 +91,20 @@ impl Sighted {
     }
 }
 
-/// The heights of the chains; 0 where no block came.
+/// The heights of the chains; 0 for a chain without new blocks.
 pub(super) type Heights = BTreeMap<(Mode, Asset), u64>;
 
 pub(super) fn height(heights: &Heights, mode: Mode, asset: Asset) -> u64 {
     heights.get(&(mode, asset)).copied().unwrap_or(0)
 }
 
-/// A transfer may reach an address and still not be the charge's.
+/// The reason why a transfer to the address of a charge does not belong to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Astray {
     No,
-    /// Another coin on the same address.
+    /// Another coin at the same address.
     Coin,
-    /// The other mode's chain.
+    /// The chain of the other mode.
     Mode,
 }
 
@@ -121,7 +121,7 @@ impl fmt::Debug for Sighted {
     }
 }
 
-/// How a receiver answers.
+/// The response of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Status(u16),
@@ -135,17 +135,17 @@ impl Answer {
     }
 }
 
-/// The nth delivery of a book, from 0.
+/// The index of a delivery in its book.
 pub(super) type Nth = usize;
 
-/// One thing that happens.
+/// An operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Op {
-    /// Time passes, and the service is woken when locks end.
+    /// Time passes, and the service is woken whenever a lock ends.
     Wait(Span),
-    /// Time passes, and the service is woken at the end only.
+    /// Time passes, and the service is woken only at the end.
     Oversleep(Span),
-    /// Time passes to so many microseconds after the end of a lock.
+    /// Time passes to this number of microseconds after the end of a lock.
     LockEnd {
         of: Name,
         off: i64,
@@ -160,14 +160,14 @@ pub(super) enum Op {
         tolerance: u32,
         threshold: u32,
     },
-    /// So many blocks come on a chain.
+    /// A chain grows by this number of blocks.
     Blocks {
         mode: Mode,
         asset: Asset,
         blocks: u64,
     },
     Restart,
-    /// A key is revoked, and another one made.
+    /// A key is revoked, and a new one created.
     NewKey(BookId),
 
     Open {
@@ -177,7 +177,7 @@ pub(super) enum Op {
         cents: u64,
         currency: Currency,
         link: Option<Name>,
-        /// How often the question of a link is answered.
+        /// The number of answers to the custom field of a link.
         answers: u8,
         once: Option<u8>,
     },
@@ -190,7 +190,7 @@ pub(super) enum Op {
         who: BookId,
         charge: Name,
         units: u128,
-        /// The transaction that the refund names.
+        /// The transaction of the refund.
         txid: Option<u32>,
         once: Option<u8>,
     },
@@ -229,7 +229,7 @@ pub(super) enum Op {
         only: Option<Asset>,
         max: Option<u32>,
         lasts: Option<Span>,
-        /// Whether it asks something, and whether that must be answered.
+        /// `None` without a custom field; otherwise whether it is required.
         asks: Option<bool>,
     },
     Archive {
@@ -253,10 +253,10 @@ pub(super) enum Op {
         answers: u8,
     },
 
-    /// What watchers say in one breath.
+    /// The sightings of one moment.
     Tell(Vec<Sighted>),
 
-    /// An endpoint for the types whose places in the list of thirteen are set.
+    /// Adds an endpoint for the types at the set bits of the list of thirteen.
     Hook {
         name: Name,
         of: BookId,
@@ -283,27 +283,27 @@ pub(super) enum Op {
         of: BookId,
         delivery: Nth,
     },
-    /// The first delivery that is due is posted, and answered.
+    /// Posts the first due delivery and returns a response.
     Post(Answer),
-    /// All that are due.
+    /// Posts all due deliveries.
     PostAll(Answer),
-    /// The first delivery that is due is posted, and nothing comes back yet.
+    /// Posts the first due delivery, without a response yet.
     Take,
     Land {
         of: BookId,
         delivery: Nth,
         answer: Answer,
     },
-    /// Everything is tried until nothing waits any more.
+    /// Posts until no delivery is waiting.
     Exhaust(Answer),
 
-    /// The next page of a list that is being read; page 1 if none is.
+    /// Reads the next page of a list by its link; page 1 if no reading is in progress.
     Turn {
         who: BookId,
         list: List,
         per_page: usize,
     },
-    /// A page by its number, as who counts up reads it.
+    /// Reads a page by its number.
     Number {
         who: BookId,
         list: List,
@@ -312,11 +312,11 @@ pub(super) enum Op {
     },
 }
 
-/// Why something is gone.
+/// The reasons why a transaction disappears.
 pub(super) const GONE: [Gone; 3] = [Gone::DoubleSpent, Gone::Replaced, Gone::Dropped];
 
 impl Op {
-    /// The highest number in what it makes: names and transactions count together.
+    /// Returns the highest number of an object or transaction that it creates; both are numbered together.
     pub(super) fn number(&self) -> Option<u32> {
         match self {
             Op::Open { name, .. }
@@ -330,7 +330,7 @@ impl Op {
         }
     }
 
-    /// The idempotency key.
+    /// Returns the idempotency key.
     pub(super) fn once(&self) -> Option<u8> {
         match self {
             Op::Open { once, .. }
@@ -341,7 +341,7 @@ impl Op {
         }
     }
 
-    /// Operations that do less, for who looks for the shortest story. None leads back here.
+    /// Returns simpler operations for shrinking. No chain of them leads back to this one.
     pub(super) fn plainer(&self) -> Vec<Op> {
         let mut other = self.clone();
         match &mut other {
@@ -370,15 +370,15 @@ impl Op {
     }
 }
 
-/// What links ask.
+/// The label of the custom field of links.
 pub(super) const QUESTION: &str = "Size";
 
-/// The labels of so many answers.
+/// Returns the labels of this number of answers.
 pub(super) fn labels(answers: u8) -> Vec<String> {
     (0..answers).map(|_| QUESTION.to_owned()).collect()
 }
 
-/// The types of events whose places in the list of thirteen are set.
+/// Returns the event types at the set bits of the list of thirteen.
 pub(super) fn types(kinds: u16) -> BTreeSet<String> {
     let all = EventType::ALL.into_iter().enumerate();
     all.filter(|(no, _)| kinds & (1 << no) != 0).map(|(_, kind)| kind.as_str().to_owned()).collect()

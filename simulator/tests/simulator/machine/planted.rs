@@ -1,17 +1,17 @@
-//! Wrong services that the machine must find, and how short a list it makes of each.
+//! Planted faults that the state-machine test must find, and the length of the shrunk lists.
 
 use proptest::test_runner::RngSeed;
 
 use super::{SHRINKS_MAX, search};
-use crate::planted::{Bug, bugs};
+use crate::planted::{PlantedFault, faults};
 
-/// A bug that so many lists do not show is missed.
+/// The maximum number of lists until a fault must be found.
 const LISTS_MAX: u32 = 400;
-/// Fixed, so that the figures below stay true.
+/// Fixed, so that the results are reproducible.
 const SEED: RngSeed = RngSeed::Fixed(1);
-/// What is found must be told in so many operations, of forty and more that were drawn.
+/// The maximum length of shrunk lists; drawn ones have forty operations and more.
 const OPS_MAX: usize = 6;
-/// Bugs that are told again and again until no operation can be left out: that takes longer than to find them.
+/// Faults whose lists are shrunk completely, which takes longer than finding them.
 const TOLD: [&str; 9] = [
     "one confirmation too few",
     "what vanishes is not noticed",
@@ -25,11 +25,11 @@ const TOLD: [&str; 9] = [
 ];
 
 #[test]
-fn every_wrong_service_is_found() {
-    let seen: Vec<&Bug> = bugs().filter(|bug| bug.unseen_by_machine.is_none()).collect();
+fn every_planted_fault_is_found() {
+    let seen: Vec<&PlantedFault> = faults().filter(|fault| fault.unseen_by_machine.is_none()).collect();
     let half = |part: usize| -> Vec<&str> {
-        let own = seen.iter().enumerate().filter(|(place, _)| place % 2 == part).map(|(_, bug)| bug);
-        own.filter(|bug| search(LISTS_MAX, SEED, 0, bug.make).is_ok()).map(|bug| bug.name).collect()
+        let own = seen.iter().enumerate().filter(|(place, _)| place % 2 == part).map(|(_, fault)| fault);
+        own.filter(|fault| search(LISTS_MAX, SEED, 0, fault.make).is_ok()).map(|fault| fault.name).collect()
     };
     let missed = std::thread::scope(|scope| {
         let other = scope.spawn(|| half(1));
@@ -39,10 +39,10 @@ fn every_wrong_service_is_found() {
 }
 
 #[test]
-fn what_is_found_is_told_in_few_operations() {
+fn failing_lists_are_shrunk_to_few_operations() {
     for name in TOLD {
-        let bug = bugs().find(|bug| bug.name == name).expect("a bug with this name");
-        let failure = search(LISTS_MAX, SEED, SHRINKS_MAX, bug.make).expect_err(name);
+        let fault = faults().find(|fault| fault.name == name).expect("a bug with this name");
+        let failure = search(LISTS_MAX, SEED, SHRINKS_MAX, fault.make).expect_err(name);
         assert!(failure.operations.len() <= OPS_MAX, "{name}: {}", failure.report());
     }
 }

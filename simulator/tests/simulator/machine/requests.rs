@@ -1,4 +1,4 @@
-//! Sends the operations of people to the service: requests, the dashboard, the hosted pages.
+//! Sends the operations of clients to the service: API requests, dashboard operations, hosted pages.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ use reference_wire::Response;
 use serde_json::{Map, Value, json};
 use simulator::{
     model::{Pricing, money},
+    record::BookId,
     tamper::OwnedRequest,
-    witness::BookId,
 };
 
 use super::{
@@ -28,14 +28,14 @@ use super::{
 };
 
 impl Driver {
-    /// Does it, and judges the answer.
+    /// Performs a write, and checks the response.
     pub(super) fn write(&mut self, op: &Op, state: &State) -> Verdict {
         let (status, response) = match self.request_of(op, state) {
             Some(request) => {
                 let response = self.send(&request);
                 (response.status, Some(response))
             }
-            None => (self.door(op, state), None),
+            None => (self.dashboard_status(op, state), None),
         };
         let told = |response: &Option<Response>| {
             response.as_ref().map_or(String::new(), |it| String::from_utf8_lossy(&it.body).into_owned())
@@ -49,7 +49,7 @@ impl Driver {
             }
             Due::Status(_) => {
                 if response.as_ref().is_some_and(is_replay) {
-                    return Err("a new request is answered as a repeated one".to_owned());
+                    return Err("a new request is marked as replayed".to_owned());
                 }
                 if let Some(response) = response.filter(|response| response.status < 300)
                     && op.once().is_some()
@@ -60,13 +60,13 @@ impl Driver {
             }
             Due::Replay(nth) => {
                 let response = response.expect("only requests are repeated");
-                let first = self.kept.get(nth).ok_or("the first answer was not kept")?;
+                let first = self.kept.get(nth).ok_or("the first response was not stored")?;
                 if !is_replay(&response) {
-                    return Err("a repeated request is done again".to_owned());
+                    return Err("a repeated request is processed again".to_owned());
                 }
                 if (response.status, &response.body) != (first.status, &first.body) {
                     return Err(format!(
-                        "a repeated request is answered otherwise: {}",
+                        "a repeated request gets another response: {}",
                         told(&Some(response))
                     ));
                 }
@@ -75,7 +75,7 @@ impl Driver {
         }
     }
 
-    /// What a client sends; nothing for what is done in the dashboard or on a hosted page.
+    /// Returns the API request; `None` for an operation in the dashboard or on a hosted page.
     fn request_of(&self, op: &Op, state: &State) -> Option<OwnedRequest> {
         let charge = |name: &Name| self.id(*name, state);
         let post = |who: &BookId, path: String, body: Option<Value>, once: &Option<u8>| {
@@ -143,8 +143,8 @@ impl Driver {
         }
     }
 
-    /// The status of what is done in the dashboard or on a hosted page.
-    fn door(&mut self, op: &Op, state: &State) -> u16 {
+    /// Performs an operation in the dashboard or on a hosted page; returns its status.
+    fn dashboard_status(&mut self, op: &Op, state: &State) -> u16 {
         let code = |driver: &Driver, name: &Name| Code::parse(&driver.id(*name, state)).expect("a code");
         let act = |driver: &mut Driver, name: &Name, act: BookCommand| {
             let (id, _) = state.home(*name);
@@ -187,12 +187,12 @@ impl Driver {
                 let link = code(self, link);
                 self.visit(Visit::PayLink { link, choice: Box::new(choice) })
             }
-            _ => self.door_of_hook(op, state),
+            _ => self.dashboard_endpoint(op, state),
         };
         done.map_or_else(|error| error.status(), |()| 200)
     }
 
-    fn door_of_hook(&mut self, op: &Op, state: &State) -> Result<(), ApiError> {
+    fn dashboard_endpoint(&mut self, op: &Op, state: &State) -> Result<(), ApiError> {
         match op {
             Op::Hook { of, kinds, .. } => {
                 let url = format!("https://hook{}.example/", self.known[of].hooks.len());
@@ -229,7 +229,7 @@ impl Driver {
                 let id = self.known[of].deliveries[*delivery];
                 self.act(*of, BookCommand::Resend(id)).map(drop)
             }
-            _ => unreachable!("no door for {op:?}"),
+            _ => unreachable!("not a dashboard operation: {op:?}"),
         }
     }
 
@@ -261,7 +261,7 @@ impl Driver {
         known.secrets.push(secret);
     }
 
-    /// The public id of an object.
+    /// Returns the public id of an object.
     fn id(&self, name: Name, state: &State) -> String {
         let (home, no) = state.home(name);
         let ids = &self.known[&home].ids;

@@ -10,7 +10,7 @@ use super::{
     state::State,
 };
 
-/// What is left comes to a charge that waits, and is deep enough at once: most stories go on from there.
+/// Pays the remaining amount of a waiting charge with enough confirmations, which most operations build on.
 pub(super) fn pay(state: &State, charges: &[Name]) -> Option<BoxedStrategy<Op>> {
     let waiting = charges.iter().filter(|name| state.charge(**name).waits()).map(|name| {
         let it = state.charge(*name);
@@ -22,7 +22,7 @@ pub(super) fn pay(state: &State, charges: &[Name]) -> Option<BoxedStrategy<Op>> 
     (!waiting.is_empty()).then(|| select(waiting).prop_map(|sighted| Op::Tell(vec![sighted])).boxed())
 }
 
-/// The last payment that a link takes, while another charge of it waits.
+/// Pays the last charge that a link accepts, while another charge of it is waiting.
 pub(super) fn fill(state: &State, charges: &[Name]) -> Option<BoxedStrategy<Op>> {
     let last = |name: &&Name| {
         let (id, no) = state.home(**name);
@@ -37,8 +37,8 @@ pub(super) fn fill(state: &State, charges: &[Name]) -> Option<BoxedStrategy<Op>>
     pay(state, &last)
 }
 
-/// All that was due comes to a charge that is over, or the owner takes it: best while its invoice is open, because then
-/// another charge of it may wait.
+/// Pays a closed charge in full, or lets the owner accept that; preferably while its invoice is open, because another
+/// charge of it may be waiting.
 pub(super) fn late(state: &State, charges: &[Name]) -> Option<Choice> {
     let over = |name: &&Name| matches!(state.charge(**name).status, Status::Expired | Status::Canceled);
     let over: Vec<&Name> = charges.iter().filter(over).collect();
@@ -73,7 +73,7 @@ pub(super) fn txid(text: &str) -> Option<u32> {
     text.strip_prefix('t')?.parse().ok()
 }
 
-/// What an amount may be: at the bounds of too little, enough and too much.
+/// Returns amounts at the bounds of insufficient, sufficient and excessive.
 fn amounts(charge: &Charge) -> Vec<u128> {
     let it = charge;
     let least = money::least_enough(it.due, it.tolerance);
@@ -107,7 +107,7 @@ pub(super) fn tell(state: &State, charges: &[Name]) -> BoxedStrategy<Op> {
             )
         })
     };
-    // One transaction may pay several charges and one charge twice; a breath may hold several transactions.
+    // A transaction may pay several charges, or one charge twice; a moment may have several transactions.
     let new = one(fresh).prop_map(|sighted| vec![sighted]);
     let outputs = vec(one(fresh), 2..4);
     let known = known(state, charges);
@@ -121,7 +121,7 @@ pub(super) fn tell(state: &State, charges: &[Name]) -> BoxedStrategy<Op> {
             vec![Sighted { depth: depths[how.index(depths.len())], ..sighted }]
         })
     };
-    // A block: everything that is known goes one deeper, or all of it is deep, or thrown back.
+    // A block: all known transfers get one confirmation more, or are all confirmed, or are all reversed.
     let block = {
         let all = known.clone();
         (0_u32..4).prop_map(move |how| {
@@ -139,7 +139,7 @@ pub(super) fn tell(state: &State, charges: &[Name]) -> BoxedStrategy<Op> {
             moved.collect::<Vec<_>>()
         })
     };
-    // A fee bump: another transaction at the same moment that pays as much, a little more, or a little less.
+    // A fee bump: another transaction at the same moment with the same amount, slightly more, or slightly less.
     let replaced = {
         let all = known.clone();
         (select(all), any::<bool>(), select(vec![0_u128, 0, 1, 2])).prop_map(
@@ -161,7 +161,7 @@ pub(super) fn tell(state: &State, charges: &[Name]) -> BoxedStrategy<Op> {
         .boxed()
 }
 
-/// Transfers that were heard of, as they stand, with the confirmations that they need.
+/// Returns the known transfers with their current state, and the required confirmations.
 fn known(state: &State, charges: &[Name]) -> Vec<(Sighted, u32)> {
     let of = |name: &Name| {
         let charge = state.charge(*name);

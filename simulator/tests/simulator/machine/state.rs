@@ -1,5 +1,4 @@
-//! The expected state that proptest carries from operation to operation: the simulator's model, with time, names, pages
-//! and repeated requests.
+//! The expected state for proptest: the simulator's model, with time, names, pages and repeated requests.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -15,43 +14,43 @@ use simulator::{
         InvoiceTexts, LinkModel, LinkTexts, Model, Order, PageReader, PageReads, Question, Reading,
         RepeatKind, Terms,
     },
-    witness::BookId,
+    record::BookId,
 };
 
 use super::op::{Answer, Astray, By, Heights, Name, Op, QUESTION, Sighted, labels};
 
 /// 2026-09-20T10:00:00Z.
 pub(super) const OPENING: Timestamp = Timestamp(1_789_898_400_000_000);
-/// A year that begins there is more than a log keeps: worlds end before.
+/// The maximum length of a world: the delivery log does not keep a whole year.
 const LONGEST: Span = Span::days(25);
-/// Deliveries are exhausted while there are few, and within so much time.
+/// The maximum number of deliveries, and the time, within which they are exhausted.
 const EXHAUSTED_MAX: usize = 24;
 const EXHAUSTION: Span = Span::days(5);
 /// The ids of the accounts.
 pub(super) const ACCOUNTS: [&str; 2] = ["acme", "bolt"];
 /// The books of both accounts.
 pub(super) const BOOKS: [BookId; 4] = [(0, Mode::Live), (0, Mode::Test), (1, Mode::Live), (1, Mode::Test)];
-/// The coins of these worlds: a quick one, one with 18 decimals, and one on the same network.
+/// The coins of these worlds: one with fast blocks, one with 18 decimals, and one on the same network.
 pub(super) const COINS: [Asset; 3] = [Asset::Btc, Asset::Eth, Asset::Usdt];
 pub(super) const CURRENCIES: [Currency; 2] = [Currency::Eur, Currency::Usd];
-/// Who may get mail in test mode.
+/// A member, who may receive mail in test mode.
 pub(super) const MEMBER: &str = "ada@acme.example";
 
-/// What somebody must be answered.
+/// The expected response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// Nobody asked.
+    /// No request was sent.
     Nothing,
     Status(u16),
-    /// The same as the nth answer that was kept.
+    /// The stored response with this index.
     Replay(usize),
 }
 
-/// One thing that a host does for the service.
+/// An action of a host for the service.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum HostStep {
     Wake(Timestamp),
-    /// The nth delivery of a book is posted, and answered at once or not yet.
+    /// A delivery of a book is posted, and answered immediately or later.
     Post {
         of: BookId,
         delivery: usize,
@@ -61,45 +60,45 @@ pub(super) enum HostStep {
     },
 }
 
-/// A write as idempotency sees it.
-struct Asked {
+/// The content of a write that idempotency compares.
+struct IdempotentWrite {
     who: BookId,
     path: String,
     body: String,
     once: u8,
 }
 
-/// Everything.
+/// The expected state.
 #[derive(Clone)]
 pub(super) struct State {
     pub(super) now: Timestamp,
     pub(super) model: Model,
     pub(super) heights: Heights,
-    /// Where each object is.
+    /// The book and number of each object.
     pub(super) homes: BTreeMap<Name, (BookId, usize)>,
-    /// Names that were given out; no other object gets one of them.
+    /// The number of assigned names; each object gets a new one.
     pub(super) names: u32,
     pub(super) pages: PageReads,
-    /// The page that was read last.
+    /// The last page that was read.
     pub(super) reading: Reading,
-    /// What the last operation must be answered.
+    /// The expected response to the last operation.
     pub(super) due: Due,
-    /// How many answers were kept.
+    /// The number of stored responses.
     answers: usize,
-    /// What a host had to do during the last operation, in order.
+    /// The actions of the host during the last operation, in order.
     pub(super) host_steps: Vec<HostStep>,
-    /// Writes that carried an idempotency key, to be sent again.
+    /// Writes with an idempotency key, for repetition.
     pub(super) keyed: Vec<Op>,
 }
 
-/// What proptest prints of the beginning: there is only one.
+/// The initial state, as proptest prints it: there is only one.
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the world at {}", self.now)
     }
 }
 
-/// In units of 10⁻⁸: one that divides nothing evenly.
+/// Returns a rate in units of 10⁻⁸ that divides no price evenly.
 pub(super) fn first_rate(asset: Asset) -> u64 {
     match asset {
         Asset::Btc => 6_549_059_000_000,
@@ -113,7 +112,7 @@ fn shifted(at: Timestamp, off: i64) -> Timestamp {
     if off < 0 { at.minus(span) } else { at.plus(span) }
 }
 
-/// Nobody learns why from the API, and from the dashboard that it was the dashboard.
+/// Returns the reason of an operation: none for the API, otherwise the dashboard.
 fn reason(by: By) -> Details {
     if by == By::Owner { Details::Reason("dashboard") } else { Details::None }
 }
@@ -149,7 +148,7 @@ impl State {
         self.model.at(id).1
     }
 
-    /// Where an object is; operations name only what there is.
+    /// Returns the book and number of an object, which must exist.
     pub(super) fn home(&self, name: Name) -> (BookId, usize) {
         self.homes[&name]
     }
@@ -159,7 +158,7 @@ impl State {
         &self.book(id).charges[no]
     }
 
-    /// Whether an operation can be done: it names what there is, and stays within the days of this world.
+    /// Returns `true` if an operation is possible: its objects exist, and it ends within the days of this world.
     pub(super) fn allows(&self, op: &Op) -> bool {
         let has = |name: &Name| self.homes.contains_key(name);
         let free = |name: &Name| !self.homes.contains_key(name);
@@ -194,7 +193,7 @@ impl State {
         }
     }
 
-    /// Does it.
+    /// Performs an operation.
     pub(super) fn apply(&mut self, op: &Op) {
         self.due = Due::Nothing;
         self.host_steps.clear();
@@ -222,7 +221,7 @@ impl State {
                 self.model.restart(now);
             }
             Op::NewKey(id) => self.pages.new_key(*id),
-            Op::Tell(sightings) => self.hear(sightings),
+            Op::Tell(sightings) => self.on_sightings(sightings),
             Op::Turn { who, list, per_page } => {
                 let length = self.book(*who).length(*list);
                 self.reading = self.pages.follow(now, (*who, *list, *per_page), length);
@@ -241,7 +240,7 @@ impl State {
         }
     }
 
-    /// Time passes; the host wakes the service whenever a lock ends.
+    /// Advances the time; the host wakes the service whenever a lock ends.
     fn advance(&mut self, until: Timestamp) {
         while let Some(end) = self.model.next_lock().filter(|end| *end <= until) {
             self.now = end.max(self.now);
@@ -256,7 +255,7 @@ impl State {
         self.model.wake(self.now);
     }
 
-    fn hear(&mut self, sightings: &[Sighted]) {
+    fn on_sightings(&mut self, sightings: &[Sighted]) {
         let now = self.now;
         for id in BOOKS {
             let own = sightings.iter().filter_map(|sighted| {
@@ -266,11 +265,11 @@ impl State {
                 is_own.then(|| (no, sighted.sighting(asset, home, "", &self.heights)))
             });
             let own: Vec<(usize, Sighting)> = own.collect();
-            self.change(id).hear(now, own.iter().map(|(no, sighting)| (*no, sighting)));
+            self.change(id).on_sightings(now, own.iter().map(|(no, sighting)| (*no, sighting)));
         }
     }
 
-    /// Whether something was due.
+    /// Posts the first due delivery. Returns `true` if there was one.
     fn post_one(&mut self, answer: Option<Answer>) -> bool {
         let now = self.now;
         let first = |id: BookId| {
@@ -288,7 +287,7 @@ impl State {
         true
     }
 
-    /// Until nothing waits any more, however long that takes.
+    /// Posts until no delivery is waiting, however long that takes.
     fn exhaust(&mut self, answer: Answer) {
         let next = |state: &State| {
             BOOKS.iter().filter_map(|id| state.book(*id).first_waiting()).map(|(at, _)| at).min()
@@ -303,7 +302,7 @@ impl State {
 
     fn apply_write(&mut self, op: &Op) {
         let asked = asked(op);
-        if let Some(Asked { who, path, body, once }) = &asked {
+        if let Some(IdempotentWrite { who, path, body, once }) = &asked {
             self.keyed.retain(|known| known != op);
             self.keyed.push(op.clone());
             let repeat = self.book(*who).repeat(self.now, &format!("{path} {once}"), body.as_bytes());
@@ -315,7 +314,7 @@ impl State {
         }
         let answered = self.write(op);
         self.due = Due::Status(answered.unwrap_or_else(|refused| refused));
-        if let Some(Asked { who, path, body, once }) = asked
+        if let Some(IdempotentWrite { who, path, body, once }) = asked
             && answered.is_ok()
         {
             let (now, answer) = (self.now, self.answers);
@@ -324,7 +323,7 @@ impl State {
         }
     }
 
-    /// The status of a good answer, or of a refusal.
+    /// Performs a write; returns the status of a success or refusal.
     fn write(&mut self, op: &Op) -> Result<u16, u16> {
         match op {
             Op::Open { .. }
@@ -498,7 +497,7 @@ impl State {
         Ok(200)
     }
 
-    /// The object, for who may see it.
+    /// Returns the object, if the caller may see it.
     fn reach(&self, by: By, name: Name) -> Result<(BookId, usize), u16> {
         let (home, no) = self.home(name);
         match by {
@@ -543,11 +542,11 @@ impl State {
     }
 }
 
-/// What idempotency goes by: who, where, and all that is said. Names of what is made are not said.
-fn asked(op: &Op) -> Option<Asked> {
+/// Returns the content of a write that idempotency compares: key, path and body, without the names of new objects.
+fn asked(op: &Op) -> Option<IdempotentWrite> {
     let (who, path, body) = match op {
         Op::Open { who, asset, cents, currency, link, answers, .. } => {
-            // A link has a currency of its own.
+            // A link determines the currency.
             let currency = link.is_none().then_some(currency);
             (who, "charges".to_owned(), format!("{asset} {cents} {currency:?} {link:?} {answers}"))
         }
@@ -560,5 +559,5 @@ fn asked(op: &Op) -> Option<Asked> {
         }
         _ => return None,
     };
-    Some(Asked { who: *who, path, body, once: op.once()? })
+    Some(IdempotentWrite { who: *who, path, body, once: op.once()? })
 }

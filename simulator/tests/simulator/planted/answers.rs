@@ -18,7 +18,7 @@ use simulator::{
     tamper::{OwnedRequest, Tamper},
 };
 
-use super::{Bug, demo};
+use super::{PlantedFault, demo};
 
 struct Answers<F>(F);
 
@@ -69,10 +69,10 @@ fn refused(status: u16, end: &'static str, granted: u16) -> Box<dyn Tamper> {
     })
 }
 
-/// A filter by charge finds charges of the other mode.
+/// A fault: a filter by charge finds charges of the other mode.
 #[derive(Default)]
 struct LeakyFilter {
-    /// The key that opened a charge, by its code.
+    /// The keys that opened charges, by code.
     keys: BTreeMap<String, Vec<u8>>,
 }
 
@@ -94,7 +94,7 @@ impl Tamper for LeakyFilter {
     }
 }
 
-/// Changes one field of what is asked for.
+/// Changes one field of a request.
 fn asked(path: &'static str, field: &'static str, change: fn(&mut Value)) -> Box<dyn Tamper> {
     requests(move |request| {
         let body = serde_json::from_slice(&request.body);
@@ -112,18 +112,18 @@ fn is_later_page(query: &str) -> bool {
     query.split('&').any(|part| part.starts_with("page=") && part != "page=1")
 }
 
-/// A charge is not canceled once anything was seen for it, even if that has vanished.
+/// A fault: a charge cannot be canceled after a transfer to it was seen, even if it disappeared.
 #[derive(Default)]
 struct VanishedBlocksCancel {
-    /// The address of a charge, by its code.
+    /// The addresses of charges, by code.
     addresses: BTreeMap<String, String>,
     vanished: BTreeSet<String>,
 }
 
 impl Tamper for VanishedBlocksCancel {
     fn sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
-        let gone = sightings.iter().filter(|it| matches!(it.depth, Depth::Gone(_)));
-        self.vanished.extend(gone.map(|it| it.address.clone()));
+        let gone = sightings.iter().filter(|sighting| matches!(sighting.depth, Depth::Gone(_)));
+        self.vanished.extend(gone.map(|sighting| sighting.address.clone()));
         now
     }
 
@@ -144,7 +144,7 @@ impl Tamper for VanishedBlocksCancel {
     }
 }
 
-/// Late money is not sent back before it was accepted.
+/// A fault: a late payment cannot be refunded before it was accepted.
 fn late_money_stays() -> Box<dyn Tamper> {
     answers(|_, request, response| {
         if request.method == "POST" && request.path.ends_with("/refunds") && response.status == 201 {
@@ -157,13 +157,13 @@ fn late_money_stays() -> Box<dyn Tamper> {
     })
 }
 
-/// While it is not paid, a charge counts what it received, whatever was sent back of that.
+/// A fault: an unpaid charge counts refunded amounts as received.
 fn refunded_parts_count(data: &mut [Value]) {
     for charge in data.iter_mut().filter(|charge| charge["status"] != "paid") {
         let units = |field: &str| money::read(charge[field].as_str().unwrap_or_default(), 18).unwrap_or(0);
         let (due, received) = (units("asset_amount"), units("received_amount"));
         if units("refunded_amount") > 0 && received > 0 {
-            // Every coin has at most 18 decimals, and one of them has just as many.
+            // Amounts of every coin have at most 18 decimals, and this coin has exactly 18.
             charge["remaining_amount"] = json!(money::written(due.saturating_sub(received), Asset::Eth));
             if received >= due {
                 charge["status"] = json!("paid");
@@ -172,7 +172,7 @@ fn refunded_parts_count(data: &mut [Value]) {
     }
 }
 
-/// Late money is accepted although it was refunded.
+/// A fault: a refunded late payment is accepted.
 #[derive(Default)]
 struct RefundedIsAccepted {
     /// The codes of charges with a refund.
@@ -191,7 +191,7 @@ impl Tamper for RefundedIsAccepted {
     }
 }
 
-/// A link that is used up leaves those of its charges open to which a transfer was seen, although it vanished.
+/// A fault: a link with its last payment made keeps those charges open to which a transfer disappeared.
 fn vanished_stays_open(data: &mut [Value]) {
     for charge in data {
         let is_last = charge["timeline"].as_array().and_then(|lines| lines.last());
@@ -204,7 +204,7 @@ fn vanished_stays_open(data: &mut [Value]) {
     }
 }
 
-/// Confirmations are counted until there are enough.
+/// A fault: confirmations are counted only up to the required number.
 fn confirmations_stop(data: &mut [Value]) {
     for charge in data {
         for transaction in charge["transactions"].as_array_mut().into_iter().flatten() {
@@ -215,28 +215,28 @@ fn confirmations_stop(data: &mut [Value]) {
     }
 }
 
-pub(super) const BUGS: &[Bug] = &[
-    Bug::new(
+pub(super) const FAULTS: &[PlantedFault] = &[
+    PlantedFault::new(
         "a refunded part payment still counts",
         &[Conservation, Tolerance, Edges, Once, Filters],
         || list("/v1/charges", |_, data| refunded_parts_count(data)),
     ),
-    Bug::new("late money that was refunded is accepted", &[LateMoney], || {
+    PlantedFault::new("late money that was refunded is accepted", &[LateMoney], || {
         Box::<RefundedIsAccepted>::default()
     })
     .by_sweeps_only("it spoils an answer of the sandbox"),
-    Bug::new(
+    PlantedFault::new(
         "what vanished keeps a charge of a full link open",
         &[Edges, Once, Filters, LockEnd, LateMoney],
         || list("/v1/charges", |_, data| vanished_stays_open(data)),
     )
     .by_sweeps_only("its lists seldom lose a transfer to a charge of a link that is filled later"),
-    Bug::new("confirmations stop when there are enough", &[Confirmations], || {
+    PlantedFault::new("confirmations stop when there are enough", &[Confirmations], || {
         list("/v1/charges", |_, data| confirmations_stop(data))
     }),
-    Bug::new("what vanished blocks canceling", &[Edges], || Box::<VanishedBlocksCancel>::default()),
-    Bug::new("late money is not sent back", &[Conservation], late_money_stays),
-    Bug::new(
+    PlantedFault::new("what vanished blocks canceling", &[Edges], || Box::<VanishedBlocksCancel>::default()),
+    PlantedFault::new("late money is not sent back", &[Conservation], late_money_stays),
+    PlantedFault::new(
         "a full link leaves its other charges open",
         &[Edges, Once, SameObject, Filters, LockEnd, LateMoney],
         || {
@@ -250,39 +250,43 @@ pub(super) const BUGS: &[Bug] = &[
             })
         },
     ),
-    Bug::new("a refund above what was received", &[Conservation], || refused(422, "/refunds", 201)),
-    Bug::new("a charge that money was seen for is canceled", &[Edges], || refused(409, "/cancel", 200)),
-    Bug::new("an invoice that is over is withdrawn", &[Edges], || refused(409, "/void", 200)),
-    Bug::new("late money is accepted where there is none", &[LateMoney], || refused(409, "/accept", 200))
-        .by_sweeps_only("it spoils an answer of the sandbox"),
-    Bug::new("a later page lacks its first record", &[Paging, Once, SameObject, Filters], || {
+    PlantedFault::new("a refund above what was received", &[Conservation], || refused(422, "/refunds", 201)),
+    PlantedFault::new("a charge that money was seen for is canceled", &[Edges], || {
+        refused(409, "/cancel", 200)
+    }),
+    PlantedFault::new("an invoice that is over is withdrawn", &[Edges], || refused(409, "/void", 200)),
+    PlantedFault::new("late money is accepted where there is none", &[LateMoney], || {
+        refused(409, "/accept", 200)
+    })
+    .by_sweeps_only("it spoils an answer of the sandbox"),
+    PlantedFault::new("a later page lacks its first record", &[Paging, Once, SameObject, Filters], || {
         demo("page-gap")
     }),
-    Bug::new("a later page repeats a record", &[Paging, Once, SameObject, Order, Filters], || {
+    PlantedFault::new("a later page repeats a record", &[Paging, Once, SameObject, Order, Filters], || {
         list("/v1/events", |query, data| {
             if is_later_page(query) && data.len() > 1 {
                 data[0] = data[1].clone();
             }
         })
     }),
-    Bug::new("an event is left out of the list", &[Once, Paging, Filters], || {
+    PlantedFault::new("an event is left out of the list", &[Once, Paging, Filters], || {
         list("/v1/events", |_, data| data.retain(|event| event["type"] != "charge.late_payment"))
     }),
-    // The anchor of its links is the event that was delivered.
-    Bug::new("the list names events otherwise than deliveries do", &[SameObject, Paging], || {
+    // The anchor of the links is the id of the delivered event.
+    PlantedFault::new("the list names events otherwise than deliveries do", &[SameObject, Paging], || {
         list("/v1/events", |_, data| {
             for event in data {
                 event["id"] = json!(event["id"].as_str().unwrap_or_default().replacen("-8", "-9", 1));
             }
         })
     }),
-    // The links of the page have lost it too.
-    Bug::new("a filter by status is not heard", &[Filters, Paging], || {
+    // The links of the page have lost the filter too.
+    PlantedFault::new("a filter by status is not heard", &[Filters, Paging], || {
         requests(|request| {
             request.query = request.query.take().map(|query| query.replace("status=canceled&", ""));
         })
     }),
-    Bug::new("a filter by type is not heard beside one by charge", &[Filters], || {
+    PlantedFault::new("a filter by type is not heard beside one by charge", &[Filters], || {
         requests(|request| {
             request.query = request.query.take().map(|query| match query.contains("charge=") {
                 true => query.replace("&type=charge.paid", ""),
@@ -290,8 +294,10 @@ pub(super) const BUGS: &[Bug] = &[
             });
         })
     }),
-    Bug::new("an isolation leak through one filter", &[ModesApart], || Box::<LeakyFilter>::default()),
-    Bug::new("what the other mode holds is refused in other words", &[ModesApart], || {
+    PlantedFault::new("an isolation leak through one filter", &[ModesApart], || {
+        Box::<LeakyFilter>::default()
+    }),
+    PlantedFault::new("what the other mode holds is refused in other words", &[ModesApart], || {
         let mut codes = std::collections::BTreeSet::new();
         answers(move |_, request, response| {
             if request.method == "POST" && request.path == "/v1/charges" && response.status == 201 {
@@ -304,8 +310,8 @@ pub(super) const BUGS: &[Bug] = &[
             }
         })
     }),
-    // A client that reads too fast is answered 200 for what another book holds as well.
-    Bug::new("there is no limit", &[Limit, ModesApart], || {
+    // A client that reads too fast gets 200 for objects of another book as well.
+    PlantedFault::new("there is no limit", &[Limit, ModesApart], || {
         answers(|_, request, response| {
             if response.status == 429 && request.method == "GET" {
                 response.status = 200;
@@ -313,7 +319,7 @@ pub(super) const BUGS: &[Bug] = &[
         })
     })
     .by_sweeps_only("its keys have none"),
-    Bug::new("the limit counts all keys of the account", &[Limit], || {
+    PlantedFault::new("the limit counts all keys of the account", &[Limit], || {
         let mut asked: Vec<Timestamp> = Vec::new();
         answers(move |now, request, response| {
             if request.path.starts_with("/v1/account") && response.status == 200 {
@@ -326,7 +332,7 @@ pub(super) const BUGS: &[Bug] = &[
         })
     })
     .by_sweeps_only("its keys have none"),
-    Bug::new("Retry-After is a second, always", &[Limit], || {
+    PlantedFault::new("Retry-After is a second, always", &[Limit], || {
         answers(|_, _, response| {
             for (name, value) in &mut response.headers {
                 if *name == "retry-after" && value.len() > 1 {
@@ -336,10 +342,10 @@ pub(super) const BUGS: &[Bug] = &[
         })
     })
     .by_sweeps_only("its keys have none"),
-    Bug::new("nothing is ever overpaid", &[Tolerance], || {
+    PlantedFault::new("nothing is ever overpaid", &[Tolerance], || {
         list("/v1/charges", |_, data| data.iter_mut().for_each(|charge| charge["overpaid"] = json!(false)))
     }),
-    Bug::new("what is due is rounded down", &[Tolerance], || {
+    PlantedFault::new("what is due is rounded down", &[Tolerance], || {
         list("/v1/charges", |_, data| {
             for charge in data {
                 let text = charge["asset_amount"].as_str().unwrap_or_default().to_owned();
@@ -349,7 +355,7 @@ pub(super) const BUGS: &[Bug] = &[
             }
         })
     }),
-    Bug::new("paid_at is the end of the lock", &[PaidMoney, Confirmations], || {
+    PlantedFault::new("paid_at is the end of the lock", &[PaidMoney, Confirmations], || {
         list("/v1/charges", |_, data| {
             for charge in data {
                 if !charge["paid_at"].is_null() {
@@ -358,7 +364,7 @@ pub(super) const BUGS: &[Bug] = &[
             }
         })
     }),
-    Bug::new("an underpaid charge shows as paid", &[Edges, Once, PaidMoney, Confirmations], || {
+    PlantedFault::new("an underpaid charge shows as paid", &[Edges, Once, PaidMoney, Confirmations], || {
         list("/v1/charges", |_, data| {
             for charge in data {
                 let got_some = charge["received_amount"] != "0" && charge["status"] == "expired";
@@ -368,7 +374,7 @@ pub(super) const BUGS: &[Bug] = &[
             }
         })
     }),
-    Bug::new(
+    PlantedFault::new(
         "two charges share an address",
         &[Conservation, Confirmations, Edges, LockEnd, LateMoney, PaidMoney, Once],
         || {
@@ -379,7 +385,7 @@ pub(super) const BUGS: &[Bug] = &[
             })
         },
     ),
-    Bug::new(
+    PlantedFault::new(
         "a timeline is told backwards",
         &[Edges, Order, Confirmations, Once, LockEnd, Conservation, LateMoney],
         || {
@@ -392,7 +398,7 @@ pub(super) const BUGS: &[Bug] = &[
             })
         },
     ),
-    Bug::new("an invoice is paid by each of its charges", &[Once], || {
+    PlantedFault::new("an invoice is paid by each of its charges", &[Once], || {
         list("/v1/invoices", |_, data| {
             for invoice in data {
                 if let Some(lines) = invoice["timeline"].as_array_mut()
@@ -403,20 +409,22 @@ pub(super) const BUGS: &[Bug] = &[
             }
         })
     }),
-    Bug::new("a request that is repeated is done twice", &[Once], || {
+    PlantedFault::new("a request that is repeated is done twice", &[Once], || {
         requests(|request| request.idempotency_key = None)
     }),
-    Bug::new("an idempotency key counts for whatever is asked", &[Once], || refused(409, "/v1/charges", 201)),
-    Bug::new("a payment link takes any number of payments", &[Edges, Once, SameObject], || {
+    PlantedFault::new("an idempotency key counts for whatever is asked", &[Once], || {
+        refused(409, "/v1/charges", 201)
+    }),
+    PlantedFault::new("a payment link takes any number of payments", &[Edges, Once, SameObject], || {
         asked("/v1/payment-links", "max_payments", |most| *most = Value::Null)
     }),
-    Bug::new("a payment link asks another price", &[SameObject, Tolerance], || {
+    PlantedFault::new("a payment link asks another price", &[SameObject, Tolerance], || {
         asked("/v1/payment-links", "amount", |amount| *amount = json!("7.77"))
     }),
-    Bug::new("a charge of another account is refused as if it were there", &[ModesApart], || {
+    PlantedFault::new("a charge of another account is refused as if it were there", &[ModesApart], || {
         refused(404, "/refunds", 409)
     }),
-    Bug::new("a description is kept without what is not ASCII", &[SameObject], || {
+    PlantedFault::new("a description is kept without what is not ASCII", &[SameObject], || {
         asked("/v1/charges", "description", |text| {
             let ascii = text.as_str().unwrap_or_default().chars().filter(char::is_ascii);
             *text = ascii.collect::<String>().into();

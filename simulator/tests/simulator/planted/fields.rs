@@ -1,4 +1,4 @@
-//! Lists, links and fields are wrong in ways that only a comparison of the whole answer shows.
+//! Planted faults in lists, links and fields that only a comparison of complete responses detects.
 
 use serde_json::{Value, json};
 use simulator::{
@@ -6,9 +6,9 @@ use simulator::{
     tamper::{PostFate, Tamper},
 };
 
-use super::{Bug, answers::answers, posts::posts};
+use super::{PlantedFault, answers::answers, posts::posts};
 
-/// Changes the JSON of every good answer to a read under a path.
+/// Changes the JSON of every successful read under a path.
 fn read(path: &'static str, change: fn(&str, &mut Value)) -> Box<dyn Tamper> {
     answers(move |_, request, response| {
         if request.method == "GET" && request.path.starts_with(path) && response.status == 200 {
@@ -49,22 +49,22 @@ const LISTS: &[Law] = &[Paging, Filters];
 const FIELDS: &[Law] = &[SameObject, Edges, Once, Order, Paging];
 const WHY: &str = "it compares objects after each operation, and lists only at the end";
 
-pub(super) const BUGS: &[Bug] = &[
-    Bug::new("links lose the filters of their list", LISTS, || {
+pub(super) const FAULTS: &[PlantedFault] = &[
+    PlantedFault::new("links lose the filters of their list", LISTS, || {
         read("/v1/", |_, body| links(body, |link| link.replacen("status=", "state=", 1)))
     })
     .by_sweeps_only(WHY),
-    Bug::new("links lose the size of the page", LISTS, || {
+    PlantedFault::new("links lose the size of the page", LISTS, || {
         read("/v1/", |_, body| links(body, |link| link.replace("per_page=7&", "")))
     })
     .by_sweeps_only(WHY),
-    Bug::new("links have no anchor", LISTS, || {
+    PlantedFault::new("links have no anchor", LISTS, || {
         read("/v1/", |_, body| {
             links(body, |link| link.split("&anchor").next().unwrap_or_default().to_owned());
         })
     })
     .by_sweeps_only(WHY),
-    Bug::new("the first page has a previous one", LISTS, || {
+    PlantedFault::new("the first page has a previous one", LISTS, || {
         read("/v1/", |_, body| {
             if body["links"]["prev"].is_null() && body.get("links").is_some() {
                 body["links"]["prev"] = body["links"]["first"].clone();
@@ -72,7 +72,7 @@ pub(super) const BUGS: &[Bug] = &[
         })
     })
     .by_sweeps_only(WHY),
-    Bug::new("the last link goes to the first page", LISTS, || {
+    PlantedFault::new("the last link goes to the first page", LISTS, || {
         read("/v1/", |_, body| {
             if body.get("links").is_some() {
                 body["links"]["last"] = body["links"]["first"].clone();
@@ -80,7 +80,7 @@ pub(super) const BUGS: &[Bug] = &[
         })
     })
     .by_sweeps_only(WHY),
-    Bug::new("a page begins to count at zero", LISTS, || {
+    PlantedFault::new("a page begins to count at zero", LISTS, || {
         read("/v1/", |_, body| {
             if let Some(from) = body["meta"]["from"].as_u64() {
                 body["meta"]["from"] = json!(from - 1);
@@ -88,7 +88,7 @@ pub(super) const BUGS: &[Bug] = &[
         })
     })
     .by_sweeps_only(WHY),
-    Bug::new("an empty page counts from zero", LISTS, || {
+    PlantedFault::new("an empty page counts from zero", LISTS, || {
         read("/v1/", |_, body| {
             if body["meta"].get("to").is_some_and(Value::is_null) {
                 body["meta"]["to"] = json!(0);
@@ -96,7 +96,7 @@ pub(super) const BUGS: &[Bug] = &[
         })
     })
     .by_sweeps_only(WHY),
-    Bug::new("the total of a filtered list is one more", LISTS, || {
+    PlantedFault::new("the total of a filtered list is one more", LISTS, || {
         read("/v1/", |query, body| {
             if let Some(total) = body["meta"]["total"].as_u64().filter(|_| query.contains("type=")) {
                 body["meta"]["total"] = json!(total + 1);
@@ -104,7 +104,7 @@ pub(super) const BUGS: &[Bug] = &[
         })
     })
     .by_sweeps_only(WHY),
-    Bug::new("payment links are listed oldest first", &[Paging, Once, SameObject], || {
+    PlantedFault::new("payment links are listed oldest first", &[Paging, Once, SameObject], || {
         read("/v1/payment-links", |_, body| {
             if let Some(rows) = body["data"].as_array_mut() {
                 rows.reverse();
@@ -112,7 +112,7 @@ pub(super) const BUGS: &[Bug] = &[
         })
     })
     .by_sweeps_only(WHY),
-    Bug::new("a charge shows no phone, and no field for it", FIELDS, || {
+    PlantedFault::new("a charge shows no phone, and no field for it", FIELDS, || {
         read("/v1/charges", |_, body| {
             each(body, |charge| {
                 charge["customer"].as_object_mut().and_then(|customer| customer.remove("phone"));
@@ -120,27 +120,27 @@ pub(super) const BUGS: &[Bug] = &[
         })
     })
     .by_sweeps_only(WHY),
-    Bug::new("the customer's address stands in one field only", FIELDS, || {
+    PlantedFault::new("the customer's address stands in one field only", FIELDS, || {
         read("/v1/charges", |_, body| each(body, |charge| charge["customer_email"] = Value::Null))
     })
     .by_sweeps_only(WHY),
-    Bug::new("a charge names another page to pay on", FIELDS, || {
+    PlantedFault::new("a charge names another page to pay on", FIELDS, || {
         read("/v1/charges", |_, body| each(body, |charge| charge["checkout_url"] = json!("/c/")))
     })
     .by_sweeps_only(WHY),
-    Bug::new("an invoice loses its memo", FIELDS, || {
+    PlantedFault::new("an invoice loses its memo", FIELDS, || {
         read("/v1/invoices", |_, body| each(body, |invoice| invoice["memo"] = Value::Null))
     })
     .by_sweeps_only(WHY),
-    Bug::new("an invoice shows the customer's name nowhere but in customer", FIELDS, || {
+    PlantedFault::new("an invoice shows the customer's name nowhere but in customer", FIELDS, || {
         read("/v1/invoices", |_, body| each(body, |invoice| invoice["customer_name"] = Value::Null))
     })
     .by_sweeps_only(WHY),
-    Bug::new("a payment link forgets what it asks", FIELDS, || {
+    PlantedFault::new("a payment link forgets what it asks", FIELDS, || {
         read("/v1/payment-links", |_, body| each(body, |link| link["custom_fields"] = json!([])))
     })
     .by_sweeps_only(WHY),
-    Bug::new("a payment link was updated when it was viewed", FIELDS, || {
+    PlantedFault::new("a payment link was updated when it was viewed", FIELDS, || {
         read("/v1/payment-links", |_, body| {
             each(body, |link| {
                 if link["views_count"] != 0 {
@@ -150,13 +150,13 @@ pub(super) const BUGS: &[Bug] = &[
         })
     })
     .by_sweeps_only(WHY),
-    Bug::new("a webhook leaves out its transaction", FIELDS, || {
+    PlantedFault::new("a webhook leaves out its transaction", FIELDS, || {
         sent(|data| {
             data.as_object_mut().and_then(|data| data.remove("transaction"));
         })
     })
     .by_sweeps_only(WHY),
-    Bug::new("a webhook shows no metadata", FIELDS, || {
+    PlantedFault::new("a webhook shows no metadata", FIELDS, || {
         sent(|data| {
             if data["charge"].is_object() {
                 data["charge"]["metadata"] = json!({});
@@ -164,7 +164,7 @@ pub(super) const BUGS: &[Bug] = &[
         })
     })
     .by_sweeps_only(WHY),
-    Bug::new("a webhook has the id of the API too", FIELDS, || {
+    PlantedFault::new("a webhook has the id of the API too", FIELDS, || {
         sent(|data| {
             if data["charge"].is_object() {
                 data["charge"]["id"] = data["charge"]["code"].clone();
@@ -172,7 +172,7 @@ pub(super) const BUGS: &[Bug] = &[
         })
     })
     .by_sweeps_only(WHY),
-    Bug::new("a webhook of an invoice shows the address of no page", FIELDS, || {
+    PlantedFault::new("a webhook of an invoice shows the address of no page", FIELDS, || {
         sent(|data| {
             if data["invoice"].is_object() {
                 data["invoice"]["hosted_url"] = Value::Null;
@@ -180,7 +180,7 @@ pub(super) const BUGS: &[Bug] = &[
         })
     })
     .by_sweeps_only(WHY),
-    Bug::new("a webhook shows the transfers of its charge as credited", FIELDS, || {
+    PlantedFault::new("a webhook shows the transfers of its charge as credited", FIELDS, || {
         sent(|data| {
             for transfer in data["charge"]["transactions"].as_array_mut().into_iter().flatten() {
                 transfer["credited"] = json!(true);
@@ -188,7 +188,7 @@ pub(super) const BUGS: &[Bug] = &[
         })
     })
     .by_sweeps_only(WHY),
-    Bug::new("an answer to a write shows no timeline", FIELDS, || {
+    PlantedFault::new("an answer to a write shows no timeline", FIELDS, || {
         answers(|_, request, response| {
             if request.method == "POST" && request.path == "/v1/charges" && response.status == 201 {
                 let mut body: Value = serde_json::from_slice(&response.body).expect("a charge is JSON");

@@ -19,9 +19,9 @@ use simulator::{
     tamper::{PostFate, Tamper},
 };
 
-use super::{Bug, demo};
+use super::{PlantedFault, demo};
 
-/// Spoils what the watchers say.
+/// A fault in the sightings.
 struct Notices<F>(F);
 
 impl<F: FnMut(Timestamp, &mut Vec<Sighting>) + Send> Tamper for Notices<F> {
@@ -45,7 +45,7 @@ fn place(notice: &Sighting) -> Place {
     (notice.txid.clone(), notice.output)
 }
 
-/// The charges that merchants know: coin, mode, end of the lock, by address.
+/// The charges that merchants know: coin, mode and end of the lock, by address.
 #[derive(Default)]
 struct Charges {
     known: BTreeMap<String, (Asset, Mode, Timestamp)>,
@@ -58,14 +58,13 @@ impl Charges {
         let text = |key: &str| charge[key].as_str().unwrap_or_default();
         if let (Some(asset), Some(end)) = (Asset::parse(text("asset")), Timestamp::parse(text("expires_at")))
         {
-            // Deposit addresses of the modes look different, and `tb1`, `bc1` and the like say which is which; here
-            // it is enough that the live chain is the usual one.
+            // The addresses of both modes look different, but here only the live chain matters.
             self.known.insert(text("deposit_address").to_owned(), (asset, Mode::Live, end));
         }
     }
 }
 
-/// Money after the end of the lock is never heard of.
+/// A fault: transfers after the end of the lock are not reported.
 #[derive(Default)]
 struct LateMoneyLost {
     charges: Charges,
@@ -89,7 +88,7 @@ impl Tamper for LateMoneyLost {
     }
 }
 
-/// A sighting in the last microsecond of the lock is treated as late.
+/// A fault: a transfer in the last microsecond of the lock is late.
 #[derive(Default)]
 struct LastMomentIsLate {
     charges: Charges,
@@ -109,7 +108,7 @@ impl Tamper for LastMomentIsLate {
     }
 }
 
-/// Another coin at an address counts as its own.
+/// A fault: another coin at an address counts as the charge's.
 #[derive(Default)]
 struct AnyCoinCounts {
     charges: Charges,
@@ -137,7 +136,7 @@ impl Tamper for AnyCoinCounts {
 
 const CHAIN: &[Law] =
     &[Confirmations, PaidMoney, LockEnd, LateMoney, Tolerance, Conservation, Edges, Once, SameObject];
-/// A fee bump is heard of a moment after what it replaces is gone.
+/// A fault: a fee bump is reported a moment after the removal of the replaced transaction.
 #[derive(Default)]
 struct BumpComesLater {
     heard: BTreeSet<Place>,
@@ -160,7 +159,7 @@ impl Tamper for BumpComesLater {
     }
 }
 
-/// A transfer first seen while a charge is held open takes the time of the transfer that holds it.
+/// A fault: a transfer first seen during a hold gets the time of the transfer that holds the charge.
 #[derive(Default)]
 struct HoldTakesMore {
     charges: Charges,
@@ -179,8 +178,10 @@ impl Tamper for HoldTakesMore {
         for notice in notices.iter() {
             let is_late = self.charges.known.get(&notice.address).is_some_and(|it| now >= it.2);
             if is_late && !self.heard.contains_key(&place(notice)) {
-                let held = self.heard.values().find(|it| it.address == notice.address);
-                gone.extend(held.map(|it| Sighting { depth: Depth::Gone(Gone::Replaced), ..it.clone() }));
+                let held = self.heard.values().find(|heard| heard.address == notice.address);
+                gone.extend(
+                    held.map(|heard| Sighting { depth: Depth::Gone(Gone::Replaced), ..heard.clone() }),
+                );
             }
         }
         self.heard.extend(notices.iter().map(|notice| (place(notice), notice.clone())));
@@ -190,7 +191,7 @@ impl Tamper for HoldTakesMore {
     }
 }
 
-/// A transfer stays credited after it has vanished.
+/// A fault: a transfer stays credited after it disappeared.
 #[derive(Default)]
 struct PaidIsForGood {
     paid: BTreeSet<String>,
@@ -213,16 +214,16 @@ impl Tamper for PaidIsForGood {
     }
 }
 
-pub(super) const BUGS: &[Bug] = &[
-    Bug::new(
+pub(super) const FAULTS: &[PlantedFault] = &[
+    PlantedFault::new(
         "a fee bump loses its time",
         &[Confirmations, Conservation, LateMoney, LockEnd, PaidMoney, Edges, Order],
         || Box::<BumpComesLater>::default(),
     ),
-    Bug::new("a hold takes what comes late", CHAIN, || Box::<HoldTakesMore>::default()),
-    Bug::new("a paid charge keeps what vanished", CHAIN, || Box::<PaidIsForGood>::default()),
-    Bug::new("one confirmation too few", CHAIN, || demo("one-confirmation-more")),
-    Bug::new("one confirmation too many", CHAIN, || {
+    PlantedFault::new("a hold takes what comes late", CHAIN, || Box::<HoldTakesMore>::default()),
+    PlantedFault::new("a paid charge keeps what vanished", CHAIN, || Box::<PaidIsForGood>::default()),
+    PlantedFault::new("one confirmation too few", CHAIN, || demo("one-confirmation-more")),
+    PlantedFault::new("one confirmation too many", CHAIN, || {
         each(|notice| {
             if let Depth::Confirmations(n @ 2..) = &mut notice.depth {
                 *n -= 1;
@@ -230,7 +231,7 @@ pub(super) const BUGS: &[Bug] = &[
             true
         })
     }),
-    Bug::new("an orphaned transaction stays counted", CHAIN, || {
+    PlantedFault::new("an orphaned transaction stays counted", CHAIN, || {
         let mut deepest: BTreeMap<Place, u32> = BTreeMap::new();
         each(move |notice| match notice.depth {
             Depth::Confirmations(n) => {
@@ -241,8 +242,8 @@ pub(super) const BUGS: &[Bug] = &[
             Depth::Gone(_) => true,
         })
     }),
-    Bug::new("what vanishes is not noticed", CHAIN, || demo("vanished-unheard")),
-    Bug::new("a double-spent transfer is confirmed", CHAIN, || {
+    PlantedFault::new("what vanishes is not noticed", CHAIN, || demo("vanished-unheard")),
+    PlantedFault::new("a double-spent transfer is confirmed", CHAIN, || {
         each(|notice| {
             if notice.depth == Depth::Gone(Gone::DoubleSpent) {
                 notice.depth = Depth::Confirmations(100);
@@ -250,7 +251,7 @@ pub(super) const BUGS: &[Bug] = &[
             true
         })
     }),
-    Bug::new("a replaced transfer is confirmed", CHAIN, || {
+    PlantedFault::new("a replaced transfer is confirmed", CHAIN, || {
         each(|notice| {
             if notice.depth == Depth::Gone(Gone::Replaced) {
                 notice.depth = Depth::Confirmations(100);
@@ -258,8 +259,10 @@ pub(super) const BUGS: &[Bug] = &[
             true
         })
     }),
-    Bug::new("only the first output of a transaction counts", CHAIN, || each(|notice| notice.output == 0)),
-    Bug::new("a transfer that is noticed twice counts twice", CHAIN, || {
+    PlantedFault::new("only the first output of a transaction counts", CHAIN, || {
+        each(|notice| notice.output == 0)
+    }),
+    PlantedFault::new("a transfer that is noticed twice counts twice", CHAIN, || {
         spoil(|_, notices| {
             let again: Vec<Sighting> = notices
                 .iter()
@@ -268,20 +271,20 @@ pub(super) const BUGS: &[Bug] = &[
             notices.extend(again);
         })
     }),
-    Bug::new("one unit is lost of every transfer", CHAIN, || {
+    PlantedFault::new("one unit is lost of every transfer", CHAIN, || {
         each(|notice| {
             notice.amount = notice.amount.less(Coin::unit(notice.asset));
             true
         })
     }),
-    Bug::new("transfers are only seen once a block holds them", CHAIN, || {
+    PlantedFault::new("transfers are only seen once a block holds them", CHAIN, || {
         let mut known = BTreeSet::new();
         each(move |notice| {
             notice.depth != Depth::Confirmations(0) && known.insert(place(notice))
                 || known.contains(&place(notice))
         })
     }),
-    Bug::new("transfers count as soon as they are seen", CHAIN, || {
+    PlantedFault::new("transfers count as soon as they are seen", CHAIN, || {
         each(|notice| {
             if notice.depth == Depth::Confirmations(0) {
                 notice.depth = Depth::Confirmations(100);
@@ -289,14 +292,14 @@ pub(super) const BUGS: &[Bug] = &[
             true
         })
     }),
-    Bug::new("late money is lost", CHAIN, || Box::<LateMoneyLost>::default()),
-    Bug::new(
+    PlantedFault::new("late money is lost", CHAIN, || Box::<LateMoneyLost>::default()),
+    PlantedFault::new(
         "`≥` for `>` in the last moment of the lock",
         &[LockEnd, LateMoney, Order, Confirmations, Edges, Deliveries],
         || Box::<LastMomentIsLate>::default(),
     ),
-    Bug::new("another coin counts as its own", CHAIN, || Box::<AnyCoinCounts>::default()),
-    Bug::new("a transfer that comes back is not heard of again", CHAIN, || {
+    PlantedFault::new("another coin counts as its own", CHAIN, || Box::<AnyCoinCounts>::default()),
+    PlantedFault::new("a transfer that comes back is not heard of again", CHAIN, || {
         let mut gone = BTreeSet::new();
         each(move |notice| match notice.depth {
             Depth::Gone(_) => {

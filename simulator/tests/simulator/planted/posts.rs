@@ -16,7 +16,7 @@ use simulator::{
 };
 use uuid::Uuid;
 
-use super::{Bug, demo};
+use super::{PlantedFault, demo};
 
 struct Posts<F>(F);
 
@@ -32,7 +32,7 @@ pub(super) fn posts(
     Box::new(Posts(change))
 }
 
-/// The first occurrence of a text in the body becomes another.
+/// Replaces the first occurrence of a text in the body.
 fn body(from: &'static str, to: &'static str) -> Box<dyn Tamper> {
     posts(move |_, _, post| {
         write(post, |text| text.replacen(from, to, 1));
@@ -57,12 +57,12 @@ fn outcomes(change: impl FnMut(&AttemptRequest, &mut AttemptResult) + Send + 'st
     Box::new(Outcomes(change))
 }
 
-/// Another id, as good as any.
+/// Returns another valid id.
 fn other(id: Uuid) -> Uuid {
     Uuid::from_u128(id.as_u128() ^ 1)
 }
 
-/// After a restart the last event goes out once more, as a delivery of its own.
+/// A fault: after a restart the last event is sent again, in a new delivery.
 #[derive(Default)]
 struct RestartRepeats {
     last: BTreeMap<EndpointNo, AttemptRequest>,
@@ -89,7 +89,7 @@ impl Tamper for RestartRepeats {
     }
 }
 
-/// A resend that failed is tried again, although the delivery was over.
+/// A fault: a failed resend is retried, although the delivery had ended.
 #[derive(Default)]
 struct ResendIsRepeated {
     delivered: BTreeSet<Uuid>,
@@ -97,7 +97,7 @@ struct ResendIsRepeated {
 }
 
 impl ResendIsRepeated {
-    /// From the end of the resend that failed.
+    /// The time from the end of the failed resend to the retry.
     const PAUSE: Span = Span::mins(1);
 }
 
@@ -123,8 +123,8 @@ fn post_id(id: &Uuid) -> String {
 }
 
 const SENT: &[Law] = &[Deliveries, Once, SameObject, Liveness];
-pub(super) const BUGS: &[Bug] = &[
-    Bug::new("a retry has a new event id", SENT, || {
+pub(super) const FAULTS: &[PlantedFault] = &[
+    PlantedFault::new("a retry has a new event id", SENT, || {
         posts(|_, _, post| {
             if post.attempt > 1 {
                 write(post, |text| text.replacen("\"event_id\":\"0", "\"event_id\":\"1", 1));
@@ -132,12 +132,12 @@ pub(super) const BUGS: &[Bug] = &[
             PostFate::AsItIs
         })
     }),
-    Bug::new("a resend that failed is tried again", SENT, || Box::<ResendIsRepeated>::default()),
-    Bug::new("a retry has a new delivery id", SENT, || demo("retry-renamed")),
-    Bug::new("a restart repeats an event", SENT, || Box::<RestartRepeats>::default()),
-    Bug::new("a restart forgets a delivery", SENT, || demo("restart-forgets")),
-    Bug::new("every ninth delivery is lost", SENT, || demo("ninth-delivery-lost")),
-    Bug::new("every event goes to one endpoint twice", SENT, || {
+    PlantedFault::new("a resend that failed is tried again", SENT, || Box::<ResendIsRepeated>::default()),
+    PlantedFault::new("a retry has a new delivery id", SENT, || demo("retry-renamed")),
+    PlantedFault::new("a restart repeats an event", SENT, || Box::<RestartRepeats>::default()),
+    PlantedFault::new("a restart forgets a delivery", SENT, || demo("restart-forgets")),
+    PlantedFault::new("every ninth delivery is lost", SENT, || demo("ninth-delivery-lost")),
+    PlantedFault::new("every event goes to one endpoint twice", SENT, || {
         posts(|_, _, post| {
             let mut again = post.clone();
             again.id = other(post.id);
@@ -146,7 +146,7 @@ pub(super) const BUGS: &[Bug] = &[
             PostFate::WithAnother(Box::new(again))
         })
     }),
-    Bug::new("the first endpoint gets what the second wants", SENT, || {
+    PlantedFault::new("the first endpoint gets what the second wants", SENT, || {
         posts(|_, _, post| {
             if post.endpoint.index() > 0 {
                 post.endpoint = EndpointNo(0);
@@ -154,11 +154,13 @@ pub(super) const BUGS: &[Bug] = &[
             PostFate::AsItIs
         })
     }),
-    Bug::new("deliveries name the other mode", SENT, || body("\"mode\":\"live\"", "\"mode\":\"test\"")),
-    Bug::new("a delivery shows its charge as paid before it is", SENT, || {
+    PlantedFault::new("deliveries name the other mode", SENT, || {
+        body("\"mode\":\"live\"", "\"mode\":\"test\"")
+    }),
+    PlantedFault::new("a delivery shows its charge as paid before it is", SENT, || {
         body("\"status\":\"pending\"", "\"status\":\"paid\"")
     }),
-    Bug::new("a delivery has the time of its attempt", SENT, || {
+    PlantedFault::new("a delivery has the time of its attempt", SENT, || {
         posts(|now, _, post| {
             if post.attempt > 1 {
                 write(post, |text| {
@@ -169,30 +171,32 @@ pub(super) const BUGS: &[Bug] = &[
             PostFate::AsItIs
         })
     }),
-    Bug::new("an old secret is used after a rotation", SENT, || {
+    PlantedFault::new("an old secret is used after a rotation", SENT, || {
         let mut first: BTreeMap<(Mode, EndpointNo), Secret> = BTreeMap::new();
         posts(move |_, mode, post| {
             post.secret = first.entry((mode, post.endpoint)).or_insert_with(|| post.secret.clone()).clone();
             PostFate::AsItIs
         })
     }),
-    Bug::new("delivered amounts are written as the API writes them", SENT, || body("00000000\"", "\"")),
-    Bug::new("a redirect is success", SENT, || {
+    PlantedFault::new("delivered amounts are written as the API writes them", SENT, || {
+        body("00000000\"", "\"")
+    }),
+    PlantedFault::new("a redirect is success", SENT, || {
         outcomes(|_, outcome| {
             if matches!(outcome, AttemptResult::Answered(300..=399)) {
                 *outcome = AttemptResult::Answered(200);
             }
         })
     }),
-    Bug::new("a time-out is success", SENT, || {
+    PlantedFault::new("a time-out is success", SENT, || {
         outcomes(|_, outcome| {
             if *outcome == AttemptResult::TimedOut {
                 *outcome = AttemptResult::Answered(200);
             }
         })
     }),
-    Bug::new("nothing is tried a third time", SENT, || demo("two-attempts")),
-    Bug::new("201 and its kin are failures", SENT, || {
+    PlantedFault::new("nothing is tried a third time", SENT, || demo("two-attempts")),
+    PlantedFault::new("201 and its kin are failures", SENT, || {
         outcomes(|post, outcome| {
             if post.attempt == 1 && *outcome == AttemptResult::Answered(200) {
                 *outcome = AttemptResult::Answered(500);

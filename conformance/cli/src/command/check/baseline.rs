@@ -15,10 +15,10 @@ use crate::{
     files::{self, SETTINGS_MAX},
 };
 
-/// A failure that was written down may stay so long.
+/// The time until an entry for a new failure expires.
 const EXPIRES_AFTER: Span = Span::hours(90 * 24);
 
-/// The known failures of chargeproof.toml and of `--baseline-file`.
+/// Reads the known failures of chargeproof.toml and of `--baseline-file`.
 pub(super) fn known(args: &Check, config: &Config) -> Result<Baseline, Failure> {
     let mut baseline = config.check.baseline(today()).map_err(Failure::usage)?;
     if let Some(path) = &args.baseline_file {
@@ -39,7 +39,7 @@ struct Entry<'a> {
     expires: toml::value::Datetime,
 }
 
-/// Writes every failure of a run. Those that were known keep their reasons and days.
+/// Writes the failures of a run. Known ones keep their reasons and expiry dates.
 pub(super) fn write(path: &Path, outcome: &Outcome) -> Result<(), Failure> {
     let today = Timestamp::parse(&format!("{}T00:00:00Z", today())).expect("a day has a midnight");
     let day = |text: &str| text.split('T').next().unwrap_or_default().parse().expect("a day");

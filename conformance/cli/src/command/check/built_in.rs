@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use conformance::{Create, Part, Paths, Plan, Secret, Wait, Waiter, receiver::Catch};
+use conformance::{Create, Part, Paths, Plan, Secret, Wait, Waiter, receiver::BackgroundReceiver};
 use reference_core::{limit::REQUESTS_PER_MINUTE, rng::Seed, time::Timestamp};
 use reference_server::{ClockKind, Config as ServerConfig, Reach, SenderConfig, Server};
 use serde_json::json;
@@ -16,20 +16,20 @@ use url::Url;
 use super::{ProgressDisplay, choose, event_sources, play};
 use crate::{Failure, args::Check, config::Config, remote::RemoteStage, terminal::GOOD};
 
-/// The scenario that leaves behind what every statement needs.
+/// The scenario that creates the data for all statements.
 const POPULATED: &str = "check/populated";
-/// The seed of its keys, codes and ids, always the same.
+/// The seed of keys, codes and ids.
 const SEED: Seed = Seed(1);
 const START: &str = "2026-01-05T09:00:00Z";
-/// After so long no rate limit counts a request any more.
+/// The time after which no rate limit counts earlier requests.
 const REST: Duration = Duration::from_secs(600);
 
-/// The built-in server, with a world in which every statement can be put to the test.
+/// The built-in server, with data for all statements.
 pub(super) struct BuiltInServer {
     server: Server,
     stage: Arc<Mutex<RemoteStage>>,
-    /// The receiver of its deliveries.
-    catch: Arc<Catch>,
+    /// The receiver of the server's deliveries.
+    catch: Arc<BackgroundReceiver>,
     second_key: String,
     other_account_key: String,
     revoked_key: String,
@@ -95,7 +95,7 @@ impl BuiltInServer {
         })
     }
 
-    /// Its clock, which is frozen until it is moved.
+    /// Returns the server's clock, which is frozen until it is moved.
     pub(super) fn clock(&self) -> MovedClock {
         MovedClock { stage: self.stage.clone(), moved: Duration::ZERO }
     }
@@ -111,7 +111,7 @@ impl BuiltInServer {
         plan.second_key = Some(Secret::new(self.second_key.clone()));
         plan.other_account_key = Some(Secret::new(self.other_account_key.clone()));
         plan.revoked_key = Some(Secret::new(self.revoked_key.clone()));
-        // The built-in server may get two more charges, and the paths of its objects are known.
+        // Creating two charges is allowed here, and the paths of objects are known.
         plan.writes = Some(Create::default());
         plan.paths = Paths {
             charge: Some("/v1/charges/{id}".to_owned()),
@@ -126,7 +126,7 @@ impl BuiltInServer {
     }
 }
 
-/// A clock that is moved by requests to the server.
+/// A clock that requests to the server move.
 pub(super) struct MovedClock {
     stage: Arc<Mutex<RemoteStage>>,
     moved: Duration,
@@ -141,7 +141,7 @@ impl Waiter for MovedClock {
         let stage = self.stage.clone();
         Box::pin(async move {
             let body = json!({ "by": format!("{}us", span.as_micros()) });
-            // The stage has a runtime of its own, which may not be entered from within another.
+            // The stage has its own runtime, which must not be entered from within another.
             let moving = tokio::task::spawn_blocking(move || {
                 let call = Call {
                     method: "POST",

@@ -1,4 +1,5 @@
-//! `check --init github` and `--init gitlab`: a CI job that passes with the available keys, and lists what it leaves out.
+//! `check --init github` and `--init gitlab`: writes a CI job that passes with the available keys and lists the skipped
+//! statements.
 
 use std::{env, fs, path::Path};
 
@@ -10,7 +11,7 @@ use crate::{
     terminal::{GOOD, say},
 };
 
-/// A CI system: its name, the file of the job, the job, and what to do after it was written.
+/// A CI system: its name, the job's path, the job, and the next steps for the user.
 type CiSystem = (&'static str, &'static str, &'static str, &'static str);
 
 const CI_SYSTEMS: [CiSystem; 2] = [
@@ -28,11 +29,11 @@ const CI_SYSTEMS: [CiSystem; 2] = [
     ),
 ];
 
-/// The keys without which statements are left out.
+/// The optional keys, and the parts that require them.
 const OPTIONAL: [(&str, Part); 3] =
     [(SECOND_KEY, Part::Second), (OTHER_ACCOUNT_KEY, Part::Other), (REVOKED_KEY, Part::Revoked)];
 
-/// Writes the job for the CI system of that name; `None` if there is none.
+/// Writes the job for the CI system with this name; `None` if it is unknown.
 pub(super) fn init(name: &Path) -> Option<Result<u8, Failure>> {
     let host = CI_SYSTEMS.iter().find(|(host, ..)| Path::new(host) == name)?;
     Some(write(host))

@@ -1,4 +1,4 @@
-//! Causes the built-in server's deliveries: endpoints of every kind, and an event of each type.
+//! Causes the deliveries of the built-in server: endpoints of every kind, and an event of each type.
 
 use std::{
     collections::BTreeSet,
@@ -8,8 +8,9 @@ use std::{
 };
 
 use conformance::{
-    Caused, Causing, Endpoint, Mode, Occasion, Registration, Secret, Source, Webhooks,
-    receiver::{Catch, Names},
+    DeliveryTrigger, Endpoint, Mode, Registration, Secret, Source, TriggerFuture, TriggeredDeliveries,
+    Webhooks,
+    receiver::{BackgroundReceiver, Names},
 };
 use reference_core::event::EventType;
 use reference_server::Forward;
@@ -20,36 +21,36 @@ use tokio::runtime::Runtime;
 use super::receiving::REFUSED;
 use crate::{Failure, config::Config, remote::RemoteStage};
 
-/// The name under which the receiver on this machine is posted to.
+/// The public-looking host name of the receiver on this machine.
 const HOST: &str = "https://shop.example";
-/// A coin that the populated world leaves alone.
+/// A coin that the populated world does not use.
 const ASSET: &str = "ETH";
-/// Enough for every mode's confirmations.
+/// The number of blocks, enough confirmations for both modes.
 const BLOCKS: u32 = 20;
-/// Longer than a rate is locked, and than the first repeats of what failed.
+/// A time longer than a rate lock and than the first retries.
 const LOCK: &str = "31m";
 
-/// A receiver on a free port of this machine.
-pub(super) fn receiver(runtime: &Runtime) -> Result<Catch, Failure> {
+/// Starts a receiver on a free port of this machine.
+pub(super) fn receiver(runtime: &Runtime) -> Result<BackgroundReceiver, Failure> {
     runtime
-        .block_on(Catch::start((std::net::Ipv4Addr::LOCALHOST, 0).into()))
+        .block_on(BackgroundReceiver::start((std::net::Ipv4Addr::LOCALHOST, 0).into()))
         .map_err(|error| Failure::unreachable(format!("cannot start a webhook receiver: {error}")))
 }
 
-/// The way from the endpoints' public address to the receiver.
+/// Returns the forward from the endpoints' public host to the receiver.
 pub(super) fn way(to: SocketAddr) -> Forward {
     Forward::parse(&format!("{HOST}=http://{to}")).expect("a public name and an address")
 }
 
 /// Returns the plan for the built-in server's deliveries.
 pub(super) fn webhooks(
-    catch: &Arc<Catch>,
+    catch: &Arc<BackgroundReceiver>,
     stage: &Arc<Mutex<RemoteStage>>,
     config: &Config,
 ) -> Result<Webhooks, Failure> {
     let dialect = config.dialect.clone();
     let names = Names { header_prefix: dialect.header_prefix, user_agent: dialect.user_agent };
-    let occasion: Arc<dyn Occasion> = Arc::new(AllEvents { stage: Arc::clone(stage) });
+    let occasion: Arc<dyn DeliveryTrigger> = Arc::new(AllEvents { stage: Arc::clone(stage) });
     let source = Source::Receiver {
         catch: Arc::clone(catch),
         receive_for: std::time::Duration::ZERO,
@@ -58,7 +59,7 @@ pub(super) fn webhooks(
     Ok(Webhooks { names, source, public_url: None })
 }
 
-/// An endpoint of each kind: what its path is called, its mode, the types that it wants, and what it answers.
+/// An endpoint of each kind: its path, mode, event types (all if empty), and responses.
 const ENDPOINTS: [(&str, Mode, &[&str], &str); 6] = [
     ("/live", Mode::Live, &[], "200"),
     ("/test", Mode::Test, &[], "200"),
@@ -80,8 +81,8 @@ impl fmt::Debug for AllEvents {
 }
 
 impl AllEvents {
-    /// Talks to the built-in server beside the check. The stage has a runtime of its own, which may not be
-    /// entered from within another.
+    /// Calls the built-in server during the check. The stage has its own runtime, which must not be entered from within
+    /// another.
     async fn talk<T: Send + 'static>(
         &self,
         talk: impl FnOnce(&mut SandboxCalls<'_>) -> Result<T, String> + Send + 'static,
@@ -94,8 +95,8 @@ impl AllEvents {
     }
 }
 
-impl Occasion for AllEvents {
-    fn cause<'a>(&'a self, catch: &'a Catch) -> Causing<'a> {
+impl DeliveryTrigger for AllEvents {
+    fn cause<'a>(&'a self, catch: &'a BackgroundReceiver) -> TriggerFuture<'a> {
         Box::pin(async move {
             for (path, _, _, answers) in ENDPOINTS {
                 catch.answer(path, answers.parse()?);
@@ -105,16 +106,16 @@ impl Occasion for AllEvents {
             self.talk(|calls| {
                 calls.cause_every_type(Mode::Live)?;
                 calls.cause_every_type(Mode::Test)?;
-                // Answers when everything that is due has landed.
+                // Returns when all due deliveries have ended.
                 calls.advance("1s")
             })
             .await?;
-            Ok(Caused { settled: true, registrations })
+            Ok(TriggeredDeliveries { settled: true, registrations })
         })
     }
 }
 
-/// Calls to the API and the sandbox: the merchant, the customer and the chain at once.
+/// Calls of the API and the sandbox as merchant, customer and chain.
 struct SandboxCalls<'a> {
     stage: &'a mut RemoteStage,
 }
@@ -132,7 +133,7 @@ impl SandboxCalls<'_> {
         Ok((answer.status, answer.json()))
     }
 
-    /// Makes a call that must succeed, or there is nothing to deliver.
+    /// Performs a call that must succeed; otherwise there is nothing to deliver.
     fn done(&mut self, path: &str, bearer: Option<&str>, body: &Value) -> Result<Value, String> {
         match self.ask("POST", path, bearer, body)? {
             (200..=299, answer) => Ok(answer),
@@ -144,7 +145,7 @@ impl SandboxCalls<'_> {
         self.done("/sandbox/advance", None, &json!({ "by": by })).map(drop)
     }
 
-    /// Adds every kind of endpoint, and tries to add those that must be refused.
+    /// Registers every kind of endpoint, and tries to register those that must be refused.
     fn register(&mut self) -> Result<(Vec<Endpoint>, Vec<Registration>), String> {
         let mut endpoints = Vec::new();
         let mut registrations = Vec::new();
@@ -188,7 +189,7 @@ impl SandboxCalls<'_> {
         Ok((answer, registration))
     }
 
-    /// All 13 types, with a key of its own: the others' requests are counted.
+    /// Causes all 13 types with a separate key, because the requests of the other keys are counted.
     fn cause_every_type(&mut self, mode: Mode) -> Result<(), String> {
         let key = self.done("/sandbox/keys", None, &json!({ "mode": mode.word() }))?;
         let key = text(&key["key"]["secret"]);
@@ -218,7 +219,7 @@ impl SandboxCalls<'_> {
         let invoice = text(&self.done("/v1/invoices", Some(&key), &issued)?["data"]["code"]);
         self.done(&format!("/v1/invoices/{invoice}/void"), Some(&key), &json!({}))?;
 
-        // The repeats of what failed fall into this, too.
+        // Includes the retries of failed deliveries.
         self.advance(LOCK)?;
         self.pay(&json!({ "charge": expired }))
     }

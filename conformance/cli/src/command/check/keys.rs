@@ -31,7 +31,7 @@ struct KeySource<'a> {
     file: Option<&'a Path>,
 }
 
-/// Every key that is at hand.
+/// The available keys.
 pub(super) struct Keys {
     pub(super) live: Secret,
     pub(super) test: Secret,
@@ -78,7 +78,7 @@ impl Keys {
     }
 }
 
-/// The secrets of the live and of the test endpoint, as far as they are at hand.
+/// Returns the available secrets of the live and the test endpoint.
 pub(super) fn webhook_secrets(
     config: &Config,
     warn: &mut dyn FnMut(String),
@@ -102,7 +102,7 @@ pub(super) fn webhook_secrets(
 }
 
 impl KeySource<'_> {
-    /// The environment goes before the file.
+    /// Reads the key; the environment overrides the file.
     fn key(&self, warn: &mut dyn FnMut(String)) -> Result<Option<Secret>, Failure> {
         match env::var(&self.variable) {
             Ok(text) if !text.trim().is_empty() => return Ok(Some(Secret::new(text.trim()))),

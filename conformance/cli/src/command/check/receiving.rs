@@ -3,8 +3,9 @@
 use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 
 use conformance::{
-    Caused, Causing, Endpoint, Hook, Interrupt, Mode, Occasion, Registration, Secret, Source, Webhooks,
-    receiver::{Catch, Names},
+    DeliveryTrigger, Endpoint, Hook, Interrupt, Mode, Registration, Secret, Source, TriggerFuture,
+    TriggeredDeliveries, Webhooks,
+    receiver::{BackgroundReceiver, Names},
     run_shell,
 };
 use reference_core::event::EventType;
@@ -22,14 +23,14 @@ use crate::{
 const RECEIVE_FOR: Duration = Duration::from_secs(60);
 /// Time limit of one run of the `--register` command.
 const REGISTER_TIME: Duration = Duration::from_secs(30);
-/// The number of deliveries that a receiver stores.
+/// The maximum number of stored deliveries.
 const CAPTURED_MAX: usize = 5_000;
 const LIVE_PATH: &str = "/live";
 const TEST_PATH: &str = "/test";
-/// The path that the operator's command adds as an endpoint: beside the others, which it must not disturb.
+/// The path of the endpoint that the `--register` command adds, separate from the others.
 const ADDED_PATH: &str = "/added";
 
-/// The addresses that must be refused: the service's own machine, its networks, its cloud's metadata.
+/// Addresses that must be refused: loopback, private networks, cloud metadata services.
 pub(super) const REFUSED: [&str; 14] = [
     "https://localhost/hooks",
     "https://127.0.0.1/hooks",
@@ -46,7 +47,7 @@ pub(super) const REFUSED: [&str; 14] = [
     "https://hooks.example.com@127.0.0.1/hooks",
     PLAIN,
 ];
-/// An endpoint is an HTTPS address.
+/// An http address, which must be refused: endpoints require https.
 const PLAIN: &str = "http://example.com/hooks";
 
 /// Returns the webhook plan of the options; `None` if they have none.
@@ -87,7 +88,7 @@ fn listen(
     interrupt: &Interrupt,
 ) -> Result<Source, Failure> {
     let catch = runtime
-        .block_on(Catch::start(address))
+        .block_on(BackgroundReceiver::start(address))
         .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
     let public = match &args.public_url {
         Some(url) => url.as_str().trim_end_matches('/').to_owned(),
@@ -107,13 +108,13 @@ fn listen(
             own: format!("{public}{ADDED_PATH}"),
             interrupt: interrupt.clone(),
         };
-        Arc::new(registrar) as Arc<dyn Occasion>
+        Arc::new(registrar) as Arc<dyn DeliveryTrigger>
     });
     let receive_for = args.receive_for.unwrap_or(RECEIVE_FOR);
     Ok(Source::Receiver { catch: Arc::new(catch), receive_for, occasion })
 }
 
-/// One endpoint for each mode.
+/// Returns the endpoint of each mode.
 fn endpoints(args: &Receiving, [live, test]: [Option<Secret>; 2]) -> Result<[Endpoint; 2], Failure> {
     let events = subscribed(&args.subscribed)?;
     let endpoint = |path: &str, mode, secret| Endpoint {
@@ -125,7 +126,7 @@ fn endpoints(args: &Receiving, [live, test]: [Option<Secret>; 2]) -> Result<[End
     Ok([endpoint(LIVE_PATH, Mode::Live, live), endpoint(TEST_PATH, Mode::Test, test)])
 }
 
-/// The types that match the patterns; all if there are none.
+/// Returns the event types that match the patterns; all if there are none.
 fn subscribed(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
     let all = || EventType::ALL.into_iter().map(|kind| kind.as_str().to_owned());
     if patterns.is_empty() {
@@ -150,18 +151,18 @@ fn subscribed(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
     Ok(chosen)
 }
 
-/// Registers endpoints with the operator's command.
+/// Registers endpoints by the `--register` command.
 #[derive(Debug)]
 struct Registrar {
     command: Hook,
-    /// An address that must be accepted: otherwise refusals prove nothing.
+    /// The receiver's address, which must be accepted: otherwise refusals prove nothing.
     own: String,
-    /// Ends the command.
+    /// Stops the command.
     interrupt: Interrupt,
 }
 
-impl Occasion for Registrar {
-    fn cause<'a>(&'a self, _: &'a Catch) -> Causing<'a> {
+impl DeliveryTrigger for Registrar {
+    fn cause<'a>(&'a self, _: &'a BackgroundReceiver) -> TriggerFuture<'a> {
         Box::pin(async move {
             let own = &self.own;
             let public = self.register(own, true).await?;
@@ -174,13 +175,13 @@ impl Occasion for Registrar {
             for address in tried.take(if taken { REFUSED.len() } else { 1 }) {
                 registrations.push(self.register(address, false).await?);
             }
-            Ok(Caused { settled: false, registrations })
+            Ok(TriggeredDeliveries { settled: false, registrations })
         })
     }
 }
 
 impl Registrar {
-    /// Runs the command for one address. Its failure is an answer; that it can't be run is an error.
+    /// Runs the command for one address. A failure of the command is a result; an error means that it cannot be run.
     async fn register(&self, address: &str, public: bool) -> Result<Registration, String> {
         let environment =
             [("CHARGEPROOF_ENDPOINT_URL", address), ("CHARGEPROOF_ENDPOINT_MODE", Mode::Test.word())];
@@ -188,7 +189,7 @@ impl Registrar {
             .await
             .map_err(|why| format!("the --register command {why}"))?;
         match status.code() {
-            // 126 and 127 are the shell's own: there was nothing to run.
+            // The shell's exit codes for a command that cannot be run.
             None | Some(126 | 127) => Err(format!("the --register command ended with {status}")),
             Some(code) => Ok(Registration {
                 address: address.to_owned(),

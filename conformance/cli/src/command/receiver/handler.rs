@@ -1,4 +1,4 @@
-//! `chargeproof receiver try`: test a merchant's own webhook handler.
+//! `chargeproof receiver try`: tests a merchant's webhook handler.
 
 use std::{
     io::Read,
@@ -27,9 +27,9 @@ use crate::{
     terminal::{self, DIM, say, spinner},
 };
 
-/// A command of the operator that takes longer is stopped.
+/// The time limit of a command of the user.
 const COMMAND_TIME: Duration = Duration::from_secs(30);
-/// So much of what a command prints is read.
+/// The maximum size of a command's output.
 const OUTPUT_BYTES_MAX: u64 = 64 * 1024;
 
 pub(super) fn run(args: &Try, config: &Config) -> Result<u8, Failure> {
@@ -106,7 +106,7 @@ fn plan(args: &Try, config: &Config) -> Result<Attempt, Failure> {
     })
 }
 
-/// A charge, or a whole delivery that holds one.
+/// Reads a charge, or a delivery that contains one.
 fn read_sample(path: &Path) -> Result<Map<String, Value>, Failure> {
     let wrong = |why: String| {
         Failure::usage(format!(
@@ -134,7 +134,7 @@ fn print_result(outcome: &HandlerOutcome, args: &Try) -> Result<(), Failure> {
     })
 }
 
-/// The command that repeats the run.
+/// Returns the command that repeats the run.
 fn again(outcome: &HandlerOutcome, args: &Try) -> String {
     let mut line = format!("chargeproof receiver try {}", quoted(&outcome.url));
     let options = [
@@ -158,7 +158,7 @@ fn again(outcome: &HandlerOutcome, args: &Try) -> String {
     line
 }
 
-/// A word for the shell.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {
@@ -176,7 +176,7 @@ impl Progress for TrialProgress {
     }
 }
 
-/// The operator's commands, run by the shell.
+/// The user's commands, run by the shell.
 struct Commands {
     acted: Option<String>,
     prepare: Option<String>,
@@ -199,7 +199,7 @@ impl Witness for Commands {
     }
 }
 
-/// Runs a command and gives back what it printed.
+/// Runs a command and returns its output.
 fn shell(option: &str, command: &str, order: &Order) -> Result<String, String> {
     let mut child = Command::new("sh")
         .args(["-c", command])

@@ -1,7 +1,7 @@
 //! The output for a delivery: text, or one line of JSON.
 
 use conformance::{
-    receiver::{Caught, DeliverySummary, Diagnosis, Note, ReceiverAnswer},
+    receiver::{DeliverySummary, Diagnosis, Note, ReceivedRequest, ReceiverAnswer},
     report::{one_line, tame},
 };
 use serde::Serialize;
@@ -11,12 +11,12 @@ use crate::{
     terminal::{BAD, DIM, GOOD, say},
 };
 
-/// Longer words of the sender are cut.
+/// The maximum length of a text from the sender.
 const WORD_MAX: usize = 60;
 
-/// A delivery that was judged. Holds no secret any more.
+/// A judged delivery. Contains no secret.
 pub(super) struct JudgedDelivery {
-    pub(super) caught: Caught,
+    pub(super) caught: ReceivedRequest,
     pub(super) summary: DeliverySummary,
     pub(super) diagnosis: Diagnosis,
     pub(super) notes: Vec<Note>,
@@ -24,7 +24,7 @@ pub(super) struct JudgedDelivery {
     pub(super) given: Option<ReceiverAnswer>,
 }
 
-/// The members of one line of JSON.
+/// The fields of one line of JSON.
 #[derive(Serialize)]
 struct Delivery<'a> {
     at: String,
@@ -127,13 +127,13 @@ impl JudgedDelivery {
 }
 
 /// A connection or request that was rejected.
-pub(super) fn print_turned(why: &str, format: Format) {
+pub(super) fn print_rejected(why: &str, format: Format) {
     #[derive(Serialize)]
-    struct TurnedAway<'a> {
+    struct RejectedRequest<'a> {
         why: &'a str,
     }
     match format {
-        Format::Json => print_json("turned_away", &TurnedAway { why }),
+        Format::Json => print_json("turned_away", &RejectedRequest { why }),
         Format::Text => say!("{DIM}rejected: {}{DIM:#}", one_line(why)),
     }
 }
@@ -150,7 +150,7 @@ pub(super) fn print_json(kind: &'static str, members: &impl Serialize) {
     say!("{}", tame(&line));
 }
 
-/// A sender's text, short and without anything that moves the cursor.
+/// Returns a text from the sender, truncated and without control characters.
 fn word(text: &str) -> String {
     let mut word: String = text.chars().take(WORD_MAX).flat_map(char::escape_debug).collect();
     if text.chars().nth(WORD_MAX).is_some() {

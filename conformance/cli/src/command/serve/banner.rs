@@ -56,7 +56,7 @@ fn exports(ready: &ServerReady) -> Vec<(String, &str)> {
         // One handler is the usual case; further ones are counted.
         let count = if n == 1 { String::new() } else { format!("_{n}") };
         let secrets = [("LIVE", &forward.live_secret), ("TEST", &forward.test_secret)];
-        // An endpoint of a kept world has the secret that was shown when it was made.
+        // The secret of an existing endpoint is not known: it was shown at creation.
         for (mode, secret) in
             secrets.into_iter().filter_map(|(mode, secret)| Some((mode, secret.as_deref()?)))
         {

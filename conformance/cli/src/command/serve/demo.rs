@@ -1,6 +1,6 @@
 //! `serve --demo`: three days of sample data of a small shop, with content for every page.
 //!
-//! It makes the same calls as `trigger`, with time in between. The history is a table.
+//! Performs the same calls as `trigger`, with time in between. The history is a table.
 
 use reference_core::{
     asset::Asset,
@@ -122,7 +122,7 @@ pub(super) fn play(url: &str, token: &str, start: Timestamp) -> Result<(), Failu
     let end = json!({ "to": start.plus(LENGTH).to_string() });
     world.ask("POST", "/sandbox/advance", &end.to_string())?;
     play_steps(&mut world, TODAY)?;
-    world.give_back_keys()
+    world.revoke_keys()
 }
 
 fn play_steps(world: &mut ServedWorld, steps: &[DemoStep]) -> Result<(), Failure> {
@@ -156,8 +156,10 @@ mod tests {
         // Each expiry takes half an hour more.
         assert!((60..70).contains(&hours), "{hours}");
         for kind in EventType::ALL {
-            let is_sold =
-                STORY.iter().chain(TODAY).any(|it| matches!(it, DemoStep::Sale(_, (it, ..)) if *it == kind));
+            let is_sold = STORY
+                .iter()
+                .chain(TODAY)
+                .any(|step| matches!(step, DemoStep::Sale(_, (sold, ..)) if *sold == kind));
             // An invoice that is sent, viewed, paid or voided was issued.
             assert!(is_sold || kind == EventType::InvoiceCreated, "no sale ends with {kind:?}");
         }

@@ -1,7 +1,7 @@
-//! `serve --log`: a line for each request, event and delivery, while the server runs.
+//! `serve --log`: prints a line for each request, event and delivery while the server runs.
 //!
-//! Lines are printed by a thread of their own. A blocked terminal or pipe delays no request: what does not fit
-//! into the queue is counted and left out.
+//! Lines are printed by a separate thread. A blocked terminal or pipe delays no request: lines that do not fit into the
+//! queue are dropped and counted.
 
 use std::{
     io::{self, IsTerminal as _},
@@ -25,7 +25,7 @@ use crate::{
     terminal::{BAD, DIM, GOOD, note},
 };
 
-/// Lines that wait to be printed.
+/// The maximum number of queued lines.
 const WAITING_MAX: usize = 4_096;
 
 /// Prints log entries, once started.
@@ -90,7 +90,7 @@ fn print(lines: &Receiver<String>, left_out: &AtomicU64) {
     }
 }
 
-/// The time of day, to the millisecond.
+/// Returns the time of day to the millisecond.
 fn time(at: Timestamp) -> String {
     at.to_string().get(11..23).unwrap_or_default().to_owned()
 }

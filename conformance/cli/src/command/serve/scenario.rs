@@ -1,4 +1,4 @@
-//! `serve --scenario`: a world after a scenario, for inspection in the dashboard.
+//! `serve --scenario`: a server with the world after a scenario, to inspect it in the dashboard.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::{
     terminal::note,
 };
 
-/// The scenario of a file, up to a step, counted from 1.
+/// Reads a scenario, up to a step counted from 1.
 pub(super) fn read(path: &Path, until: Option<usize>, seed: Option<u64>) -> Result<Script, Failure> {
     let text = files::text_of(path, SCENARIO_MAX)?;
     let mut script = Script::parse(&path.display().to_string(), &text)
@@ -28,18 +28,18 @@ pub(super) fn read(path: &Path, until: Option<usize>, seed: Option<u64>) -> Resu
     Ok(script)
 }
 
-/// Plays it in a server with a frozen clock. If it stops early, the world stays in that state.
+/// Plays a scenario in a server with a frozen clock. If it fails early, the world stays in that state.
 pub(super) fn open(url: &str, token: &str, script: &Script) -> Result<(), Failure> {
     let stage = RemoteStage::new(url).map_err(Failure::usage)?;
     match play(script, None, &mut TokenStage { stage, token }) {
         Ok(played) => {
             note!(
-                "the scenario was played, steps: {}; the clock stands {} after its start",
+                "played {} steps of the scenario; the clock is {} after its start",
                 played.steps,
                 played.lasted
             );
         }
-        Err(error) => note!("{error}\nthe scenario stopped there, and the world stands as it was then"),
+        Err(error) => note!("{error}\nthe scenario stopped there; the world has the state at that step"),
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `serve --tls`: the certificate that the server shows, given or self-signed.
+//! `serve --tls`: the server's certificate, given or self-signed.
 
 use std::{io::Write as _, net::SocketAddr, path::PathBuf};
 
@@ -16,7 +16,7 @@ pub(super) struct Certificate {
     pub(super) identity: TlsIdentity,
     /// The file of the certificate.
     pub(super) path: PathBuf,
-    /// Deletes the file of a certificate of our own making when the server ends.
+    /// Deletes the file of a self-signed certificate when the server ends.
     _made: Option<tempfile::TempPath>,
 }
 
@@ -37,7 +37,7 @@ impl Certificate {
     }
 }
 
-/// A self-signed certificate for this machine. Clients must be configured to trust it.
+/// Creates a self-signed certificate for this machine. Clients must be configured to trust it.
 fn make(address: SocketAddr) -> Result<Certificate, Failure> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         Failure::machine(format!("can't {what} a certificate for `--tls`: {error}"))

@@ -10,11 +10,11 @@ use simulator::{
 use super::SweepTotals;
 use crate::terminal::{self, DIM};
 
-/// So many gaps are named; the JSON names all.
+/// The maximum number of listed gaps; the JSON lists all.
 const GAPS_SHOWN: usize = 12;
-/// The columns of the event and of the situation.
+/// The width of the labels of event and situation.
 const LABELS: usize = 37;
-/// The width where nothing is known about the reader's screen.
+/// The width if that of the terminal is unknown.
 const USUAL: usize = 100;
 
 /// The number of characters of a line of the table.
@@ -28,7 +28,7 @@ impl Width {
     }
 }
 
-/// One line on how much was reached.
+/// Returns one line about the number of reached cells.
 pub(super) fn brief(matrix: &Matrix) -> String {
     let gaps = matrix.gaps().len();
     let said = match gaps {
@@ -39,8 +39,8 @@ pub(super) fn brief(matrix: &Matrix) -> String {
     format!("coverage: {said} ({} cells; --coverage shows them)", matrix.reached().count())
 }
 
-/// The first seed that reached each cell, counted from the first seed of the sweep: rows are types and situations,
-/// columns are faults. Columns that do not fit continue below.
+/// Returns a table of the first seed that reached each cell, counted from the first seed of the sweep: rows are types
+/// and situations, columns are faults. Columns that do not fit continue below.
 pub(super) fn table(sum: &SweepTotals, Width(width): Width) -> String {
     let (mut text, matrix) = (String::new(), &sum.matrix);
     let rows = matrix.rows();
@@ -86,7 +86,7 @@ pub(super) fn table(sum: &SweepTotals, Width(width): Width) -> String {
     text
 }
 
-/// Texts beside each other, as many in a line as fit.
+/// Joins texts into lines of at most the given width.
 fn lines(texts: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for text in texts {
@@ -100,7 +100,7 @@ fn lines(texts: &[String], width: usize) -> Vec<String> {
     lines
 }
 
-/// Pairs that no seed reached, and those that cannot be.
+/// Returns the pairs that no seed reached, and those that are impossible.
 fn gaps(matrix: &Matrix) -> String {
     let mut text = String::new();
     let gaps = matrix.gaps();
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// A sweep of 18-digit seeds that reached two cells.
+    /// Returns a sweep of 18-digit seeds that reached two cells.
     fn far() -> SweepTotals {
         let from = 812_345_678_901_234_567;
         let mut sum = SweepTotals { from, ..SweepTotals::default() };

@@ -1,4 +1,4 @@
-//! `sweep --exhaust`: every sequence of inputs of a small world, on the requested number of threads.
+//! `sweep --exhaust`: tries every sequence of inputs of a small world, on several threads.
 
 use std::{
     fmt::Write as _,
@@ -27,7 +27,7 @@ use crate::{
     terminal::{self, BAD, GOOD, say},
 };
 
-/// The version of the JSON; rises when an older reader would misread it.
+/// The version of the JSON, incremented when older readers would misread it.
 const FORMAT: u32 = 1;
 
 /// The result of a scope.
@@ -36,18 +36,18 @@ struct ScopeResult {
     extent: Extent,
     found: Option<CounterExample>,
     took: Duration,
-    /// A signal or the end of the time came before everything was tried.
+    /// `true` if a signal or the time limit ended the search early.
     is_cut: bool,
 }
 
-/// A shortest sequence that breaks an invariant.
+/// A shortest sequence that violates an invariant.
 struct CounterExample {
     words: String,
     breach: Breach,
     path: PathBuf,
 }
 
-/// Exhausts the scopes that were named, one after the other.
+/// Exhausts the named scopes one after the other.
 pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
     let (stop, begun) = (signals::stop_flag()?, Instant::now());
     let bar = terminal::spinner();
@@ -69,7 +69,7 @@ pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
                 is_cut = true;
                 break;
             };
-            if let Some((path, breach)) = search.take_in(tried) {
+            if let Some((path, breach)) = search.record_results(tried) {
                 found = Some(save(args, &search, &path, breach)?);
                 break;
             }
@@ -89,7 +89,7 @@ pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// Tries sequences of one length, up to the first that breaks an invariant; `None` if time is up.
+/// Tries sequences of one length up to the first that violates an invariant; `None` if time is up.
 fn attempt(
     args: &Sweep,
     search: &Exploration,
@@ -130,7 +130,7 @@ fn attempt(
     Some(all.into_iter().map(|(n, tried)| (paths[n].clone(), tried)).collect())
 }
 
-/// Writes the sequence to a file, as short as it can be made.
+/// Shrinks the sequence and writes it to a file.
 fn save(args: &Sweep, search: &Exploration, path: &Path, breach: Breach) -> Result<CounterExample, Failure> {
     let runner = Runner::with_fault(args.demo_fault);
     let script = shrink(&runner, &search.script(path), &breach).script;
@@ -163,7 +163,7 @@ fn text(all: &[ScopeResult], args: &Sweep, code: u8) -> String {
     text.push('\n');
     for ScopeResult { scope, extent, took, is_cut, .. } in all {
         let how_far = match (extent.is_exhausted, is_cut) {
-            (true, _) => "no longer sequence comes to a new state",
+            (true, _) => "no longer sequence reaches a new state",
             (false, true) => "stopped before the next length was done",
             (false, false) => "longer sequences come to new states",
         };

@@ -14,7 +14,7 @@ use crate::{
     terminal::{self, say},
 };
 
-/// Judges scenario files. Draws the first failing one, or else the first one, if a page was requested.
+/// Checks scenario files. If a page was requested, writes that of the first failing one, or else of the first one.
 pub(super) fn judge_files(args: &Sweep) -> Result<u8, Failure> {
     let runner = Runner::with_fault(args.demo_fault);
     let (mut rows, mut scripts) = (Vec::new(), Vec::new());

@@ -8,21 +8,22 @@ use super::{
 };
 use crate::signals::INTERRUPTED;
 
-/// A sweep, merged from the results of its shards.
+/// A sweep that was merged from the results of its shards.
 pub(super) struct MergedSweep {
     pub(super) sweep: SweepSettings,
     pub(super) parts: BTreeMap<u64, ShardResult>,
-    /// Shards without a whole result.
+    /// The shards without a complete result.
     pub(super) gaps: Vec<u64>,
-    /// The proofs that machines do not agree.
+    /// The differences between machines.
     pub(super) conflicts: Vec<String>,
-    /// Worlds of which two machines had the fingerprint.
+    /// The number of simulations with fingerprints of two machines.
     pub(super) compared: usize,
     pub(super) sum: SweepTotals,
 }
 
 impl MergedSweep {
-    /// 130 interrupted · 5 machines do not agree: find the broken one · 1 a law was broken · 3 shards are missing · 0 all is well.
+    /// Returns the exit code: 130 interrupted · 5 machines differ, so one is broken · 1 an invariant was violated · 3
+    /// shards are missing · 0 success.
     pub(super) fn exit_code(&self) -> u8 {
         match (self.conflicts.is_empty(), self.sum.exit_code(), self.gaps.is_empty()) {
             _ if self.sum.interrupted => INTERRUPTED,
@@ -32,13 +33,13 @@ impl MergedSweep {
         }
     }
 
-    /// The file that holds all of it, to be merged with others.
+    /// Returns the merged results, which can be merged with others.
     pub(super) fn file(&self) -> ShardResults {
         ShardResults::new(self.sweep.clone(), self.parts.values().cloned().collect())
     }
 }
 
-/// Merges files, by name. The error names the file that does not belong to the others.
+/// Merges files by name. The error names a file of another sweep.
 pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, String> {
     let mut files = files.into_iter();
     let (first_name, first) = files.next().ok_or("there is nothing to merge")?;
@@ -55,13 +56,13 @@ pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, S
         for part in file.parts {
             match parts.get_mut(&part.shard) {
                 None => drop(parts.insert(part.shard, part)),
-                // A run that was interrupted counts as long as there is no whole one.
+                // An interrupted run counts until there is a complete one.
                 Some(known) if !known.is_whole(&sweep) => *known = part,
                 Some(_) if !part.is_whole(&sweep) => {}
                 Some(known) if !known.same_as(&part) => {
                     conflicts.push(format!("shard {} has two results that differ", part.shard));
                 }
-                Some(known) if part.haste() < known.haste() => *known = part,
+                Some(known) if part.speed_rank() < known.speed_rank() => *known = part,
                 Some(_) => {}
             }
         }
@@ -104,7 +105,7 @@ mod tests {
 
     const OF: u64 = 3;
 
-    /// The result of a shard of thirty worlds, each with a fingerprint.
+    /// Returns the result of a shard of thirty simulations, each with a fingerprint.
     fn part(
         index: u64,
         change: impl FnOnce(&mut SweepTotals, &mut BTreeMap<u64, String>),

@@ -19,24 +19,24 @@ use crate::{
     terminal::{BAD, GOOD},
 };
 
-/// So many breaches of a file are shown.
+/// The maximum number of violations shown for a file.
 const BREACHES_SHOWN: usize = 5;
 
-/// Per second, rounded down: enough for figures that differ from run to run.
+/// Returns the rate per second, rounded down: precise enough for values that differ between runs.
 fn rate(count: u64, sum: &SweepTotals) -> u64 {
     let micros = sum.took.as_micros().max(1);
     u64::try_from(u128::from(count) * 1_000_000 / micros).unwrap_or(u64::MAX)
 }
 
-/// The version of the JSON; rises when an older reader would misread it.
+/// The version of the JSON, incremented when older readers would misread it.
 const FORMAT: u32 = 1;
 
-/// The verdict first, then failures, then figures; the table of what was reached where a width is given.
+/// Returns the report: the verdict, then failures, then figures, and the coverage table if a width is given.
 pub(super) fn text(sum: &SweepTotals, table: Option<Width>) -> String {
     verdict_line(sum.exit_code(), sum, None) + &failures(sum) + &figures(sum, table)
 }
 
-/// The one word for how it ended.
+/// Returns the result as a word.
 fn word(code: u8) -> &'static str {
     match code {
         0 => "pass",
@@ -246,7 +246,7 @@ pub(super) fn merged_text(merged: &MergedSweep, table: Option<Width>) -> String 
     text
 }
 
-/// The same for programs.
+/// Returns the merged report as JSON.
 pub(super) fn merged_json(merged: &MergedSweep) -> Value {
     let mut value = json(&merged.sum);
     value["shards"] = merged.sweep.shards.into();
@@ -277,7 +277,7 @@ pub(super) fn files_text(rows: &[(String, Verdict)]) -> String {
     text
 }
 
-/// The result of a file. A step that could not be taken is not judged, so the file did not pass.
+/// Returns the result of a file as a word. A file with a skipped step has not passed.
 fn file_word(verdict: &Verdict) -> &'static str {
     match (verdict.findings.breaches.is_empty(), verdict.skipped.is_empty()) {
         (true, true) => word(0),

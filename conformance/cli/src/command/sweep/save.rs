@@ -1,4 +1,4 @@
-//! The files that a sweep writes about its failures: scenario files, and a page.
+//! Writes the failures of a sweep to files: scenarios and a page.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use simulator::{
 use super::{FailureGroup, SavedScenario, SweepTotals, save_scenario};
 use crate::Failure;
 
-/// As many kinds of failures are shrunk.
+/// The maximum number of failure groups that are shrunk.
 const SHRUNK_MAX: usize = 20;
 
 /// Shrinks the first failure of each group, and writes it to a file.
@@ -32,7 +32,7 @@ fn save(runner: &Runner<'_>, directory: &Path, group: &FailureGroup) -> Result<S
     Ok(SavedScenario { path, steps: script.steps.len(), attempts })
 }
 
-/// The page of a seed.
+/// Returns the page of a seed.
 pub(super) fn page(seed: u64, sum: &SweepTotals) -> String {
     let script = workload::draw(seed).script;
     let breach = sum.groups.values().find(|group| group.first == seed).map(|group| &group.breach);

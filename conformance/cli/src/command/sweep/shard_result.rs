@@ -1,4 +1,4 @@
-//! The result of one shard, as a file: enough to merge a sweep of many machines.
+//! The result file of a shard, with all data for merging.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use simulator::{
 use super::{FailureGroup, SweepTotals};
 use crate::shard::Shard;
 
-/// Rises when an older program would misread it.
+/// The version of the file, incremented when older programs would misread it.
 const FORMAT: u32 = 1;
 
 /// Results of one or more shards of one sweep.
@@ -45,12 +45,12 @@ pub(super) struct ShardResult {
     beside: u64,
     events: u64,
     posts: u64,
-    /// By the laws' numbers.
+    /// The number of checks by the invariants' numbers.
     checks: BTreeMap<u32, u64>,
     failures: Vec<FailedInvariant>,
-    /// Fingerprints of its own worlds.
+    /// Fingerprints of the shard's simulations.
     pub(super) digests: BTreeMap<u64, String>,
-    /// Fingerprints of its neighbour's.
+    /// Fingerprints of the next shard's simulations.
     pub(super) overlap: BTreeMap<u64, String>,
     pub(super) differing: BTreeMap<u64, String>,
     cells: Vec<ReachedCell>,
@@ -89,7 +89,7 @@ impl ShardResults {
         }
         let within = |part: &&ShardResult| !(1..=parts.sweep.shards).contains(&part.shard);
         match parts.parts.iter().find(within) {
-            Some(part) => Err(format!("it holds shard {} of {}", part.shard, parts.sweep.shards)),
+            Some(part) => Err(format!("it contains shard {} of {}", part.shard, parts.sweep.shards)),
             None => Ok(parts),
         }
     }
@@ -137,18 +137,18 @@ impl ShardResult {
         self.worlds >= shard.range(sweep.seeds).1
     }
 
-    /// The same result, however long it took: a task that a CI system ran twice.
+    /// Returns `true` if the results are equal apart from the time: a CI system may run a task twice.
     pub(super) fn same_as(&self, other: &ShardResult) -> bool {
         let timeless = |part: &ShardResult| ShardResult { jobs: 0, took_us: 0, ..part.clone() };
         timeless(self) == timeless(other)
     }
 
     /// Returns the rank that selects one of two equal results, independent of their order.
-    pub(super) fn haste(&self) -> (u64, u64) {
+    pub(super) fn speed_rank(&self) -> (u64, u64) {
         (self.took_us, self.jobs)
     }
 
-    /// Adds it to a sum. The error names what this program does not know.
+    /// Adds the result to the totals. The error names data that this program does not know.
     pub(super) fn add_to(&self, sum: &mut SweepTotals) -> Result<(), String> {
         let mut other = SweepTotals {
             worlds: self.worlds,
@@ -180,7 +180,7 @@ impl ShardResult {
         other.matrix = matrix;
         sum.absorb(other);
         sum.jobs += usize::try_from(self.jobs).unwrap_or(usize::MAX);
-        // Shards run side by side.
+        // Shards run in parallel.
         sum.took = sum.took.max(std::time::Duration::from_micros(self.took_us));
         Ok(())
     }

@@ -36,7 +36,7 @@ pub(super) struct SweepTotals {
     pub(super) checks: [u64; Law::ALL.len()],
     pub(super) matrix: Matrix,
     pub(super) groups: BTreeMap<(Law, String), FailureGroup>,
-    /// Simulations that came out differently when they were run again.
+    /// Simulations whose second run differed.
     pub(super) differing: BTreeMap<u64, String>,
     /// Digests of simulations that were run twice.
     pub(super) digests: BTreeMap<u64, String>,
@@ -50,7 +50,7 @@ pub(super) struct SweepTotals {
 }
 
 impl SweepTotals {
-    /// Adds what came of a seed.
+    /// Adds the result of a seed.
     pub(super) fn add(&mut self, seed: u64, verdict: Verdict) {
         self.worlds += 1;
         self.beside += verdict.beside;
@@ -68,7 +68,7 @@ impl SweepTotals {
         if let Some(digest) = verdict.digest {
             self.digests.insert(seed, digest);
         }
-        // What follows a first breach is often its consequence.
+        // Later violations are often consequences of the first.
         if let Some(breach) = verdict.findings.breaches.into_iter().next() {
             let place = (breach.law, breach.shape.clone());
             let group = self.groups.entry(place).or_insert(FailureGroup {
@@ -84,7 +84,7 @@ impl SweepTotals {
         }
     }
 
-    /// Adds what others ran.
+    /// Adds the totals of other threads.
     pub(super) fn absorb(&mut self, other: SweepTotals) {
         self.worlds += other.worlds;
         self.beside += other.beside;
@@ -109,7 +109,8 @@ impl SweepTotals {
         }
     }
 
-    /// 0 every invariant held · 1 one broke · 5 two runs of one seed differ · 130 interrupted.
+    /// Returns the exit code: 0 every invariant held · 1 one was violated · 5 two runs of one seed differ · 130
+    /// interrupted.
     pub(super) fn exit_code(&self) -> u8 {
         match (self.differing.is_empty(), self.groups.is_empty()) {
             _ if self.interrupted => INTERRUPTED,

@@ -19,10 +19,10 @@ use crate::{Failure, signals, terminal};
 /// The interval at which the directory is read.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// The content of files, with the size and time at which it was read.
+/// The content of files, with their size and modification time when read.
 type FileCache = BTreeMap<PathBuf, ((u64, Option<SystemTime>), (String, ShardResults))>;
 
-/// Merges what is in a directory until every shard is there, time is up or a signal comes.
+/// Merges the results in a directory until no shard is missing, time is up, or a signal comes.
 pub(super) fn watch(directory: &Path, lasting: Option<Duration>) -> Result<MergedSweep, Failure> {
     let (stop, begun) = (signals::stop_flag()?, Instant::now());
     let bar = terminal::spinner();
@@ -56,7 +56,7 @@ fn look(directory: &Path, known: &mut FileCache) -> Result<bool, Failure> {
     for entry in fs::read_dir(directory).map_err(cannot)? {
         let path = entry.map_err(cannot)?.path();
         let is_result = path.extension().is_some_and(|extension| extension == "json");
-        // What is gone again by now comes back if it is one of ours.
+        // A file that vanished meanwhile is read when it reappears.
         let Ok(metadata) = fs::metadata(&path) else { continue };
         let state = (metadata.len(), metadata.modified().ok());
         if !is_result || !metadata.is_file() || known.get(&path).is_some_and(|(before, _)| *before == state) {

@@ -16,7 +16,8 @@ use simulator::sweep::Runner;
 use super::SweepTotals;
 use crate::{args::Sweep, terminal::ProgressLog};
 
-/// Runs `seeds` simulations, the first of which is `begin` after `from`, until all ran, time is up or `stop` is raised.
+/// Runs `seeds` simulations, the first of which is `begin` after `from`, until all have run, time is up, or `stop` is
+/// set.
 pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &AtomicBool) -> SweepTotals {
     let jobs = args.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from);
     let begun = Instant::now();
@@ -36,7 +37,7 @@ pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &
                     if n >= seeds {
                         break;
                     }
-                    // After the last seed comes the first.
+                    // Seeds wrap around.
                     let seed = from.wrapping_add(begin).wrapping_add(n);
                     let verdict = runner.try_seed(seed);
                     if !verdict.findings.breaches.is_empty() {

@@ -1,5 +1,5 @@
-//! Bytes of all sorts through hyper's own parser to the router of the server, with a real world behind it. Whatever
-//! comes, whole answers go back or the connection is closed, and nothing waits for ever.
+//! Property test: random bytes through hyper's parser and the server's router, with a real world. Complete responses
+//! are returned or the connection is closed, within a bounded time.
 
 use proptest::{prelude::*, sample::select};
 use reference_core::rng::Seed;
@@ -8,7 +8,7 @@ use tokio::{runtime::Builder, time::timeout};
 
 use super::*;
 
-/// The longest that a connection may last: a head, a body and an idle client, each as slow as it may be.
+/// The maximum duration of a connection: a head, a body and an idle client, each as slow as allowed.
 const LONGEST: Duration = Duration::from_secs(10 + 15 + 75 + 15);
 
 const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "get", "G\0T", ""];
@@ -73,7 +73,7 @@ const BODIES: &[&str] = &[
     "[[[[[[[[[[[[",
 ];
 
-/// One request, good in most of its parts.
+/// Generates a request that is mostly valid.
 fn request() -> impl Strategy<Value = Vec<u8>> {
     let line = (select(METHODS), select(TARGETS), select(VERSIONS));
     let headers = prop::collection::vec((select(HEADERS), select(ENDS)), 0..8);
@@ -90,7 +90,7 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// What a client sends, in pieces: requests one after the other, of which some bytes may be others.
+/// Generates the chunks that a client sends: pipelined requests, some with changed bytes.
 fn pieces() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let noise = prop::collection::vec(any::<u8>(), 0..200);
     let requests = prop::collection::vec(prop_oneof![8 => request(), 1 => noise], 1..5);
@@ -111,7 +111,7 @@ fn pieces() -> impl Strategy<Value = Vec<Vec<u8>>> {
     })
 }
 
-/// Says whether the client says that it has nothing more to send.
+/// Generates whether the client closes its sending side.
 fn manner() -> impl Strategy<Value = bool> {
     any::<bool>()
 }
@@ -131,13 +131,13 @@ fn router() -> Arc<Router> {
     router_of(Box::new(world))
 }
 
-/// What the server says to these pieces, and how long it takes.
+/// Sends the chunks and returns all bytes of the server.
 async fn said(router: Arc<Router>, pieces: Vec<Vec<u8>>, hangs_up: bool) -> Vec<u8> {
     let Pipe { stream, server, stopping, .. } = connect_to(router);
     let (mut from_server, mut to_server) = tokio::io::split(stream);
     let sending = async {
         for piece in pieces {
-            // The server may have had enough.
+            // The server may have closed the connection.
             if to_server.write_all(&piece).await.is_err() {
                 break;
             }
@@ -158,7 +158,8 @@ async fn said(router: Arc<Router>, pieces: Vec<Vec<u8>>, hangs_up: bool) -> Vec<
     said
 }
 
-/// The statuses of whole answers, one after the other. `HEAD` is not among the methods, so every length has its body.
+/// Parses complete responses and returns their statuses. `HEAD` is not among the methods, so every response has its
+/// body.
 fn statuses(mut bytes: &[u8]) -> Result<Vec<u16>, String> {
     let mut statuses = Vec::new();
     while !bytes.is_empty() {
@@ -192,9 +193,9 @@ proptest! {
                 let said = said(Arc::clone(&router), pieces, hangs_up).await;
                 let statuses = statuses(&said);
                 prop_assert!(statuses.is_ok(), "{statuses:?}: {}", String::from_utf8_lossy(&said));
-                // 501 and 505 are words of the protocol; 500 would be a bug of ours.
+                // 501 and 505 are hyper's; 500 would be an internal error of the server.
                 prop_assert!(!statuses.unwrap_or_default().contains(&500), "{}", String::from_utf8_lossy(&said));
-                prop_assert!(!router.backend.host.is_broken(), "the world met a bug of its own");
+                prop_assert!(!router.backend.host.is_broken(), "the world failed with an internal error");
             }
             Ok(())
         })?;

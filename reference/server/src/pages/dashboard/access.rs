@@ -1,7 +1,7 @@
 //! Access to the dashboard, and the check of its forms.
 //!
-//! This machine needs no login. Other callers send the token once and get a cookie. The cookie and the token in
-//! every form are drawn anew at each start and reveal nothing of the sandbox token.
+//! Callers on this machine need no login. Others send the token once and get a cookie. The cookie and the form token
+//! are random for each start and independent of the sandbox token.
 
 use http::{
     HeaderMap, HeaderValue,
@@ -13,17 +13,17 @@ use crate::{answer::Answer, gate, pages::Call, refusal::Refusal};
 
 const SECRET_BYTES: usize = 20;
 
-/// The secrets by which a run of the server recognises its browsers and forms.
+/// The random secrets of this run of the server: session cookie and form token.
 pub(super) struct Access {
     session: String,
     form: String,
 }
 
 /// The result of an access check.
-pub(super) enum Entrance {
-    /// They may.
+pub(super) enum AccessDecision {
+    /// Access is granted.
     Open,
-    /// Not before they show the token.
+    /// The caller must log in with the token.
     Login,
 }
 
@@ -33,28 +33,28 @@ impl Access {
     }
 
     /// Returns the form token.
-    pub(super) fn form_word(&self) -> &str {
+    pub(super) fn form_token(&self) -> &str {
         &self.form
     }
 
-    /// Judges the caller. Fails for names and pages that are not ours, whatever they show.
-    pub(super) fn judge(&self, call: &Call<'_>) -> Result<Entrance, Refusal> {
+    /// Checks the caller. Fails for host names and origins that are not the server's, whatever credentials it has.
+    pub(super) fn judge(&self, call: &Call<'_>) -> Result<AccessDecision, Refusal> {
         let entry = match call.admit() {
-            Ok(()) => Entrance::Open,
-            Err(Refusal::SandboxToken) if self.has_cookie(call) => Entrance::Open,
-            Err(Refusal::SandboxToken) => Entrance::Login,
+            Ok(()) => AccessDecision::Open,
+            Err(Refusal::SandboxToken) if self.has_cookie(call) => AccessDecision::Open,
+            Err(Refusal::SandboxToken) => AccessDecision::Login,
             Err(refusal) => return Err(refusal),
         };
         gate::admit_site(call.head)?;
         Ok(entry)
     }
 
-    /// Whether a form from our origin is one of ours: it has the word that only our pages know.
+    /// Checks that a form has the form token, which only pages of this server contain.
     pub(super) fn judge_form(&self, word: Option<&str>) -> Result<(), Refusal> {
         if same(word.unwrap_or_default(), &self.form) { Ok(()) } else { Err(Refusal::FormOrigin) }
     }
 
-    /// Returns `true` if it is the token that the server printed.
+    /// Returns `true` if the text is the sandbox token.
     pub(super) fn is_token(call: &Call<'_>, text: &str) -> bool {
         same(text, call.backend.token.as_str())
     }
@@ -63,12 +63,12 @@ impl Access {
         cookie(&call.head.headers, &cookie_name(call)).is_some_and(|value| same(value, &self.session))
     }
 
-    /// Lets the browser in from now on.
+    /// Logs the browser in.
     pub(super) fn open(&self, call: &Call<'_>, answer: &mut Answer) -> Result<(), Refusal> {
         set(call, answer, &self.session, "")
     }
 
-    /// Lets the browser in no more.
+    /// Logs the browser out.
     pub(super) fn close(call: &Call<'_>, answer: &mut Answer) -> Result<(), Refusal> {
         set(call, answer, "", "; Max-Age=0")
     }
@@ -88,7 +88,7 @@ fn set(call: &Call<'_>, answer: &mut Answer, value: &str, rest: &str) -> Result<
     Ok(())
 }
 
-/// A browser that calls a public https server by its plain local address keeps no secure cookie.
+/// Returns `true` for a request by a loopback address: the browser would not store a secure cookie for plain http.
 fn is_loopback_call(call: &Call<'_>) -> bool {
     !call.authority.is_some_and(|authority| {
         crate::address::Authority::parse(authority)
@@ -96,7 +96,7 @@ fn is_loopback_call(call: &Call<'_>) -> bool {
     })
 }
 
-/// Browsers keep one jar for all ports of a host, so the port is in the name.
+/// Returns the cookie's name. It contains the port, because browsers share cookies between all ports of a host.
 fn cookie_name(call: &Call<'_>) -> String {
     format!("chargeproof_{}", call.backend.addresses.port())
 }
@@ -116,7 +116,7 @@ fn secret() -> Result<String, getrandom::Error> {
     Ok(hex::encode(bits))
 }
 
-/// In a time that says nothing about where they differ.
+/// Compares in constant time.
 fn same(one: &str, other: &str) -> bool {
     bool::from(one.as_bytes().ct_eq(other.as_bytes()))
 }

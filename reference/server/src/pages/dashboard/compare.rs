@@ -1,20 +1,20 @@
-//! Two texts line by line: what only the first has, what only the second has, what both have.
+//! A line-by-line diff of two texts.
 
 use similar::{ChangeTag, TextDiff};
 
-/// Longer payloads are not compared to the end.
+/// The maximum number of compared lines.
 const LINES_MAX: usize = 2_000;
 
 /// A line of one text or of both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    /// `-` for a line of the first text only, `+` for one of the second only, a space for one of both.
+    /// `-` for a line of the first text only, `+` for one of the second only, a space for a common line.
     pub(super) sign: char,
     pub(super) text: String,
 }
 
 impl Line {
-    /// Returns the words for screen readers, which do not see the sign.
+    /// Returns the text for screen readers, which do not read the sign.
     pub(super) fn says(&self) -> &'static str {
         match self.sign {
             '-' => "only in the other: ",
@@ -32,7 +32,7 @@ impl Line {
     }
 }
 
-/// The lines of both, in order; at most 2,000 of each.
+/// Returns the lines of both texts in order; at most 2,000 of each.
 pub(super) fn lines(first: &str, second: &str) -> Vec<Line> {
     let cut = |text: &str| text.lines().take(LINES_MAX).map(|line| format!("{line}\n")).collect::<String>();
     let (first, second) = (cut(first), cut(second));

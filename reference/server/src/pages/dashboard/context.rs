@@ -1,4 +1,4 @@
-//! One request's view of the dashboard: where it is, and how it asks the world.
+//! [`PageContext`]: the context of one dashboard request, through which pages read the world.
 
 use reference_core::{error::ApiError, mode::Mode, time::Timestamp};
 use simulator::{
@@ -9,33 +9,38 @@ use uuid::Uuid;
 
 use super::{
     draft::Draft,
-    pieces,
-    place::{Page, Place, Query},
+    fragments,
+    paths::{Page, Place, Query},
 };
 use crate::{
     pages::{
-        Asker, Site,
+        Site, WorldClient,
         book::BookReader,
-        words::{self, MomentWords as _},
+        formats::{self, MomentWords as _},
     },
     refusal::Refusal,
 };
 
-/// The context of a page: its place and its caller.
+/// The account, mode, page and client of a dashboard request.
 pub(super) struct PageContext {
-    pub(super) asker: Asker,
+    pub(super) client: WorldClient,
     pub(super) site: Site,
     pub(super) place: Place,
     pub(super) page: Page,
     pub(super) query: Query,
-    /// The text that was typed into a refused form.
+    /// The input of a refused form.
     pub(super) draft: Draft,
 }
 
 impl PageContext {
-    pub(super) fn new(asker: Asker, place: Place, page: Page, query: Query) -> Result<PageContext, Refusal> {
-        let site = asker.site()?;
-        Ok(PageContext { asker, site, place, page, query, draft: Draft::default() })
+    pub(super) fn new(
+        client: WorldClient,
+        place: Place,
+        page: Page,
+        query: Query,
+    ) -> Result<PageContext, Refusal> {
+        let site = client.site()?;
+        Ok(PageContext { client, site, place, page, query, draft: Draft::default() })
     }
 
     /// Returns the time of the service clock.
@@ -43,24 +48,24 @@ impl PageContext {
         &self.site.now
     }
 
-    /// A link to something in this place.
+    /// Returns a link to a path in this account and mode.
     pub(super) fn to(&self, rest: impl AsRef<str>) -> String {
         self.site.to(&self.place.path(rest.as_ref()))
     }
 
-    /// The page that is shown, as forms name it to come back to.
+    /// Returns the path of this page, for forms that return to it.
     pub(super) fn here(&self) -> String {
         self.page.path()
     }
 
     /// Returns the form token.
-    pub(super) fn form_word(&self) -> &str {
-        self.asker.pages.dashboard.form_word()
+    pub(super) fn form_token(&self) -> &str {
+        self.client.pages.dashboard.form_token()
     }
 
-    /// Returns the hidden fields of every form: the form token, and the page to come back to.
-    pub(super) fn hidden(&self) -> pieces::Html {
-        pieces::hidden(&[("word", self.form_word()), ("back", &self.here())])
+    /// Returns the hidden fields of every form: the form token, and the page to return to.
+    pub(super) fn hidden(&self) -> fragments::Html {
+        fragments::hidden(&[("word", self.form_token()), ("back", &self.here())])
     }
 
     /// Returns the time of the service clock, to the second.
@@ -70,7 +75,7 @@ impl PageContext {
 
     /// Returns the speed of the clock, and its distance from real time.
     pub(super) fn pace(&self) -> String {
-        let away = words::away(self.site.now, self.site.real);
+        let away = formats::away(self.site.now, self.site.real);
         match (self.site.pace, away) {
             (1, None) => "real time".to_owned(),
             (1, Some(away)) => away,
@@ -89,10 +94,10 @@ impl PageContext {
 
     /// Returns the id of the world; `None` for the first one of the server.
     pub(super) fn world(&self) -> Option<&str> {
-        self.asker.backend.addresses.world_id()
+        self.client.backend.addresses.world_id()
     }
 
-    /// The address of the API.
+    /// Returns the URL of the API.
     pub(super) fn api(&self) -> String {
         format!("{}/v1", self.site.base)
     }
@@ -110,12 +115,12 @@ impl PageContext {
         format!("curl -s -H \"Authorization: Bearer {}\" '{}{path}'", self.key_variable(), self.site.base)
     }
 
-    /// A line that opens a charge.
+    /// Returns a curl command that opens a charge.
     pub(super) fn curl_charge(&self) -> String {
         self.curl("/v1/charges", r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#)
     }
 
-    /// A line that issues an invoice.
+    /// Returns a curl command that issues an invoice.
     pub(super) fn curl_invoice(&self) -> String {
         let item = r#"{"description":"Consulting","quantity":"2","unit_amount":"80.00"}"#;
         let body =
@@ -123,7 +128,7 @@ impl PageContext {
         self.curl("/v1/invoices", &body)
     }
 
-    /// A line that makes a payment link.
+    /// Returns a curl command that creates a payment link.
     pub(super) fn curl_link(&self) -> String {
         let body = r#"{"title":"A cup of coffee","pricing_type":"fixed","amount":"3.50","currency":"EUR"}"#;
         self.curl("/v1/payment-links", body)
@@ -137,7 +142,7 @@ impl PageContext {
         )
     }
 
-    /// The line that pays what remains of a charge.
+    /// Returns a curl command that pays the rest of a charge.
     pub(super) fn curl_pay(&self, code: &str) -> String {
         format!(
             "curl -s -H 'Content-Type: application/json' -d '{{\"charge\":\"{code}\"}}' {}/sandbox/pay",
@@ -145,34 +150,34 @@ impl PageContext {
         )
     }
 
-    /// The line that asks what happened.
+    /// Returns a curl command that lists the history of the world.
     pub(super) fn curl_happenings(&self) -> String {
         format!("curl -s '{}/sandbox/happenings?after=0'", self.site.base)
     }
 
-    /// Reads this place's book. What it does not hold is a page that is not there.
+    /// Reads this book. An unknown object is 404.
     pub(super) async fn read<T>(
         &self,
         view: impl Fn(&BookReader<'_>) -> Result<T, ApiError>,
     ) -> Result<T, Refusal> {
         let Place { account, mode } = &self.place;
-        self.asker.read(|sandbox| view(&BookReader::of(sandbox, sandbox.find_book(account, *mode)?))).await
+        self.client.read(|sandbox| view(&BookReader::of(sandbox, sandbox.find_book(account, *mode)?))).await
     }
 
-    /// The endpoints of this place's book, oldest first.
+    /// Returns the endpoints of this book, oldest first.
     pub(super) async fn endpoints(&self) -> Result<Vec<EndpointRecord>, Refusal> {
         let mut endpoints = self.read(|book| Ok(book.sandbox.endpoints(book.place))).await?;
         endpoints.retain(|endpoint| endpoint.status != "removed");
         Ok(endpoints)
     }
 
-    /// One of them.
+    /// Returns the endpoint with this id.
     pub(super) async fn endpoint(&self, id: &str) -> Result<EndpointRecord, Refusal> {
         let mut endpoints = self.endpoints().await?.into_iter();
         endpoints.find(|endpoint| endpoint.id.as_str() == id).ok_or(Refusal::NotFound)
     }
 
-    /// The keys of this place's book, newest first.
+    /// Returns the keys of this book, newest first.
     pub(super) async fn keys(&self) -> Result<Vec<KeyRecord>, Refusal> {
         let Place { account, mode } = &self.place;
         let own = |key: &KeyRecord| key.account == *account && key.mode == *mode;
@@ -180,13 +185,13 @@ impl PageContext {
         Ok(keys.into_iter().rev().filter(own).collect())
     }
 
-    /// A delivery of this place's book.
+    /// Returns a delivery of this book.
     pub(super) async fn delivery(&self, id: &str) -> Result<DeliveryRecord, Refusal> {
         let id = Uuid::try_parse(id).map_err(|_| Refusal::NotFound)?;
         self.read(|book| book.sandbox.delivery(book.place, id)).await
     }
 
-    /// Deliveries of this place's book, newest first.
+    /// Returns deliveries of this book, newest first.
     pub(super) async fn deliveries(
         &self,
         limit: usize,

@@ -1,11 +1,11 @@
-//! The draft of a refused form, so that nobody types it twice.
+//! [`Draft`]: the input of a refused form, shown again with its errors.
 
 use crate::pages::{Complaint, form::Form};
 
-/// A refused form; empty if none was.
+/// The input of a refused form; empty if no form was refused.
 #[derive(Default)]
 pub(super) struct Draft {
-    /// The form: the path that it was sent to, below the place.
+    /// The path that the form was sent to, below the place.
     form: String,
     fields: Option<Form>,
     pub(super) complaint: Option<Complaint>,
@@ -16,7 +16,7 @@ impl Draft {
         Draft { form: form.into(), fields: Some(fields), complaint: Some(complaint) }
     }
 
-    /// Something was refused that no form asked for.
+    /// Creates a draft for an error without a form.
     pub(super) fn refused(complaint: Complaint) -> Draft {
         Draft { complaint: Some(complaint), ..Draft::default() }
     }
@@ -30,17 +30,17 @@ impl Draft {
         self.fields_of(form).is_some()
     }
 
-    /// Returns the text that was typed into a field of this form.
+    /// Returns the input of a field of this form.
     pub(super) fn typed(&self, form: &str, name: &str) -> &str {
         self.fields_of(form).and_then(|fields| fields.text(name)).unwrap_or_default()
     }
 
-    /// The same, or what stands there at first.
+    /// Returns the input of a field if this form was refused, else its initial value.
     pub(super) fn typed_or<'a>(&'a self, form: &str, name: &str, first: &'a str) -> &'a str {
         if self.is_of(form) { self.typed(form, name) } else { first }
     }
 
-    /// Returns the errors of a field of this form as a whole, without those of its parts.
+    /// Returns the errors of a field as a whole, without those of its parts.
     pub(super) fn wrong_itself(&self, form: &str, name: &str) -> Vec<&str> {
         let Some(complaint) = self.complaint.as_ref().filter(|_| self.is_of(form)) else {
             return Vec::new();
@@ -48,14 +48,14 @@ impl Draft {
         complaint.errors.get(name).into_iter().flatten().map(String::as_str).collect()
     }
 
-    /// Every value that was typed into the fields of this name, in order.
+    /// Returns all values of the fields with this name, in order.
     pub(super) fn all(&self, form: &str, name: &str) -> Vec<&str> {
         self.fields_of(form).map(|fields| fields.all(name).collect()).unwrap_or_default()
     }
 
-    /// Returns `true` if a box was ticked, or an option chosen.
+    /// Returns `true` if a checkbox or an option was selected.
     pub(super) fn chosen(&self, form: &str, name: &str, value: &str) -> bool {
-        self.fields_of(form).is_some_and(|fields| fields.all(name).any(|it| it == value))
+        self.fields_of(form).is_some_and(|fields| fields.all(name).any(|typed| typed == value))
     }
 
     /// Returns the errors of a field of this form.

@@ -1,4 +1,4 @@
-//! The words of the dashboard for records of the world.
+//! Texts of the dashboard for records of the world.
 
 use reference_core::mode::Mode;
 use simulator::api::{
@@ -6,16 +6,16 @@ use simulator::api::{
     TransferStanding, WorldEvent, WorldEventKind,
 };
 
-use crate::pages::words::MomentWords as _;
+use crate::pages::formats::MomentWords as _;
 
 pub(super) trait TransferState {
-    /// Returns the state in a word, and its colour.
+    /// Returns the state as a word, and its colour.
     fn state(&self) -> (&'static str, &'static str);
 
-    /// It is confirmed and waits for the owner.
+    /// Returns `true` if the transfer is confirmed and the owner can accept it.
     fn may_be_accepted(&self) -> bool;
 
-    /// The network forgot it, and it can be announced again.
+    /// Returns `true` if the mempool dropped the transaction, so that it can be announced again.
     fn was_dropped(&self) -> bool;
 }
 
@@ -45,7 +45,7 @@ impl TransferState for TransferRecord {
 }
 
 pub(super) trait DeliveryWords {
-    /// It waits because an attempt has failed.
+    /// Returns `true` if the delivery waits for a retry.
     fn is_retrying(&self) -> bool;
 }
 
@@ -56,10 +56,10 @@ impl DeliveryWords for DeliveryRecord {
 }
 
 pub(super) trait AttemptWords {
-    /// The status, or what went wrong.
+    /// Returns the status, or the error.
     fn answer(&self) -> String;
 
-    /// Returns the colour.
+    /// Returns the colour of the status.
     fn tone(&self) -> &'static str;
 
     /// Returns the request and response, as far as they are known.
@@ -84,7 +84,7 @@ impl AttemptWords for AttemptRecord {
 }
 
 pub(super) trait EndpointWords {
-    /// The event types that it gets, in a line.
+    /// Returns the event types of the endpoint, in a line.
     fn kinds(&self) -> String;
 }
 
@@ -95,13 +95,13 @@ impl EndpointWords for EndpointRecord {
 }
 
 pub(super) trait WorldEventWords {
-    /// The time of day, in milliseconds.
+    /// Returns the time of day to the millisecond.
     fn time(&self) -> String;
 
-    /// Returns the kind in a word.
+    /// Returns the kind as a word.
     fn word(&self) -> &'static str;
 
-    /// In a sentence.
+    /// Returns a sentence about the entry.
     fn sentence(&self) -> String;
 
     /// Returns `true` if the dashboard of this account and mode shows it.

@@ -1,33 +1,33 @@
-//! Messages that the next page shows once: a result, or a secret that is shown a single time.
+//! [`Notices`]: messages that the next page shows once, such as a result or a secret.
 //!
-//! Kept here and not in the address, so that neither the browser's history nor a log holds a secret.
+//! Stored on the server and not in the URL, so that neither the browser's history nor a log contains a secret.
 
 use std::{collections::VecDeque, sync::Mutex};
 
-use super::place::is_id;
+use super::paths::is_id;
 
-/// So many wait to be shown; an older one is forgotten.
+/// The maximum number of waiting notices; the oldest is evicted.
 const KEPT_MAX: usize = 64;
 const NAME_BYTES: usize = 8;
 
-/// The result of an action of the owner.
+/// The result of an action, for the owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Notice {
-    /// In a sentence.
+    /// A sentence about the result.
     pub(super) text: String,
-    /// The secret that is shown this once.
+    /// The secret that is shown once.
     pub(super) secret: Option<Secret>,
-    /// The next page: its label, and its address.
+    /// A link to the next page: label and address.
     pub(super) link: Option<(&'static str, String)>,
 }
 
-/// A secret with its name.
+/// A secret with its label.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Secret {
     /// The label: `Live API key`.
     pub(super) label: String,
     pub(super) text: String,
-    /// A command that uses it, with a place in it for the secret's variable.
+    /// A command that uses the secret, with a placeholder for its variable.
     pub(super) hint: String,
 }
 
@@ -43,12 +43,12 @@ impl Notice {
     }
 }
 
-/// Notices that wait to be shown.
+/// The waiting notices.
 #[derive(Default)]
 pub(super) struct Notices(Mutex<VecDeque<(String, Notice)>>);
 
 impl Notices {
-    /// Keeps a notice and says under which name; `None` if there is no randomness for one, or a bug.
+    /// Stores a notice and returns its name; `None` if the operating system provides no randomness.
     pub(super) fn put(&self, notice: Notice) -> Option<String> {
         let mut bits = [0; NAME_BYTES];
         getrandom::fill(&mut bits).ok()?;
@@ -61,7 +61,7 @@ impl Notices {
         Some(name)
     }
 
-    /// Takes a notice: nobody sees it again.
+    /// Removes a notice and returns it.
     pub(super) fn take(&self, name: &str) -> Option<Notice> {
         if !is_id(name) {
             return None;

@@ -1,29 +1,28 @@
-//! The dashboard: what the account owner sees and does.
+//! The dashboard of the account owner.
 //!
 //! ```text
-//! access   who may come in, and which forms are ours
+//! access   login, and the token of forms
 //! place    account, mode and page in a path
-//! context  one request: where it is, and how it asks the world
-//! draw     what each page shows, as blocks
-//! acts     what each form does, as calls of /sandbox
-//! compare  two payloads, line by line
-//! flash    what is shown once afterwards
+//! context  one request, and its access to the world
+//! draw     the blocks of each page
+//! acts     the action of each form, as calls of /sandbox
+//! compare  line-by-line diff of two payloads
+//! flash    messages that are shown once
 //! ```
 //!
-//! Everything works without scripts: forms that are sent, answered with a redirection, and links. Holds no
-//! rule of the service: whatever is typed goes to the world as it is, and what the world says against it is
-//! shown.
+//! Everything works without scripts, with links and with forms that are answered by a redirect. Contains no rule of the
+//! service: input goes to the world unchanged, and its errors are shown.
 
 mod access;
-mod acts;
+mod actions;
 mod compare;
 mod context;
 mod draft;
 mod draw;
 mod facts;
 mod flash;
-mod pieces;
-mod place;
+mod fragments;
+mod paths;
 
 use http::{
     HeaderValue, Method, StatusCode,
@@ -33,15 +32,15 @@ use reference_core::{dialect::Dialect, mode::Mode};
 use simulator::api::ScenarioAnswer;
 
 use self::{
-    access::{Access, Entrance},
-    acts::Outcome,
+    access::{Access, AccessDecision},
+    actions::Outcome,
     context::PageContext,
     draft::Draft,
     draw::Block,
     flash::{Notice, Notices},
-    place::{Page, Place, Query},
+    paths::{Page, Place, Query},
 };
-use super::{Asker, Asset, Call, Part, Topic, follow, form::Form, redirect, see_other, takes_only};
+use super::{Asset, Call, Part, Topic, WorldClient, follow, form::Form, redirect, see_other, takes_only};
 use crate::{
     answer::{self, Answer},
     refusal::Refusal,
@@ -49,7 +48,7 @@ use crate::{
 
 const SCENARIO_FILE: HeaderValue = HeaderValue::from_static("attachment; filename=\"scenario.yaml\"");
 
-/// The look of the dashboard.
+/// The style sheet of the dashboard.
 pub(super) static DASHBOARD_CSS: Asset =
     Asset::css("dashboard", include_str!("../../../templates/dashboard/dashboard.css"));
 
@@ -61,7 +60,7 @@ pub(crate) struct Dashboard {
 }
 
 impl Dashboard {
-    /// Fails if the operating system gives no randomness.
+    /// Creates the state; fails if the operating system provides no randomness.
     pub(crate) fn new(dialect: &Dialect) -> Result<Dashboard, getrandom::Error> {
         Ok(Dashboard {
             access: Access::draw()?,
@@ -70,24 +69,24 @@ impl Dashboard {
         })
     }
 
-    /// The token of every form that acts with the rights of the server's owner.
-    pub(crate) fn form_word(&self) -> &str {
-        self.access.form_word()
+    /// Returns the token of forms that act with the rights of the server's owner.
+    pub(crate) fn form_token(&self) -> &str {
+        self.access.form_token()
     }
 
-    /// Returns the start of a mode's keys.
+    /// Returns the prefix of a mode's keys.
     fn key_start(&self, mode: Mode) -> String {
         let found = self.key_starts.iter().find(|(known, _)| *known == mode);
         found.map(|(_, start)| start.clone()).unwrap_or_default()
     }
 }
 
-/// Checks that the caller may use the dashboard, and with it all that goes beyond customers' pages: this machine,
-/// callers with the token, and browsers that sent it once.
+/// Checks that the caller may use the dashboard and everything beyond customers' pages: this machine, callers with the
+/// token, and logged-in browsers.
 pub(super) fn admit(call: &Call<'_>) -> Result<(), Refusal> {
     match call.pages.dashboard.access.judge(call)? {
-        Entrance::Open => Ok(()),
-        Entrance::Login => Err(Refusal::SandboxToken),
+        AccessDecision::Open => Ok(()),
+        AccessDecision::Login => Err(Refusal::SandboxToken),
     }
 }
 
@@ -115,10 +114,10 @@ async fn enter(call: &Call<'_>) -> Result<Answer, Refusal> {
     }
     let path = call.path.strip_prefix("/dashboard").ok_or(Refusal::NotFound)?;
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-    if let Entrance::Login = entry {
+    if let AccessDecision::Login = entry {
         return match (is_read, segments.as_slice()) {
             (false, ["login"]) => log_in(call).await,
-            // What was posted is lost with its login; it is not kept for later.
+            // A form that was sent without a login is discarded.
             _ => draw::login(call, false),
         };
     }
@@ -139,7 +138,7 @@ async fn enter(call: &Call<'_>) -> Result<Answer, Refusal> {
 
 /// Returns the first account, in test mode.
 async fn first_place(call: &Call<'_>) -> Result<Place, Refusal> {
-    let accounts = call.asker().read(|sandbox| Ok(sandbox.overview().accounts)).await?;
+    let accounts = call.client().read(|sandbox| Ok(sandbox.overview().accounts)).await?;
     let account = accounts.into_iter().next().ok_or(Refusal::NotFound)?.id;
     Ok(Place { account, mode: Mode::Test })
 }
@@ -148,13 +147,13 @@ async fn show(call: &Call<'_>, place: Place, rest: &[&str], query: Query) -> Res
     let page = Page::read(rest).ok_or(Refusal::NotFound)?;
     let notice = query.get("said").and_then(|name| call.pages.dashboard.notices.take(name));
     if query.get("stream").is_some() {
-        let drawn = move |asker: Asker| parts(asker, place.clone(), page.clone(), query.clone());
-        // Its pages show all that happens.
+        let drawn = move |client: WorldClient| parts(client, place.clone(), page.clone(), query.clone());
+        // Pages of the dashboard show every event.
         let topic =
             Topic::new(call.head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(), |_| true);
-        return follow(call.asker(), topic, drawn);
+        return follow(call.client(), topic, drawn);
     }
-    let mut context = PageContext::new(call.asker(), place, page, query)?;
+    let mut context = PageContext::new(call.client(), place, page, query)?;
     if context.page == Page::Search
         && let Some(path) = draw::search::exact_hit(&context).await?
     {
@@ -165,8 +164,8 @@ async fn show(call: &Call<'_>, place: Place, rest: &[&str], query: Query) -> Res
 }
 
 /// Returns the parts of a page that change while it is open.
-async fn parts(asker: Asker, place: Place, page: Page, query: Query) -> Result<Vec<Part>, Refusal> {
-    let context = PageContext::new(asker, place, page, query)?;
+async fn parts(client: WorldClient, place: Place, page: Page, query: Query) -> Result<Vec<Part>, Refusal> {
+    let context = PageContext::new(client, place, page, query)?;
     let around = [draw::menu(&context).await?, draw::clock(&context)?];
     let blocks = draw::draw(&context).await?.blocks;
     let live = blocks.into_iter().filter_map(|block| match block {
@@ -185,9 +184,9 @@ fn stream(call: &Call<'_>, context: &PageContext) -> String {
 
 /// Returns the history of the world as a scenario file.
 async fn scenario(call: &Call<'_>, place: Place) -> Result<Answer, Refusal> {
-    let context = PageContext::new(call.asker(), place, Page::History, Query::default())?;
-    // The host keeps the history of a world with a journal, so this is no read of the sandbox.
-    match context.asker.act("GET", "/sandbox/scenario", "").await? {
+    let context = PageContext::new(call.client(), place, Page::History, Query::default())?;
+    // The host answers this from the journal of the world, so it is not a read of the sandbox.
+    match context.client.act("GET", "/sandbox/scenario", "").await? {
         Ok(ScenarioAnswer { scenario, .. }) => {
             let mut answer = answer::own(StatusCode::OK, answer::YAML, scenario);
             answer.headers_mut().insert(CONTENT_DISPOSITION, SCENARIO_FILE);
@@ -204,23 +203,23 @@ async fn finish(call: &Call<'_>, context: &PageContext, notice: Option<&Notice>)
     draw::shell(context, &view, notice, call.admit().is_err()).await
 }
 
-/// A form: what it says is done and the browser sent on, or it is shown again with what is wrong.
+/// Performs the action of a form and redirects the browser, or shows the form again with its errors.
 async fn act(call: &Call<'_>, place: Place, rest: &[&str]) -> Result<Answer, Refusal> {
-    if !acts::takes_form(rest) {
+    if !actions::takes_form(rest) {
         return Err(Refusal::NotFound);
     }
     let form = own_form(call).await?;
-    let context = PageContext::new(call.asker(), place, Page::Overview, Query::default())?;
-    let (page, outcome) = acts::act(&context, rest, &form).await?;
+    let context = PageContext::new(call.client(), place, Page::Overview, Query::default())?;
+    let (page, outcome) = actions::act(&context, rest, &form).await?;
     match outcome {
         Outcome::Done(notice) => {
             let said = call.pages.dashboard.notices.put(notice);
-            let path = page.path() + &place::query(&[("said", said.as_deref())]);
+            let path = page.path() + &paths::query(&[("said", said.as_deref())]);
             see_other(&context.site, &context.place.path(&path))
         }
         Outcome::Opened { dashboard, notice } => {
             let said = call.pages.dashboard.notices.put(notice);
-            redirect(&(dashboard + &place::query(&[("said", said.as_deref())])))
+            redirect(&(dashboard + &paths::query(&[("said", said.as_deref())])))
         }
         Outcome::Refused(complaint) => {
             let sent_to = format!("/{}", rest.join("/"));
@@ -232,11 +231,11 @@ async fn act(call: &Call<'_>, place: Place, rest: &[&str]) -> Result<Answer, Ref
     }
 }
 
-/// Reads a form that a page of this run of the server sent.
+/// Reads a form and checks that a page of this run of the server sent it.
 ///
 /// # Errors
 ///
-/// [`Refusal::FormOrigin`] for any other form; one of a foreign origin is refused before its body is read.
+/// [`Refusal::FormOrigin`] for any other form. A form of another origin is refused before its body is read.
 pub(crate) async fn own_form(call: &Call<'_>) -> Result<Form, Refusal> {
     call.admit_form()?;
     let form = call.form().await?;
@@ -244,13 +243,13 @@ pub(crate) async fn own_form(call: &Call<'_>) -> Result<Form, Refusal> {
     Ok(form)
 }
 
-/// The token was shown in a form.
+/// Handles the login form.
 async fn log_in(call: &Call<'_>) -> Result<Answer, Refusal> {
     let form = own_form(call).await?;
     exchange(call, form.text("token").unwrap_or_default(), "/dashboard")
 }
 
-/// The token for a cookie; the browser goes on to an address without it.
+/// Exchanges the token for a cookie and redirects to a URL without the token.
 fn exchange(call: &Call<'_>, token: &str, path: &str) -> Result<Answer, Refusal> {
     if !Access::is_token(call, token) {
         return draw::login(call, true);

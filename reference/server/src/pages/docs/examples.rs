@@ -13,7 +13,7 @@ pub(crate) enum Language {
 impl Language {
     pub(crate) const ALL: [Language; 3] = [Language::Curl, Language::Python, Language::JavaScript];
 
-    /// The value of `examples` in the page's address.
+    /// Returns the value of `examples` in the page's query.
     pub(crate) fn id(self) -> &'static str {
         match self {
             Language::Curl => "curl",
@@ -30,19 +30,19 @@ impl Language {
         }
     }
 
-    /// The language that a query asks for; curl if it asks for none that is known.
+    /// Returns the language in a query; curl if it is missing or unknown.
     pub(crate) fn of_query(query: Option<&str>) -> Language {
         let asked = query.unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("examples="));
-        Language::ALL.into_iter().find(|it| Some(it.id()) == asked).unwrap_or(Language::Curl)
+        Language::ALL.into_iter().find(|language| Some(language.id()) == asked).unwrap_or(Language::Curl)
     }
 }
 
-/// A call to show.
+/// An example of a call.
 pub(super) struct Example<'a> {
     pub(super) method: &'a str,
     pub(super) url: String,
     pub(super) needs_key: bool,
-    /// JSON in one line.
+    /// The body as JSON in one line.
     pub(super) body: Option<&'a str>,
 }
 
@@ -70,7 +70,7 @@ impl Example<'_> {
         format!("{line} '{}'", self.url)
     }
 
-    /// With the package `requests`.
+    /// Returns the example for the package `requests`.
     fn python(&self) -> String {
         let mut call = format!("requests.{}(\n    \"{}\",\n", self.method.to_lowercase(), self.url);
         let mut imports = "import requests\n";
@@ -116,7 +116,7 @@ impl Example<'_> {
     }
 }
 
-/// A JSON value as Python writes it.
+/// Returns a JSON value as a Python literal.
 fn python_literal(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
@@ -131,7 +131,7 @@ fn python_literal(value: &Value) -> String {
                 .map(|(name, value)| format!("{}: {}", Value::from(name.as_str()), python_literal(value)));
             format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
         }
-        // A string of JSON is one of Python.
+        // A JSON string is a valid Python string.
         Value::Number(_) | Value::String(_) => value.to_string(),
     }
 }

@@ -5,9 +5,9 @@ pub(crate) struct HandlerSource {
     pub(crate) framework: &'static str,
     /// The name of the file under `/docs/handlers`.
     pub(crate) file: &'static str,
-    /// The file, with `{verify}` in place of the function.
+    /// The content, with a placeholder `{verify}` for the function.
     text: &'static str,
-    /// A sample whose function verifies signatures, and how the function begins, after its imports.
+    /// A sample with the function that verifies signatures, and the start of that function after its imports.
     verify: (&'static str, &'static str),
 }
 
@@ -48,7 +48,7 @@ pub(crate) const HANDLERS: [HandlerSource; 5] = [
 ];
 
 impl HandlerSource {
-    /// The whole file. `signature` is the name of the header that carries the signature.
+    /// Returns the whole file. `signature`: the name of the signature header.
     pub(crate) fn text(&self, signature: &str) -> String {
         let (sample, start) = self.verify;
         let function = sample.find(start).map_or("", |at| &sample[at..]);
@@ -58,7 +58,7 @@ impl HandlerSource {
     }
 }
 
-/// The header of the usual dialect.
+/// The header of the default dialect.
 const SIGNATURE: &str = "X-Service-Signature";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The webhooks of the page: the events from the OpenAPI document, and the rules of delivery from the guide.
+//! The webhook chapter of `/docs`: events from the OpenAPI document, and the delivery rules from the guide.
 
 use pulldown_cmark::{Options, Parser, html::push_html};
 use reference_core::event::EventType;
@@ -10,12 +10,12 @@ const GUIDE: &str = include_str!("../../../../WEBHOOKS.md");
 /// The chapter of the guide that the page shows.
 const CHAPTER: &str = "## Signature and retries\n";
 
-/// What the page says of webhooks.
+/// The content of the chapter.
 pub(crate) struct Webhooks {
     pub(crate) events: Vec<WebhookEvent>,
     /// The headers of a delivery: name, and value or meaning.
     pub(crate) headers: Vec<(String, String)>,
-    /// Signature, retries, duplicates, as HTML.
+    /// The rules on signatures, retries and duplicates as HTML.
     pub(crate) rules: String,
     pub(crate) handlers: Vec<HandlerFile>,
 }
@@ -23,13 +23,13 @@ pub(crate) struct Webhooks {
 /// An event type.
 pub(crate) struct WebhookEvent {
     pub(crate) name: &'static str,
-    /// When it happens.
+    /// The description of the event.
     pub(crate) summary: String,
-    /// The body of a delivery.
+    /// An example of a delivery's body.
     pub(crate) body: String,
 }
 
-/// A complete handler in the names of this server.
+/// A complete handler with this server's names.
 pub(crate) struct HandlerFile {
     pub(crate) framework: &'static str,
     pub(crate) name: &'static str,
@@ -39,7 +39,7 @@ pub(crate) struct HandlerFile {
 impl Webhooks {
     pub(super) fn read(reader: &Reader) -> Webhooks {
         let document = &reader.document;
-        // A JSON object has no order; the types have the specification's.
+        // The types have the order of the specification; a JSON object has none.
         let events = EventType::ALL.map(EventType::as_str).into_iter().map(|name| {
             let operation = &document["webhooks"][name]["post"];
             let content = &operation["requestBody"]["content"]["application/json"];
@@ -71,13 +71,13 @@ impl Webhooks {
         Webhooks { events: events.collect(), headers, rules, handlers: handlers.collect() }
     }
 
-    /// The text of a handler's file.
+    /// Returns the content of a handler's file.
     pub(super) fn handler(&self, name: &str) -> Option<&str> {
         self.handlers.iter().find(|handler| handler.name == name).map(|handler| handler.text.as_str())
     }
 }
 
-/// The chapter of the guide as HTML.
+/// Returns the chapter of the guide as HTML.
 fn rules(signature: &str) -> String {
     let chapter = GUIDE.split_once(CHAPTER).map_or("", |(_, rest)| rest);
     let chapter = chapter.split("\n## ").next().unwrap_or_default();

@@ -1,14 +1,14 @@
-//! An account's colour as a style sheet of its own, because a page may hold no style.
+//! Style sheets with an account's colour, because pages may contain no inline styles.
 
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header::CACHE_CONTROL};
 
 use crate::{
     answer::{self, Answer},
-    pages::asset::KEEP,
+    pages::asset::CACHE_FOREVER,
 };
 
-/// The answer to `/assets/brand-{rrggbb}.css`; `None` if the name is another.
+/// Answers `/assets/brand-{rrggbb}.css`; `None` for another name.
 pub(in crate::pages) fn brand(file: &str) -> Option<Answer> {
     let digits = file.strip_prefix("brand-")?.strip_suffix(".css")?;
     let is_hex = digits.len() == 6 && digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f'));
@@ -17,18 +17,18 @@ pub(in crate::pages) fn brand(file: &str) -> Option<Answer> {
     let css = format!(":root{{--brand:#{digits};--brand-ink:{ink}}}\n");
     let mut answer =
         answer::own(StatusCode::OK, HeaderValue::from_static("text/css; charset=utf-8"), Bytes::from(css));
-    answer.headers_mut().insert(CACHE_CONTROL, KEEP);
+    answer.headers_mut().insert(CACHE_CONTROL, CACHE_FOREVER);
     Some(answer)
 }
 
-/// Dark letters are easier to read on it than white ones.
+/// Returns `true` if dark text is easier to read on the colour than white text.
 fn is_bright(rgb: u32) -> bool {
     let square = |shift: u32| {
         let part = rgb >> shift & 0xff;
         part * part
     };
-    // Luminance in ten-thousandths, with a gamma of 2, which makes it a little too bright; by it, both read
-    // equally well on 0.22.
+    // Luminance in ten-thousandths, with a gamma of 2, which gives slightly too high values; with it, both are equally
+    // readable at 0.22.
     let luminance = 2_126 * u64::from(square(16)) + 7_152 * u64::from(square(8)) + 722 * u64::from(square(0));
     luminance > 2_200 * 255 * 255
 }

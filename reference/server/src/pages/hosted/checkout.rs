@@ -17,7 +17,8 @@ use super::{
 use crate::{
     answer::Answer,
     pages::{
-        Asker, Call, Part, Site, Topic, follow, html, qr::Qr, see_other, words, words::MomentWords as _,
+        Call, Part, Site, Topic, WorldClient, follow, formats, formats::MomentWords as _, html, qr::Qr,
+        see_other,
     },
     refusal::Refusal,
 };
@@ -37,9 +38,9 @@ struct Checkout {
 /// `GET /c/{code}`.
 pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let path = format!("/c/{code}");
-    let asker = call.asker();
-    let Some(shown) = load::<ChargePage>(&asker, &path).await? else { return nowhere(call) };
-    let mut site = asker.site()?;
+    let client = call.client();
+    let Some(shown) = load::<ChargePage>(&client, &path).await? else { return nowhere(call) };
+    let mut site = client.site()?;
     site.live = Some(site.to(&format!("{path}/live")));
     let ChargePage { account, mode, payment } = shown;
     let page = Checkout {
@@ -62,15 +63,15 @@ pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
 /// `GET /c/{code}/live`.
 pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let (path, is_owner) = (format!("/c/{code}"), call.admit_owner().is_ok());
-    // A browser comes back to a stream that ends, but not to a page that is none.
-    if load::<ChargePage>(&call.asker(), &path).await?.is_none() {
+    // A browser reconnects to a stream that ends, but not to a 404.
+    if load::<ChargePage>(&call.client(), &path).await?.is_none() {
         return nowhere(call);
     }
     let topic = match Code::parse(code) {
         Some(code) => Topic::new(format!("{path} {is_owner}"), move |event| concerns(event, code)),
         None => return nowhere(call),
     };
-    follow(call.asker(), topic, move |asker| parts(asker, path.clone(), is_owner))
+    follow(call.client(), topic, move |client| parts(client, path.clone(), is_owner))
 }
 
 /// Returns `true` if an event may change the view of a charge.
@@ -85,9 +86,9 @@ fn concerns(event: &WorldEventKind, code: Code) -> bool {
     }
 }
 
-async fn parts(asker: Asker, path: String, is_owner: bool) -> Result<Vec<Part>, Refusal> {
-    let shown: ChargePage = load(&asker, &path).await?.ok_or(Refusal::NotFound)?;
-    let site = asker.site()?;
+async fn parts(client: WorldClient, path: String, is_owner: bool) -> Result<Vec<Part>, Refusal> {
+    let shown: ChargePage = load(&client, &path).await?.ok_or(Refusal::NotFound)?;
+    let site = client.site()?;
     let ChargePage { account, mode, payment } = &shown;
     let mode = *mode;
     let mut parts = vec![part(&site, account, mode, payment, PaymentPlace::Alone)?];
@@ -97,12 +98,12 @@ async fn parts(asker: Asker, path: String, is_owner: bool) -> Result<Vec<Part>, 
     Ok(parts)
 }
 
-/// The place where a payment is drawn.
+/// The page that shows a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PaymentPlace {
-    /// It is all that the page is about.
+    /// The page of the charge.
     Alone,
-    /// Below an invoice, which says what for.
+    /// The page of an invoice, which shows the amount and purpose.
     OnInvoice,
 }
 
@@ -125,7 +126,7 @@ impl PaymentView<'_> {
         self.payment.stage == stage
     }
 
-    /// Money is still asked for.
+    /// Returns `true` if the customer still has to pay.
     fn asks(&self) -> bool {
         match self.payment.stage {
             Stage::Waiting | Stage::Underpaid => true,
@@ -134,32 +135,32 @@ impl PaymentView<'_> {
         }
     }
 
-    /// Returns `true` if all late money was refunded.
+    /// Returns `true` if all late payments were refunded.
     fn all_sent_back(&self) -> bool {
         let late = |it: &&TransferRecord| it.gone.is_none() && it.standing == TransferStanding::Late;
         self.payment.transfers.iter().filter(late).all(|it| it.sent_back)
     }
 
-    /// It goes towards being paid.
+    /// Returns `true` if the charge is open or paid.
     fn is_on_its_way(&self) -> bool {
         self.asks() || matches!(self.payment.stage, Stage::Confirming | Stage::Paid)
     }
 
-    /// Open beyond its time, because money is on its way.
+    /// Returns `true` if the charge is open after its expiry because a payment is being confirmed.
     fn is_held(&self) -> bool {
         self.left == Duration::ZERO
     }
 
     fn left_in_words(&self) -> String {
-        words::length(self.left)
+        formats::length(self.left)
     }
 
-    /// It is paid, and what it was paid with is still on the chain.
+    /// Returns `true` if the charge is paid and its transfers are still on the chain.
     fn is_paid(&self) -> bool {
         self.is(Stage::Paid) && !self.payment.reorganised
     }
 
-    /// The step of three that it has come to.
+    /// Returns the current one of three steps.
     fn step(&self) -> usize {
         match self.payment.stage {
             Stage::Confirming => 2,
@@ -175,7 +176,7 @@ impl PaymentView<'_> {
     }
 }
 
-/// The payment as a part of a page.
+/// Renders the payment as a part of a page.
 pub(super) fn part(
     site: &Site,
     account: &Account,
@@ -209,7 +210,7 @@ pub(super) fn part(
     Ok(Part { id: "payment", html: view.render().map_err(|_| Refusal::Broken)? })
 }
 
-/// The first words about a charge.
+/// Returns the heading of a charge.
 fn heading(payment: &Payment) -> &'static str {
     match payment.stage {
         Stage::Paid if payment.reorganised => "Paid, but no longer confirmed",
@@ -224,7 +225,7 @@ fn heading(payment: &Payment) -> &'static str {
     }
 }
 
-/// Returns `true` if nothing more happens by itself.
+/// Returns `true` if the state can no longer change by itself.
 pub(super) fn is_settled(payment: &Payment) -> bool {
     !payment.reorganised && matches!(payment.stage, Stage::Paid | Stage::Expired | Stage::Canceled)
 }
@@ -238,12 +239,12 @@ struct Receipt {
     payment: Payment,
 }
 
-/// `GET /c/{code}/receipt`: of what is not paid there is none, so the checkout is shown.
+/// `GET /c/{code}/receipt`. A charge without a receipt shows the checkout.
 pub(super) async fn receipt(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let path = format!("/c/{code}");
-    let asker = call.asker();
-    let Some(shown) = load::<ChargePage>(&asker, &path).await? else { return nowhere(call) };
-    let site = asker.site()?;
+    let client = call.client();
+    let Some(shown) = load::<ChargePage>(&client, &path).await? else { return nowhere(call) };
+    let site = client.site()?;
     let ChargePage { account, mode, payment } = shown;
     if payment.charge.paid_at().is_none() {
         return see_other(&site, &path);

@@ -1,6 +1,6 @@
-//! The names of coins and networks, and the text of a QR code that a wallet understands.
+//! The names of coins and networks, and the payment URIs in QR codes.
 
-/// A table of what people say. What is not in it is called by its code.
+/// The common names of coins. Other coins are shown by their codes.
 const NAMES: &[(&str, &str)] = &[
     ("BTC", "Bitcoin"),
     ("LTC", "Litecoin"),
@@ -39,12 +39,12 @@ const NETWORKS: &[(&str, &str)] = &[
     ("bsc", "BNB Smart Chain"),
 ];
 
-/// Networks that speak like Ethereum: their chain ids, live and test.
+/// Networks that are compatible with Ethereum: their chain ids, live and test.
 const CHAIN_IDS: &[(&str, u32, u32)] =
     &[("ethereum", 1, 11_155_111), ("base", 8_453, 84_532), ("polygon", 137, 80_002), ("bsc", 56, 97)];
 
-/// Contracts of tokens on the main networks. The test networks know many of the same name, so there a code
-/// holds the address alone.
+/// The contracts of tokens on the main networks. Test networks have many tokens of the same name, so there a QR code
+/// contains the address only.
 const CONTRACTS: &[(&str, &str)] = &[
     ("USDT", "0xdAC17F958D2ee523a2206206994597C13D831ec7"),
     ("USDC", "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"),
@@ -58,7 +58,7 @@ fn find<'t>(table: &[(&str, &'t str)], key: &str) -> Option<&'t str> {
     table.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
 }
 
-/// `USDT` of `USDT_TRON`.
+/// Returns the unit of a coin: `USDT` for `USDT_TRON`.
 pub(super) fn unit(asset: &str) -> &str {
     asset.split_once('_').map_or(asset, |(unit, _)| unit)
 }
@@ -76,7 +76,7 @@ pub(super) fn network_name(network: &str) -> &str {
     find(NETWORKS, network).unwrap_or(network)
 }
 
-/// The coin lives on networks that hold others too.
+/// Returns `true` if the coin is a token.
 pub(super) fn is_token(asset: &str) -> bool {
     matches!(unit(asset), "USDT" | "USDC")
 }
@@ -88,17 +88,17 @@ pub(super) struct Due<'a> {
     pub(super) decimals: usize,
     pub(super) is_live: bool,
     pub(super) address: &'a str,
-    /// In whole coins, as a decimal.
+    /// The amount in whole coins, as a decimal.
     pub(super) amount: &'a str,
 }
 
-/// Returns the text of the QR code or link for wallets; the address alone where there is no common form.
+/// Returns the URI for wallets; the address alone if there is no common format.
 pub(super) fn uri(due: &Due<'_>) -> String {
     let Due { asset, network, is_live, address, amount, .. } = due;
     let contract = find(CONTRACTS, asset).filter(|_| *is_live);
     match (*network, contract) {
         ("bitcoin" | "litecoin" | "dogecoin", _) => format!("{network}:{address}?amount={amount}"),
-        // Its addresses begin with the scheme.
+        // The addresses include the scheme.
         ("bitcoin-cash", _) => format!("{address}?amount={amount}"),
         ("monero", _) => format!("monero:{address}?tx_amount={amount}"),
         ("solana", _) => format!("solana:{address}?amount={amount}"),
@@ -107,7 +107,7 @@ pub(super) fn uri(due: &Due<'_>) -> String {
     }
 }
 
-/// EIP-681.
+/// Returns a URI of EIP-681.
 fn like_ethereum(due: &Due<'_>, contract: Option<&str>) -> Option<String> {
     let (_, live, test) = CHAIN_IDS.iter().find(|(network, _, _)| *network == due.network)?;
     let chain = if due.is_live { live } else { test };
@@ -122,7 +122,7 @@ fn like_ethereum(due: &Due<'_>, contract: Option<&str>) -> Option<String> {
     }
 }
 
-/// An amount in the coin's smallest unit: the point moved to the right.
+/// Converts an amount to the smallest unit by moving the decimal point.
 fn units(amount: &str, decimals: usize) -> Option<String> {
     let (whole, part) = amount.split_once('.').unwrap_or((amount, ""));
     if part.len() > decimals {
@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// EIP-55: the case of each letter is a bit of the hash of the others.
+    /// EIP-55: the case of each letter encodes a bit of a hash.
     #[test]
     fn contracts_are_written_with_their_checksums() {
         for (asset, contract) in CONTRACTS.iter().filter(|(_, contract)| contract.starts_with("0x")) {

@@ -1,4 +1,4 @@
-//! The page of an invoice, and its document to print.
+//! The page of an invoice, and its printable document.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use super::{
 use crate::{
     answer::Answer,
     pages::{
-        Asker, Call, Part, Site, Topic, follow, html, json, objects::Invoice, see_other, words,
-        words::MomentWords as _,
+        Call, Part, Site, Topic, WorldClient, follow, formats, formats::MomentWords as _, html, json,
+        objects::Invoice, see_other,
     },
     refusal::Refusal,
 };
@@ -35,7 +35,7 @@ struct InvoiceTemplate {
     panel: Option<Part>,
 }
 
-/// The changing parts of an invoice's page: its state, and the ways to pay.
+/// The changing part of an invoice's page: its state, and the payment options.
 #[derive(Template)]
 #[template(path = "hosted/invoice_state.html")]
 struct State<'a> {
@@ -44,7 +44,7 @@ struct State<'a> {
     title: String,
     invoice: &'a Invoice,
     payment: Option<String>,
-    /// The coin of the charge that waits for money.
+    /// The coin of the open charge.
     chosen: Option<Asset>,
     may_choose: bool,
     coins: &'a [CoinOffer],
@@ -62,12 +62,12 @@ struct InvoiceDocument {
 
 /// `GET /i/{code}`.
 pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
-    // A look at the headers, or a browser that guesses what will be opened, opens nothing.
+    // `HEAD` requests and prefetching browsers do not count as the first view.
     let guesses =
-        call.head.headers.get("sec-purpose").is_some_and(|it| it.as_bytes().starts_with(b"prefetch"));
+        call.head.headers.get("sec-purpose").is_some_and(|value| value.as_bytes().starts_with(b"prefetch"));
     if call.head.method == Method::GET && !guesses {
         let path = format!("/sandbox/invoices/{code}/view");
-        if call.asker().act::<Empty>("POST", &path, "").await?.is_err() {
+        if call.client().act::<Empty>("POST", &path, "").await?.is_err() {
             return nowhere(call);
         }
     }
@@ -80,9 +80,9 @@ async fn draw(
     (status, error): (StatusCode, Option<String>),
 ) -> Result<Answer, Refusal> {
     let path = format!("/i/{code}");
-    let asker = call.asker();
-    let Some(shown) = load::<InvoicePage>(&asker, &path).await? else { return nowhere(call) };
-    let mut site = asker.site()?;
+    let client = call.client();
+    let Some(shown) = load::<InvoicePage>(&client, &path).await? else { return nowhere(call) };
+    let mut site = client.site()?;
     site.live = Some(site.to(&format!("{path}/live")));
     let page = InvoiceTemplate {
         state: state(&site, &shown)?,
@@ -103,18 +103,18 @@ async fn draw(
 /// `GET /i/{code}/live`.
 pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let (path, is_owner) = (format!("/i/{code}"), call.admit_owner().is_ok());
-    let Some(InvoicePage { account, mode, .. }) = load(&call.asker(), &path).await? else {
+    let Some(InvoicePage { account, mode, .. }) = load(&call.client(), &path).await? else {
         return nowhere(call);
     };
-    // Each chosen coin opens another charge, so every transfer of the mode counts.
+    // Each chosen coin opens another charge, so every transfer of the mode concerns the page.
     let topic =
         Topic::new(format!("{path} {is_owner}"), move |event| event.concerns(&account.id, mode, |_| true));
-    follow(call.asker(), topic, move |asker| parts(asker, path.clone(), is_owner))
+    follow(call.client(), topic, move |client| parts(client, path.clone(), is_owner))
 }
 
-async fn parts(asker: Asker, path: String, is_owner: bool) -> Result<Vec<Part>, Refusal> {
-    let shown: InvoicePage = load(&asker, &path).await?.ok_or(Refusal::NotFound)?;
-    let site = asker.site()?;
+async fn parts(client: WorldClient, path: String, is_owner: bool) -> Result<Vec<Part>, Refusal> {
+    let shown: InvoicePage = load(&client, &path).await?.ok_or(Refusal::NotFound)?;
+    let site = client.site()?;
     let mut parts = vec![state(&site, &shown)?];
     if is_owner {
         parts.extend(panel(&site, &path, &shown)?);
@@ -128,7 +128,7 @@ fn panel(site: &Site, path: &str, shown: &InvoicePage) -> Result<Option<Part>, R
 }
 
 fn state(site: &Site, shown: &InvoicePage) -> Result<Part, Refusal> {
-    // A charge that was called off for another coin, or with the invoice, says nothing to the customer.
+    // A charge that was canceled for another coin or with the invoice is not shown.
     let telling = shown.payment.as_ref().filter(|payment| payment.stage != Stage::Canceled);
     let payment = telling
         .map(|payment| checkout::part(site, &shown.account, shown.mode, payment, PaymentPlace::OnInvoice))
@@ -154,13 +154,13 @@ fn title(invoice: &Invoice, account: &Account) -> String {
 /// `POST /i/{code}/coin`.
 pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     call.admit_form()?;
-    if load::<InvoicePage>(&call.asker(), &format!("/i/{code}")).await?.is_none() {
+    if load::<InvoicePage>(&call.client(), &format!("/i/{code}")).await?.is_none() {
         return nowhere(call);
     }
     let form = call.form().await?;
     let choice = json(&BTreeMap::from([("asset", form.text("asset"))]));
     let path = format!("/sandbox/invoices/{code}/choose");
-    match call.asker().act("POST", &path, &choice).await? {
+    match call.client().act("POST", &path, &choice).await? {
         Ok(ChargeAnswer { .. }) => see_other(&call.site()?, &format!("/i/{code}#payment")),
         Err(complaint) => draw(call, code, (complaint.status, Some(complaint.message))).await,
     }
@@ -168,9 +168,11 @@ pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusa
 
 /// `GET /i/{code}/document`.
 pub(super) async fn document(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
-    let asker = call.asker();
-    let Some(shown) = load::<InvoicePage>(&asker, &format!("/i/{code}")).await? else { return nowhere(call) };
+    let client = call.client();
+    let Some(shown) = load::<InvoicePage>(&client, &format!("/i/{code}")).await? else {
+        return nowhere(call);
+    };
     let InvoicePage { account, mode, invoice, payment, .. } = shown;
     let payment = payment.filter(|payment| payment.stage == Stage::Paid);
-    html(StatusCode::OK, &InvoiceDocument { site: asker.site()?, account, mode, invoice, payment })
+    html(StatusCode::OK, &InvoiceDocument { site: client.site()?, account, mode, invoice, payment })
 }

@@ -1,4 +1,4 @@
-//! The page of a payment link: what it is for, how much, in which coin, and what the merchant asks.
+//! The page of a payment link: description, amount, coin, and the merchant's questions.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,14 @@ use crate::{
     pages::{
         Call, Complaint, Part, Site,
         form::{CustomerChoice, Form},
-        html, json,
+        formats, html, json,
         objects::Link,
-        see_other, words,
+        see_other,
     },
     refusal::Refusal,
 };
 
-/// A question with what was answered.
+/// A question with its answer.
 struct LinkForm {
     /// The field's name in the form.
     name: String,
@@ -38,7 +38,7 @@ struct LinkForm {
 
 /// The customer's input, and its errors.
 #[derive(Default)]
-struct Filled {
+struct LinkInput {
     asset: String,
     amount: String,
     suggested: String,
@@ -49,28 +49,28 @@ struct Filled {
     errors: BTreeMap<String, Vec<String>>,
 }
 
-impl Filled {
-    fn of(form: &Form, link: &Link) -> Filled {
+impl LinkInput {
+    fn of(form: &Form, link: &Link) -> LinkInput {
         let text = |name: &str| form.text(name).unwrap_or_default().to_owned();
-        Filled {
+        LinkInput {
             asset: text("asset"),
             amount: text("amount"),
             suggested: text("suggested"),
             email: text("customer_email"),
             name: text("customer_name"),
             answers: (0..link.terms.custom_fields.len()).map(|n| text(&format!("answer.{n}"))).collect(),
-            ..Filled::default()
+            ..LinkInput::default()
         }
     }
 
-    /// The first complaint about any of these fields.
+    /// Returns the first error of any of these fields.
     fn error(&self, fields: &[&str]) -> Option<String> {
         let first = |name: &&str| self.errors.get(*name)?.first();
         fields.iter().find_map(first).map(|sentence| in_plain_words(sentence))
     }
 }
 
-/// The API names fields as programs do.
+/// Replaces the API's field names by words for customers.
 fn in_plain_words(sentence: &str) -> String {
     sentence
         .replace("customer.email field", "e-mail address")
@@ -89,14 +89,14 @@ struct LinkTemplate {
     link: Link,
     closed: Option<Closed>,
     coins: Vec<CoinOffer>,
-    filled: Filled,
+    filled: LinkInput,
     asked: Vec<LinkForm>,
     panel: Option<Part>,
 }
 
 impl LinkTemplate {
     fn suggestions(&self) -> impl Iterator<Item = (String, String)> {
-        self.link.suggested().iter().map(|amount| (amount.to_string(), words::fiat(amount)))
+        self.link.suggested().iter().map(|amount| (amount.to_string(), formats::fiat(amount)))
     }
 }
 
@@ -104,17 +104,17 @@ impl LinkTemplate {
 pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     if call.head.method == http::Method::GET {
         let path = format!("/sandbox/links/{code}/view");
-        if call.asker().act::<Empty>("POST", &path, "").await?.is_err() {
+        if call.client().act::<Empty>("POST", &path, "").await?.is_err() {
             return nowhere(call);
         }
     }
-    let Some(shown) = load::<LinkPage>(&call.asker(), &format!("/pay/{code}")).await? else {
+    let Some(shown) = load::<LinkPage>(&call.client(), &format!("/pay/{code}")).await? else {
         return nowhere(call);
     };
-    draw(call, shown, StatusCode::OK, Filled::default())
+    draw(call, shown, StatusCode::OK, LinkInput::default())
 }
 
-fn draw(call: &Call<'_>, shown: LinkPage, status: StatusCode, filled: Filled) -> Result<Answer, Refusal> {
+fn draw(call: &Call<'_>, shown: LinkPage, status: StatusCode, filled: LinkInput) -> Result<Answer, Refusal> {
     let site = call.site()?;
     let subject = panel::of_link_page(&shown).filter(|_| call.admit_owner().is_ok());
     let owner = (&shown.account, shown.mode);
@@ -130,14 +130,14 @@ fn draw(call: &Call<'_>, shown: LinkPage, status: StatusCode, filled: Filled) ->
             value: filled.answers.get(n).cloned().unwrap_or_default(),
             error: filled
                 .error(&[&format!("custom_fields.{n}.value")])
-                // Of what is missing altogether the API says the question itself.
+                // The API's message names the question if its answer is missing.
                 .or_else(|| missing_answer(&filled, &question.label)),
         })
         .collect();
     html(status, &LinkTemplate { site, account, mode, link, closed, coins, filled, asked, panel })
 }
 
-fn missing_answer(filled: &Filled, label: &str) -> Option<String> {
+fn missing_answer(filled: &LinkInput, label: &str) -> Option<String> {
     let meant = filled.errors.get("custom_fields")?.iter().any(|sentence| sentence.contains(label));
     meant.then(|| "Please answer this.".to_owned())
 }
@@ -145,13 +145,13 @@ fn missing_answer(filled: &Filled, label: &str) -> Option<String> {
 /// `POST /pay/{code}`: opens a charge and shows its checkout.
 pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     call.admit_form()?;
-    let Some(shown) = load::<LinkPage>(&call.asker(), &format!("/pay/{code}")).await? else {
+    let Some(shown) = load::<LinkPage>(&call.client(), &format!("/pay/{code}")).await? else {
         return nowhere(call);
     };
     let form = call.form().await?;
-    let mut filled = Filled::of(&form, &shown.link);
+    let mut filled = LinkInput::of(&form, &shown.link);
     let (path, body) = (format!("/sandbox/links/{code}/choose"), json(&choice(&filled, &shown.link)));
-    match call.asker().act("POST", &path, &body).await? {
+    match call.client().act("POST", &path, &body).await? {
         Ok(ChargeAnswer { charge }) => see_other(&call.site()?, &format!("/c/{charge}")),
         Err(Complaint { status, message, errors }) => {
             filled.message = Some(in_plain_words(&message));
@@ -161,15 +161,15 @@ pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusa
     }
 }
 
-/// The request that the form stands for.
-fn choice<'f>(filled: &'f Filled, link: &Link) -> CustomerChoice<'f> {
+/// Returns the request of the form.
+fn choice<'f>(filled: &'f LinkInput, link: &Link) -> CustomerChoice<'f> {
     let answers = link.terms.custom_fields.iter().zip(&filled.answers);
     let answers = answers
         .filter(|(_, answer)| !answer.is_empty())
         .map(|(question, answer)| AnswerRequest { label: question.label.clone(), value: answer.clone() });
     CustomerChoice {
         asset: &filled.asset,
-        // A typed amount counts more than a picked one.
+        // A typed amount overrides a selected one.
         amount: if filled.amount.is_empty() { &filled.suggested } else { &filled.amount },
         customer_email: &filled.email,
         customer_name: &filled.name,

@@ -1,6 +1,6 @@
-//! The pages that customers see: checkout and receipt, payment link, invoice and its document.
+//! The pages for customers: checkout and receipt, payment link, invoice and its document.
 //!
-//! Anybody who knows the address may open them. Only the test panel is for those who may use `/sandbox`.
+//! Anyone with the URL may open them. Only callers with access to `/sandbox` see the test panel.
 
 mod brand;
 mod checkout;
@@ -17,13 +17,13 @@ use reference_core::id::Code;
 pub(super) use brand::brand;
 
 use self::model::HostedPage;
-use super::{Asker, Asset, Call, Site, html, takes_only};
+use super::{Asset, Call, Site, WorldClient, html, takes_only};
 use crate::{answer::Answer, refusal::Refusal};
 
-/// The look of hosted pages.
+/// The style sheet of hosted pages.
 pub(crate) static HOSTED_CSS: Asset =
     Asset::css("hosted", include_str!("../../../templates/hosted/hosted.css"));
-/// The script of hosted pages beyond that of every page.
+/// The script of hosted pages, in addition to that of all pages.
 pub(crate) static HOSTED_JS: Asset = Asset::js("hosted", include_str!("../../../templates/hosted/hosted.js"));
 
 /// Answers a request under `/c`, `/pay` or `/i`.
@@ -57,15 +57,15 @@ pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
 }
 
 /// Reads the content of the page at `path`, which ends with the code of its object; `None` if there is no such object.
-async fn load<P: HostedPage>(asker: &Asker, path: &str) -> Result<Option<P>, Refusal> {
+async fn load<P: HostedPage>(client: &WorldClient, path: &str) -> Result<Option<P>, Refusal> {
     let Some(code) = path.rsplit('/').next().and_then(Code::parse) else { return Ok(None) };
-    match asker.read(|sandbox| P::read(sandbox, code)).await {
+    match client.read(|sandbox| P::read(sandbox, code)).await {
         Err(Refusal::NotFound) => Ok(None),
         page => page.map(Some),
     }
 }
 
-/// The caller is a script that says what came of a form in its own place.
+/// Returns `true` if the caller is a script that shows the result of a form itself.
 fn wants_json(call: &Call<'_>) -> bool {
     call.head.headers.get(ACCEPT).is_some_and(|accept| accept == "application/json")
 }
@@ -79,13 +79,13 @@ struct NoticeTemplate<'a> {
     back: Option<String>,
 }
 
-/// A page that says why something was not done. `back`: the page to return to.
+/// Renders an error page. `back`: the page to return to.
 fn notice(site: Site, status: StatusCode, message: &str, back: &str) -> Result<Answer, Refusal> {
     let back = Some(site.to(back));
     html(status, &NoticeTemplate { site, heading: "The request failed", message, back })
 }
 
-/// There is no such page.
+/// Renders the page for an unknown object.
 fn nowhere(call: &Call<'_>) -> Result<Answer, Refusal> {
     let message = "There is no payment at this address. Check that the link is complete, or ask its sender.";
     let site = call.site()?;

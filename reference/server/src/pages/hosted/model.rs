@@ -1,4 +1,4 @@
-//! The customers' words for the world's answers. Nothing is computed here.
+//! Texts for customers about objects of the world. Computes nothing.
 
 use reference_core::{error::ApiError, id::Code};
 use simulator::{
@@ -8,14 +8,14 @@ use simulator::{
 
 use super::coin;
 use crate::pages::{
+    formats::MomentWords as _,
     objects::{Charge, Invoice, Link},
-    words::MomentWords as _,
 };
 
-/// Decimal places of an amount that only helps to choose.
+/// The maximum number of decimal places of an approximate amount.
 const PLACES_SHOWN_MAX: usize = 8;
 
-/// A charge and all that belongs to it.
+/// A charge with its transfers.
 pub(super) type Payment = api::PaymentPart<Charge>;
 pub(super) type ChargePage = api::ChargePage<Charge>;
 pub(super) type InvoicePage = api::InvoicePage<Invoice, Charge>;
@@ -46,10 +46,10 @@ impl HostedPage for LinkPage {
 }
 
 pub(super) trait AccountWords {
-    /// The first letter, for where a picture would be.
+    /// Returns the first letter of the name, which replaces a missing logo.
     fn initial(&self) -> String;
 
-    /// The style sheet that holds the account's colour.
+    /// Returns the style sheet with the account's colour.
     fn brand_css(&self) -> String;
 }
 
@@ -79,7 +79,7 @@ pub(super) trait CoinWords {
     /// Returns the common name of the network.
     fn network_name(&self) -> &str;
 
-    /// The coin has to be told from others by its network.
+    /// Returns `true` if the coin exists on several networks.
     fn is_token(&self) -> bool;
 }
 
@@ -106,7 +106,7 @@ impl CoinWords for CoinRecord {
 }
 
 pub(super) trait OfferWords {
-    /// The price in it, in as many places as people care for: `≈ 0.42189214 ETH`.
+    /// Returns the approximate price in the coin: `≈ 0.42189214 ETH`.
     fn about(&self) -> Option<String>;
 }
 
@@ -123,21 +123,21 @@ impl OfferWords for CoinOffer {
 }
 
 pub(super) trait TransferWords {
-    /// The transaction's name, short enough for a line.
+    /// Returns the shortened id of the transaction.
     fn short_txid(&self) -> String;
 
     fn seen(&self) -> String;
 
-    /// Returns the state in words.
+    /// Returns the state as text.
     fn says(&self) -> String;
 
-    /// The look of the word.
+    /// Returns the colour of the state.
     fn tone(&self) -> &'static str;
 
-    /// Worth a bar that fills.
+    /// Returns `true` if the transfer is gathering confirmations.
     fn is_confirming(&self) -> bool;
 
-    /// In the mempool, where it can still be replaced.
+    /// Returns `true` if the transfer is in the mempool, where it can be replaced.
     fn is_unconfirmed(&self) -> bool;
 }
 

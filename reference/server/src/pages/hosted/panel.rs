@@ -1,5 +1,5 @@
-//! The test panel beside a charge, an invoice or a payment link: each way to pay and each thing that can go wrong, as the calls to
-//! `/sandbox` that do it. What is drawn and what is done come from the same list.
+//! The test panel on the page of a charge, an invoice or a payment link: buttons for each way to pay and each possible
+//! problem, as calls of `/sandbox`. The buttons and their actions come from one list.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use super::{
 use crate::{
     answer::{self, Answer},
     pages::{
-        Asker, Call, Part, Site,
+        Call, Part, Site, WorldClient,
         dashboard::own_form,
         json,
         objects::{Invoice, Link},
@@ -29,20 +29,20 @@ use crate::{
     refusal::Refusal,
 };
 
-/// One thing that can be done now.
-pub(super) struct Act {
+/// An action that is possible now.
+pub(super) struct PanelAction {
     /// The fields of the form.
     name: String,
     label: String,
     hint: String,
-    /// Paths and bodies, in order. [`OPENED`] stands for the charge that the call before opened.
+    /// Paths and bodies, in order. [`OPENED`] is replaced by the charge that the previous call opened.
     calls: Vec<(String, PanelRequest)>,
-    /// The words on success.
+    /// The message on success.
     done: &'static str,
 }
 
-impl Act {
-    /// The same by hand.
+impl PanelAction {
+    /// Returns the curl commands for the action.
     fn curl(&self, base: &str) -> String {
         let line = |(path, request): &(String, PanelRequest)| {
             let body = json(request);
@@ -65,37 +65,37 @@ enum PanelRequest {
     Transaction(TransactionRequest),
 }
 
-/// The part of an answer that the panel reads.
+/// The part of a response that the panel reads.
 #[derive(Deserialize)]
 struct PanelAnswer {
     /// The charge that was opened.
     charge: Option<String>,
 }
 
-/// Acts that belong together.
+/// A group of actions.
 pub(super) struct ActionGroup {
     title: &'static str,
-    acts: Vec<Act>,
+    acts: Vec<PanelAction>,
 }
 
-/// In the place of a charge's code: the charge that the call before opened.
+/// The placeholder for the code of the charge that the previous call opened.
 const OPENED: &str = "CHARGE";
-/// Coins that have a button of their own, where none is chosen yet.
+/// The number of coins with a button if none is chosen.
 const COINS_SHOWN: usize = 3;
 const SENT: &str = "Sent. The page follows as soon as the payment is seen.";
 const MOVED: &str = "The clock was advanced.";
 
 /// The object of the panel's page.
 pub(super) enum PanelSubject<'a> {
-    /// A charge that waits for money, or got some.
+    /// A charge with its transfers.
     Payment(&'a Payment),
-    /// An invoice for which a coin is yet to be chosen.
+    /// An invoice without a chosen coin.
     Coins(&'a Invoice, &'a [CoinOffer]),
-    /// A payment link that takes payments.
+    /// A payment link that accepts payments.
     Link(&'a Link, &'a [CoinOffer]),
 }
 
-/// Everything that can be done now.
+/// Returns all possible actions.
 pub(super) fn groups(mode: Mode, subject: &PanelSubject<'_>) -> Vec<ActionGroup> {
     let groups = match subject {
         PanelSubject::Payment(payment) => vec![
@@ -121,7 +121,7 @@ pub(super) fn groups(mode: Mode, subject: &PanelSubject<'_>) -> Vec<ActionGroup>
     groups.into_iter().filter(|group| !group.acts.is_empty()).collect()
 }
 
-/// A customer's choice of a coin.
+/// Returns a customer's choice of a coin.
 fn choice(asset: Asset) -> ChoiceRequest {
     ChoiceRequest {
         asset,
@@ -132,7 +132,7 @@ fn choice(asset: Asset) -> ChoiceRequest {
     }
 }
 
-/// The same on a payment link, with all that it asks for.
+/// Returns a customer's choice on a payment link, with all required input.
 fn of_link(link: &Link, asset: Asset) -> ChoiceRequest {
     ChoiceRequest {
         amount: link.sample_amount(),
@@ -142,11 +142,11 @@ fn of_link(link: &Link, asset: Asset) -> ChoiceRequest {
     }
 }
 
-/// A button for each of the first coins: a customer chooses it and pays.
-fn in_coins(path: &str, offers: &[CoinOffer], choose: impl Fn(Asset) -> ChoiceRequest) -> Vec<Act> {
+/// Returns an action for each of the first coins: choose it and pay.
+fn in_coins(path: &str, offers: &[CoinOffer], choose: impl Fn(Asset) -> ChoiceRequest) -> Vec<PanelAction> {
     let act = |offer: &CoinOffer| {
         let asset = offer.coin.asset;
-        Act {
+        PanelAction {
             name: format!("pay-{}", asset.code().to_ascii_lowercase()),
             label: format!("Pay in {asset}"),
             hint: "A customer chooses this coin and pays the amount due.".to_owned(),
@@ -160,16 +160,16 @@ fn in_coins(path: &str, offers: &[CoinOffer], choose: impl Fn(Asset) -> ChoiceRe
     offers.iter().take(COINS_SHOWN).map(act).collect()
 }
 
-/// A payment to a charge.
+/// Returns the call that pays a charge.
 fn pay(request: PayRequest, charge: &str) -> (String, PanelRequest) {
     let request = PayRequest { charge: Some(charge.to_owned()), ..request };
     ("/sandbox/pay".to_owned(), PanelRequest::Pay(request))
 }
 
-fn ways_to_pay(payment: &Payment) -> Vec<Act> {
+fn ways_to_pay(payment: &Payment) -> Vec<PanelAction> {
     let pay = |request: PayRequest| pay(request, payment.charge.code.as_str());
     let part = |share: &str| PayRequest { share: Some(share.to_owned()), ..PayRequest::default() };
-    let act = |name: &str, label: &str, hint: &str, calls| Act {
+    let act = |name: &str, label: &str, hint: &str, calls| PanelAction {
         name: name.to_owned(),
         label: label.to_owned(),
         hint: hint.to_owned(),
@@ -177,7 +177,7 @@ fn ways_to_pay(payment: &Payment) -> Vec<Act> {
         done: SENT,
     };
     match payment.stage {
-        // Who pays now pays twice.
+        // Another payment would pay twice.
         Stage::Confirming if payment.covered => Vec::new(),
         Stage::Confirming => {
             let rest = PayRequest { amount: Some(payment.missing.clone()), ..PayRequest::default() };
@@ -221,10 +221,10 @@ fn ways_to_pay(payment: &Payment) -> Vec<Act> {
     }
 }
 
-fn troubles(mode: Mode, payment: &Payment) -> Vec<Act> {
+fn troubles(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
     let mut acts = Vec::new();
     let mut act = |name: &str, label: &str, hint: String, path: &str, body| {
-        acts.push(Act {
+        acts.push(PanelAction {
             name: name.to_owned(),
             label: label.to_owned(),
             hint,
@@ -243,7 +243,7 @@ fn troubles(mode: Mode, payment: &Payment) -> Vec<Act> {
         act(
             "replaced",
             "Replace it",
-            format!("The sender pays somebody else instead of {short}."),
+            format!("The sender spends the same money elsewhere, instead of {short}."),
             "/sandbox/replace",
             PanelRequest::Replace(elsewhere),
         );
@@ -257,7 +257,8 @@ fn troubles(mode: Mode, payment: &Payment) -> Vec<Act> {
         );
         act("dropped", "Drop it", format!("The network drops {short}."), "/sandbox/drop", it);
     }
-    let buried = payment.transfers.iter().filter(|it| it.gone.is_none() && it.confirmations > 0);
+    let buried =
+        payment.transfers.iter().filter(|transfer| transfer.gone.is_none() && transfer.confirmations > 0);
     if let Some(buried) = buried.min_by_key(|it| it.confirmations) {
         let hint = match buried.confirmations {
             1 => "Another block replaces the newest.".to_owned(),
@@ -274,12 +275,12 @@ fn troubles(mode: Mode, payment: &Payment) -> Vec<Act> {
     acts
 }
 
-/// The clock moves on by some time.
-fn waits() -> Vec<Act> {
+/// Returns the actions that advance the clock.
+fn waits() -> Vec<PanelAction> {
     [("advance", "Wait 10 s", Span::secs(10)), ("advance-more", "Wait 10 min", Span::secs(600))]
         .map(|(name, label, by)| {
             let request = AdvanceRequest { by: Some(by), ..AdvanceRequest::default() };
-            Act {
+            PanelAction {
                 name: name.to_owned(),
                 label: label.to_owned(),
                 hint: "Moves the service clock.".to_owned(),
@@ -290,11 +291,11 @@ fn waits() -> Vec<Act> {
         .into()
 }
 
-fn time(mode: Mode, payment: &Payment) -> Vec<Act> {
+fn time(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
     let mine = |name: &str, label: &str, hint: String, blocks: u32| {
         let request =
             MineRequest { asset: payment.coin.asset, mode: Some(mode), blocks: Some(blocks), at_once: false };
-        Act {
+        PanelAction {
             name: name.to_owned(),
             label: label.to_owned(),
             hint,
@@ -318,15 +319,15 @@ struct Panel<'a> {
     groups: &'a [ActionGroup],
     base: &'a str,
     action: String,
-    form_word: &'a str,
-    /// It stays on the page, which follows by itself.
+    form_token: &'a str,
+    /// `true` if the browser stays on the page, which updates itself.
     is_quiet: bool,
     dashboard: String,
     about: &'static str,
     is_frozen: bool,
 }
 
-/// The panel as a part of the page at `path`.
+/// Renders the panel as a part of the page at `path`.
 pub(super) fn part(
     site: &Site,
     path: &str,
@@ -349,7 +350,7 @@ pub(super) fn part(
         groups: &groups(mode, subject),
         base: &site.base,
         action: site.to(&format!("{path}/sandbox")),
-        form_word: &site.form_word,
+        form_token: &site.form_token,
         is_quiet: !matches!(subject, PanelSubject::Link(..)),
         dashboard: site.to(&format!("/dashboard/{}/{mode}/{place}", account.id)),
         about,
@@ -367,11 +368,11 @@ enum PanelPage {
 
 impl PanelPage {
     /// Returns the content of the page at `path`.
-    async fn load(asker: &Asker, path: &str) -> Result<Option<PanelPage>, Refusal> {
+    async fn load(client: &WorldClient, path: &str) -> Result<Option<PanelPage>, Refusal> {
         Ok(match path.split('/').nth(1) {
-            Some("i") => load(asker, path).await?.map(|page| PanelPage::Invoice(Box::new(page))),
-            Some("pay") => load(asker, path).await?.map(|page| PanelPage::Link(Box::new(page))),
-            _ => load(asker, path).await?.map(|page| PanelPage::Charge(Box::new(page))),
+            Some("i") => load(client, path).await?.map(|page| PanelPage::Invoice(Box::new(page))),
+            Some("pay") => load(client, path).await?.map(|page| PanelPage::Link(Box::new(page))),
+            _ => load(client, path).await?.map(|page| PanelPage::Charge(Box::new(page))),
         })
     }
 
@@ -399,34 +400,34 @@ pub(super) fn of_link_page(page: &LinkPage) -> Option<PanelSubject<'_>> {
     page.closed.is_none().then_some(PanelSubject::Link(&page.link, &page.coins))
 }
 
-/// Does what a button of the panel says. `path`: of the page.
+/// Performs the action of a button. `path`: the page.
 pub(super) async fn act(call: &Call<'_>, path: &str) -> Result<Answer, Refusal> {
     call.admit_owner()?;
-    let asker = call.asker();
-    if PanelPage::load(&asker, path).await?.is_none() {
+    let client = call.client();
+    if PanelPage::load(&client, path).await?.is_none() {
         return Err(Refusal::NotFound);
     }
     let form = own_form(call).await?;
-    let shown = PanelPage::load(&asker, path).await?;
+    let shown = PanelPage::load(&client, path).await?;
     let Some((mode, subject)) = shown.as_ref().and_then(PanelPage::subject) else {
         return Err(Refusal::NotFound);
     };
     let mut acts = groups(mode, &subject).into_iter().flat_map(|group| group.acts);
     let done = match acts.find(|act| form.text("act") == Some(&act.name)) {
-        None => Done {
+        None => ActionOutcome {
             status: StatusCode::CONFLICT,
             message: "This is no longer possible: the state has changed. Reload the page.".to_owned(),
             charge: None,
         },
-        Some(act) => perform(&asker, &act).await?,
+        Some(act) => perform(&client, &act).await?,
     };
-    let Done { status, message, charge } = done;
+    let ActionOutcome { status, message, charge } = done;
     if wants_json(call) {
         return Ok(answer::json(status, json(&BTreeMap::from([("message", message)]))));
     }
     let site = call.site()?;
     match (status.is_success(), charge, &subject) {
-        // The page of a link shows nothing of the charges that it opened.
+        // The page of a link does not show the charges that it opened.
         (true, Some(charge), PanelSubject::Link(..)) => see_other(&site, &format!("/c/{charge}")),
         (true, ..) => see_other(&site, path),
         _ => notice(site, status, &message, path),
@@ -434,14 +435,14 @@ pub(super) async fn act(call: &Call<'_>, path: &str) -> Result<Answer, Refusal> 
 }
 
 /// The result of an action.
-struct Done {
+struct ActionOutcome {
     status: StatusCode,
     message: String,
-    /// The charge that it opened.
+    /// The charge that the action opened.
     charge: Option<String>,
 }
 
-async fn perform(asker: &Asker, act: &Act) -> Result<Done, Refusal> {
+async fn perform(client: &WorldClient, act: &PanelAction) -> Result<ActionOutcome, Refusal> {
     let mut charge: Option<String> = None;
     for (path, request) in &act.calls {
         let mut request = request.clone();
@@ -450,12 +451,12 @@ async fn perform(asker: &Asker, act: &Act) -> Result<Done, Refusal> {
         {
             pay.charge.clone_from(&charge);
         }
-        match asker.act("POST", path, &json(&request)).await? {
+        match client.act("POST", path, &json(&request)).await? {
             Ok(PanelAnswer { charge: opened }) => charge = opened.or(charge),
             Err(complaint) => {
-                return Ok(Done { status: complaint.status, message: complaint.message, charge });
+                return Ok(ActionOutcome { status: complaint.status, message: complaint.message, charge });
             }
         }
     }
-    Ok(Done { status: StatusCode::OK, message: act.done.to_owned(), charge })
+    Ok(ActionOutcome { status: StatusCode::OK, message: act.done.to_owned(), charge })
 }

@@ -8,15 +8,15 @@ use reference_server::Config;
 #[tokio::test]
 async fn a_key_is_needed() {
     let (_server, live, _) = start(config()).await;
-    for stranger in [live.by(""), live.by("svc_live_0000000000000000000000000000000000000000")] {
-        let reply = stranger.ask("tools/list", json!({})).await;
+    for unknown in [live.by(""), live.by("svc_live_0000000000000000000000000000000000000000")] {
+        let reply = unknown.ask("tools/list", json!({})).await;
         assert_eq!((reply.status, reply.header("www-authenticate")), (401, Some("bearer")), "{reply:?}");
         assert_eq!(reply.body, json!({ "message": "Unauthenticated." }));
     }
 }
 
 #[tokio::test]
-async fn the_limit_is_the_one_of_the_api() {
+async fn calls_share_the_rate_limit_of_the_api() {
     let (_server, live, test) = start(config()).await;
     let reply = live.ask("ping", json!({})).await;
     assert_eq!(reply.header("x-ratelimit-limit"), Some("120"));
@@ -26,7 +26,7 @@ async fn the_limit_is_the_one_of_the_api() {
     assert_eq!(reply.header("x-ratelimit-remaining"), Some("118"), "{reply:?}");
     let reply = live.send("GET", "/v1/account", "").await;
     assert_eq!(reply.header("x-ratelimit-remaining"), Some("117"));
-    // A refusal counts too, whatever it is about; all but a key that is none.
+    // Rejected requests count too, except those with an unknown key.
     assert_eq!(live.send("GET", "/mcp", "").await.header("x-ratelimit-remaining"), Some("116"));
     assert_eq!(live.at("evil.example").ask("ping", json!({})).await.status, 403);
     assert_eq!(live.by("x").ask("ping", json!({})).await.status, 401);
@@ -38,13 +38,13 @@ async fn the_limit_is_the_one_of_the_api() {
         assert_eq!((reply.status, reply.header("retry-after")), (429, Some("60")), "{reply:?}");
         assert!(reply.body["message"].as_str().is_some_and(|text| text.contains("120 a minute")));
     }
-    // The other key has a limit of its own, and the service clock is the one that counts.
+    // The other key has its own limit, and the limit depends on the service clock.
     Client::good(test.call("advance", json!({ "by": "60s" })).await);
     assert_eq!(live.ask("ping", json!({})).await.status, 200);
 }
 
 #[tokio::test]
-async fn only_our_own_names_and_pages_come_in() {
+async fn only_own_hosts_and_origins_are_accepted() {
     let public_url = Some("https://pay.example/shop".to_owned());
     let (server, live, _) = start(Config { public_url, ..config() }).await;
     let port = server.address().port();
@@ -64,9 +64,9 @@ async fn only_our_own_names_and_pages_come_in() {
         let client = live.at(host).with(&origin);
         let reply = client.ask("ping", json!({})).await;
         assert_eq!(reply.status, status, "{host} {origin}{reply:?}");
-        // Nobody learns there whether a key is good.
-        let stranger = client.by("").ask("ping", json!({})).await;
-        assert_eq!(stranger.status, if status == 200 { 401 } else { 403 });
+        // A refused host or origin does not reveal if the key is valid.
+        let unknown = client.by("").ask("ping", json!({})).await;
+        assert_eq!(unknown.status, if status == 200 { 401 } else { 403 });
     }
     let own = live.with(&format!("Origin: http://127.0.0.1:{port}\r\n"));
     assert_eq!(own.ask("ping", json!({})).await.status, 200);

@@ -1,17 +1,17 @@
-//! A client that speaks the protocol by hand, so that what is on the wire is what is tested.
+//! A hand-written MCP client, so that the tests check the bytes on the wire.
 
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use testkit::{AsyncConnection, Request};
 
-/// The last revision that begins with `initialize`.
+/// The latest revision that starts with `initialize`.
 pub(crate) const REVISION: &str = "2025-11-25";
 
 pub(crate) struct Client {
     address: SocketAddr,
     key: String,
-    /// Other header lines, each with its line break.
+    /// Additional header lines, each with its line break.
     pub(crate) lines: String,
     pub(crate) host: String,
 }
@@ -34,18 +34,18 @@ impl Client {
         Client { address, key, lines: String::new(), host: address.to_string() }
     }
 
-    /// The same with other header lines.
+    /// Returns the client with additional header lines.
     pub(crate) fn with(&self, lines: &str) -> Client {
         let lines = format!("{}{lines}", self.lines);
         Client { address: self.address, key: self.key.clone(), lines, host: self.host.clone() }
     }
 
-    /// The same under another name of the server.
+    /// Returns the client with another host name for the server.
     pub(crate) fn at(&self, host: &str) -> Client {
         Client { host: host.to_owned(), ..self.with("") }
     }
 
-    /// The same with another key.
+    /// Returns the client with another key.
     pub(crate) fn by(&self, key: &str) -> Client {
         Client { key: key.to_owned(), ..self.with("") }
     }
@@ -61,14 +61,14 @@ impl Client {
         Reply { status: answer.status, head: answer.head().to_lowercase(), body }
     }
 
-    /// A request of the protocol.
+    /// Sends a request of the protocol.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Reply {
         let message = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
         let client = self.with(&format!("MCP-Protocol-Version: {REVISION}\r\n"));
         client.send("POST", "/mcp", &message.to_string()).await
     }
 
-    /// The result of a request of the protocol.
+    /// Sends a request of the protocol and returns its result.
     pub(crate) async fn result(&self, method: &str, params: Value) -> Value {
         let mut reply = self.ask(method, params).await;
         assert_eq!((reply.status, &reply.body["id"]), (200, &json!(7)), "{reply:?}");
@@ -78,12 +78,12 @@ impl Client {
         result
     }
 
-    /// The result of a tool.
+    /// Calls a tool and returns its result.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
         self.result("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// What a tool answered.
+    /// Returns the content of a successful result.
     #[track_caller]
     pub(crate) fn good(result: Value) -> Value {
         assert_eq!(result["isError"], false, "{result}");
@@ -93,7 +93,7 @@ impl Client {
         said
     }
 
-    /// What a tool was refused with.
+    /// Returns the message of a failed result.
     #[track_caller]
     pub(crate) fn refused(result: &Value) -> &str {
         assert_eq!(result["isError"], true, "{result}");

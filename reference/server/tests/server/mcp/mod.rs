@@ -14,7 +14,7 @@ fn config() -> Config {
     Config { rate_limit: Some(120), ..crate::config() }
 }
 
-/// A server, a client with its live key and one with its test key.
+/// Starts a server; returns a client with its live key and one with its test key.
 async fn start(config: Config) -> (Server, Client, Client) {
     let server = Server::start(config).await.expect("loopback has a free port");
     let keys = server.first_keys().expect("it is well");

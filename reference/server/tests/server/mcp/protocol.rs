@@ -1,4 +1,4 @@
-//! The protocol itself: its revisions, its refusals.
+//! The protocol: its revisions and errors.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ fn hello(revision: &str) -> Value {
     json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } })
 }
 
-/// Asks to begin with one revision and is offered another, or the same.
+/// Requests one revision and checks the one that the server offers.
 async fn check_initialize(client: &Client, asked: &str, offered: &str) {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(asked) });
     let reply = client.send("POST", "/mcp", &message.to_string()).await;
@@ -33,7 +33,7 @@ async fn earlier_revisions_begin_with_a_handshake() {
 }
 
 #[tokio::test]
-async fn the_present_revision_begins_with_the_request_itself() {
+async fn the_current_revision_needs_no_handshake() {
     let (_server, live, _) = start(config()).await;
     let revision = "2026-07-28";
     let ask = async |method: &str, mut params: Value, name: &str| {
@@ -60,7 +60,7 @@ async fn the_present_revision_begins_with_the_request_itself() {
 }
 
 #[tokio::test]
-async fn what_is_not_the_protocol_is_refused_in_json() {
+async fn invalid_messages_get_json_errors() {
     let (_server, live, _) = start(config()).await;
     for (method, status) in [("GET", 405), ("DELETE", 405), ("PUT", 405)] {
         let reply = live.send(method, "/mcp", "").await;

@@ -1,11 +1,11 @@
-//! The reach of an API key's tools where accounts share a chain: transfers of other accounts are neither shown nor changed.
+//! The reach of tools on a shared chain: transfers of other accounts are neither shown nor changed.
 
 use reference_server::Server;
 use serde_json::{Value, json};
 
 use super::{Client, config, start};
 
-/// A server with two accounts that each have a charge in BTC, and a client of each account in test mode.
+/// A server with two accounts, each with a charge in BTC and a client in test mode.
 struct SharedChain {
     _server: Server,
     own: Client,
@@ -27,7 +27,7 @@ impl SharedChain {
         SharedChain { _server: server, own, other, own_charge, other_charge }
     }
 
-    /// Pays both charges. Returns the transactions: the account's own, and the other's.
+    /// Pays both charges. Returns the transactions: that of the own account, then the other.
     async fn pay(&self) -> [Value; 2] {
         let pay = async |client: &Client, charge: &Value| {
             Client::good(client.call("pay", json!({ "charge": charge["id"] })).await)["txid"].take()
@@ -36,7 +36,7 @@ impl SharedChain {
     }
 }
 
-/// The address and the number of confirmations of each transfer that happened.
+/// Returns the address and the number of confirmations of each transfer in the result.
 fn transfers(answer: &Value) -> Vec<(&Value, &Value)> {
     let happened = answer["happened"].as_array().expect("a list");
     let transfers = happened.iter().filter(|event| event["what"] == "transfer");
@@ -77,7 +77,7 @@ async fn a_transaction_to_another_account_is_an_unknown_one() {
     let address =
         json!({ "address": world.own_charge["deposit_address"], "asset": "BTC", "amount": "0.001" });
     Client::good(world.own.call("pay", address).await);
-    // A conflict and a replacement are as much the account's as the transfer that they compete with.
+    // A conflict or replacement belongs to the same account as the transfer it competes with.
     let conflict = Client::good(world.own.call("double_spend", json!({ "txid": own })).await);
     Client::good(world.own.call("drop_transaction", json!({ "txid": conflict["txid"] })).await);
     let foreign_conflict = Client::good(world.other.call("double_spend", json!({ "txid": foreign })).await);
@@ -114,7 +114,7 @@ async fn a_reorganisation_takes_confirmations_from_own_transfers_only() {
 }
 
 #[tokio::test]
-async fn a_key_stalls_a_chain_only_where_nobody_shares_it() {
+async fn a_key_stalls_only_a_chain_that_no_other_account_uses() {
     let stall = json!({ "asset": "BTC", "for": "1h" });
     let world = SharedChain::start().await;
     let refused = world.own.call("stall", stall.clone()).await;

@@ -1,4 +1,4 @@
-//! The tools of the simulated world: in test mode, from here, and never beyond the key's own book.
+//! The sandbox tools: in test mode, from this machine, within the key's own book.
 
 use reference_server::{ClockKind, Config, McpClock};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Client, config, start};
 
 #[tokio::test]
-async fn a_live_key_has_none_of_them() {
+async fn a_live_key_has_no_sandbox_tools() {
     let (_server, live, _) = start(config()).await;
     let reply = live.ask("tools/call", json!({ "name": "advance", "arguments": { "by": "1h" } })).await;
     let message = reply.body["error"]["message"].as_str().expect("a protocol error");
@@ -14,7 +14,7 @@ async fn a_live_key_has_none_of_them() {
 }
 
 #[tokio::test]
-async fn from_elsewhere_the_token_is_needed() {
+async fn other_machines_need_the_token() {
     let (server, _, test) = start(config()).await;
     let proxied = test.with("Via: 1.1 proxy\r\n");
     let arguments = json!({ "name": "advance", "arguments": { "by": "1s" } });
@@ -29,7 +29,7 @@ async fn from_elsewhere_the_token_is_needed() {
 }
 
 #[tokio::test]
-async fn they_reach_the_keys_own_book_only() {
+async fn sandbox_tools_are_limited_to_the_keys_book() {
     let (_server, live, test) = start(config()).await;
     let new = json!({ "asset": "BTC", "amount": "5" });
     let of_live = Client::good(live.call("create_charge", new.clone()).await);
@@ -43,7 +43,7 @@ async fn they_reach_the_keys_own_book_only() {
     let other = test.call("add_endpoint", json!({ "url": "https://shop.sim", "account": "other" })).await;
     assert!(Client::refused(&other).contains("selected account is invalid"), "{other}");
 
-    // Both locks run out, and the key hears of its own alone.
+    // Both rate locks expire, and the result contains only the key's own charge.
     let passed = Client::good(test.call("advance", json!({ "by": "31m" })).await);
     let happened = passed["happened"].as_array().expect("a list");
     let subjects: Vec<_> = happened.iter().map(|it| (&it["mode"], &it["subject"])).collect();
@@ -66,7 +66,7 @@ async fn webhooks_can_be_tried() {
 }
 
 #[tokio::test]
-async fn a_clock_that_follows_real_time_is_not_moved_unless_the_host_allows_it() {
+async fn a_clock_on_real_time_moves_only_if_the_configuration_allows_it() {
     for (mcp_clock, is_refused) in [(McpClock::FrozenOnly, true), (McpClock::Any, false)] {
         let (_server, _, test) = start(Config { clock: ClockKind::Wall, mcp_clock, ..config() }).await;
         for (tool, arguments) in

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Client, config, start};
 
-/// A line for each tool: its name, its arguments (`!` where one is required), what it does.
+/// Returns a line for each tool: its name, its arguments (`!` for required ones), its description.
 async fn listed(client: &Client) -> String {
     let result = client.result("tools/list", json!({})).await;
     let mut lines = String::new();
@@ -53,7 +53,7 @@ async fn a_test_key_has_those_of_the_sandbox_too() {
     insta::assert_snapshot!(more);
 }
 
-/// A key of test mode cannot do what is told of live mode.
+/// A test key cannot select mode live.
 #[tokio::test]
 async fn account_and_mode_are_those_of_the_key() {
     let (_server, _, test) = start(config()).await;
@@ -75,7 +75,7 @@ async fn account_and_mode_are_those_of_the_key() {
 }
 
 #[tokio::test]
-async fn a_schema_is_whole_and_plain() {
+async fn schemas_are_resolved_and_simplified() {
     let (_server, live, _) = start(config()).await;
     let result = live.result("tools/list", json!({})).await;
     let tools = result["tools"].as_array().expect("a list");
@@ -86,13 +86,13 @@ async fn a_schema_is_whole_and_plain() {
     assert_eq!(create["customer_email"]["type"], "string");
     assert_eq!(create["customer_email"]["description"], "The older form of `customer.email`.");
     assert_eq!(schema("list_charges")["properties"]["per_page"]["maximum"], 100);
-    // Null clears a field here.
+    // Null clears a field of this operation.
     let change = &schema("change_payment_link")["properties"];
     assert_eq!(change["description"]["type"], json!(["string", "null"]));
 }
 
 #[tokio::test]
-async fn a_charge_is_opened_paid_and_told_of() {
+async fn a_charge_is_opened_paid_and_listed() {
     let (_server, live, test) = start(config()).await;
     let new = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR", "metadata": { "order": 7 } });
     let opened = Client::good(test.call("create_charge", new).await);
@@ -109,7 +109,7 @@ async fn a_charge_is_opened_paid_and_told_of() {
         Client::good(test.call("list_events", json!({ "charge": code, "type": "charge.paid" })).await);
     assert_eq!(events["meta"]["total"], 1, "{events}");
 
-    // It is the API's charge too, and the other mode's is not to be had.
+    // The API returns the same charge, and not that of the other mode.
     let same = test.send("GET", &format!("/v1/charges/{code}"), "").await;
     assert_eq!(same.body, charge);
     let strange = live.call("get_charge", json!({ "id": code })).await;
@@ -150,7 +150,7 @@ async fn every_object_can_be_made_and_changed() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_the_apis() {
+async fn errors_equal_those_of_the_api() {
     let (_server, live, _) = start(config()).await;
     let refused = live.call("create_charge", json!({ "amount": "ten", "idempotency_key": "k" })).await;
     assert_eq!(
@@ -165,7 +165,7 @@ async fn a_refusal_is_the_apis() {
 }
 
 #[tokio::test]
-async fn an_idempotency_key_is_the_apis() {
+async fn idempotency_keys_work_as_in_the_api() {
     let (_server, live, _) = start(config()).await;
     let new = json!({ "asset": "BTC", "amount": "5", "idempotency_key": "once" });
     let first = Client::good(live.call("create_charge", new.clone()).await);
@@ -175,9 +175,9 @@ async fn an_idempotency_key_is_the_apis() {
     assert_eq!(Client::refused(&other), "HTTP 409: This Idempotency-Key was used for another request.");
 }
 
-/// A tool with its output schema, and what it answered.
+/// The results match the output schemas of the tools.
 #[tokio::test]
-async fn what_a_tool_answers_is_what_its_schema_says() {
+async fn results_match_the_output_schemas() {
     let (_server, _, test) = start(config()).await;
     let listed = test.result("tools/list", json!({})).await;
     let check = |tool: &str, answer: &Value| {
@@ -206,7 +206,7 @@ async fn what_a_tool_answers_is_what_its_schema_says() {
 }
 
 #[tokio::test]
-async fn an_argument_that_a_tool_does_not_know_is_refused() {
+async fn unknown_arguments_are_refused() {
     let (_server, live, _) = start(config()).await;
     let new = json!({ "asset": "BTC", "amount": "5", "curency": "USD" });
     let refused = live.call("create_charge", new).await;
@@ -218,9 +218,9 @@ async fn an_argument_that_a_tool_does_not_know_is_refused() {
     );
 }
 
-/// REST and MCP are two ways to one request, which counts by what it says.
+/// A repeated key replays the response, whether the request came by REST or by MCP.
 #[tokio::test]
-async fn an_idempotency_key_gives_one_charge_whichever_way_it_comes() {
+async fn an_idempotency_key_is_shared_by_rest_and_mcp() {
     let (_server, live, _) = start(config()).await;
     let rest = live.with("Idempotency-Key: once\r\n");
     let new = json!({ "asset": "BTC", "amount": "5", "currency": "EUR", "idempotency_key": "once" });

@@ -1,4 +1,4 @@
-//! Every answer of every scenario is one that the document promises.
+//! Every response in every scenario is documented.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ use simulator::{
 
 use super::document::Document;
 
-/// A stage that compares what is said on it with the document.
+/// A stage that compares every response with the document.
 struct Watched<'d> {
     stage: LocalStage,
     document: &'d mut Document,
@@ -32,7 +32,7 @@ impl Stage for Watched<'_> {
                     self.wrong.insert(format!("{} {}: {why}", call.method, call.path));
                 }
             }
-            // What is not in the document is nowhere.
+            // Undocumented paths do not exist.
             None if matches!(answer.status, 401 | 404 | 405 | 429) => {}
             None => {
                 self.wrong.insert(format!("{} {path} is not documented", call.method));
@@ -60,7 +60,7 @@ fn scenarios() -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_scenarios_hear_only_what_is_documented() {
+fn scenario_responses_match_the_document() {
     let mut document = Document::read();
     let (mut wrong, mut heard) = (BTreeSet::new(), 0);
     for path in scenarios() {

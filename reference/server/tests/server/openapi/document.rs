@@ -1,4 +1,4 @@
-//! The document as the tests read it: its operations, and what each of its answers must look like.
+//! The OpenAPI document: its operations and the schemas of their responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 pub(crate) struct Document {
     pub(crate) value: Value,
-    /// The same with every answer's schema closed: what it does not name must not be there.
+    /// The document with closed response schemas, so that undocumented fields are errors.
     closed: Value,
     validators: BTreeMap<String, Validator>,
 }
@@ -19,7 +19,7 @@ pub(crate) struct Document {
 /// A method and a path of the document.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Operation {
-    /// In capitals.
+    /// The method in capitals.
     pub(crate) method: String,
     /// `/v1/charges/{id}`
     pub(crate) path: String,
@@ -56,7 +56,7 @@ impl Document {
         &self.value["paths"][&operation.path][operation.method.to_lowercase()]
     }
 
-    /// The operation that a request to this path is one of; `HEAD` is `GET`.
+    /// Returns the operation for a request to this path; `HEAD` counts as `GET`.
     pub(crate) fn find(&self, method: &str, path: &str) -> Option<Operation> {
         let method = if method == "HEAD" { "GET" } else { method };
         let fits = |template: &str| {
@@ -64,10 +64,10 @@ impl Document {
             ours.len() == theirs.len()
                 && ours.iter().zip(&theirs).all(|(our, their)| our.starts_with('{') || our == their)
         };
-        self.operations().into_iter().find(|it| it.method == method && fits(&it.path))
+        self.operations().into_iter().find(|operation| operation.method == method && fits(&operation.path))
     }
 
-    /// Checks a response against the document; the error says what differs.
+    /// Checks a response against the document; the error names the difference.
     pub(crate) fn judge(&mut self, operation: &Operation, status: u16, body: &Value) -> Result<(), String> {
         let mut at = vec!["paths".to_owned(), operation.path.clone(), operation.method.to_lowercase()];
         at.extend(["responses".to_owned(), status.to_string()]);
@@ -120,7 +120,7 @@ fn schemas(document: &mut Value) -> impl Iterator<Item = (&String, &mut Value)> 
     document["components"]["schemas"].as_object_mut().expect("there are schemas").iter_mut()
 }
 
-/// Schemas that others are made of by `allOf`: the whole is closed, not they.
+/// Returns the schemas that others include by `allOf`: the including schema is closed instead.
 fn parts(document: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     visit(document, &mut |node| {
@@ -143,7 +143,7 @@ fn visit(node: &Value, see: &mut impl FnMut(&Map<String, Value>)) {
     }
 }
 
-/// Closes a schema and those of its properties and items. A schema made of alternatives is left to them.
+/// Closes a schema and those of its properties and items. Of alternatives, each is closed.
 fn close(schema: &mut Value) {
     let Some(map) = schema.as_object_mut() else { return };
     let names_properties = map.contains_key("properties") || map.contains_key("allOf");
@@ -154,7 +154,7 @@ fn close(schema: &mut Value) {
         match (word.as_str(), inner) {
             ("properties", Value::Object(properties)) => properties.values_mut().for_each(close),
             ("items", items) => close(items),
-            // Of parts of a whole, only what is inside their properties.
+            // Of `allOf` parts, only the schemas of properties are closed.
             ("allOf", Value::Array(all)) => {
                 for property in all.iter_mut().filter_map(|part| part.get_mut("properties")) {
                     property.as_object_mut().into_iter().flat_map(Map::values_mut).for_each(close);
@@ -166,7 +166,7 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// Closes every schema that stands somewhere inside.
+/// Closes all nested schemas.
 fn close_inside(node: &mut Value) {
     match node {
         Value::Object(map) => {

@@ -1,4 +1,4 @@
-//! JSON with its keys in order, printed so that people can read it: what fits into a line stands in a line.
+//! A JSON formatter that keeps the order of keys: a value that fits into a line stays on one line.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 const WIDTH: usize = 118;
 
-/// A JSON value that remembers the order of its keys.
+/// A JSON value that preserves the order of its keys.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
     Map(Vec<(String, Node)>),
@@ -20,7 +20,7 @@ impl Node {
         serde_json::from_slice(text).expect("what is laid out is JSON")
     }
 
-    /// The value under a key, made if there is none.
+    /// Returns the value of a key, created if it does not exist.
     pub(crate) fn at(&mut self, key: &str) -> &mut Node {
         let Node::Map(entries) = self else { panic!("`{key}` is looked for in something without keys") };
         let place = entries.iter().position(|(known, _)| known == key).unwrap_or_else(|| {
@@ -30,7 +30,7 @@ impl Node {
         &mut entries[place].1
     }
 
-    /// The whole text of a file.
+    /// Returns the formatted file.
     pub(crate) fn print(&self) -> String {
         let mut text = String::new();
         self.write(&mut text, 0, 0);
@@ -38,7 +38,7 @@ impl Node {
         text
     }
 
-    /// `taken`: how much of the line is used before this value.
+    /// `taken`: the length of the line before this value.
     fn write(&self, text: &mut String, depth: usize, taken: usize) {
         let line = self.line();
         let (open, close, items): (_, _, Vec<(String, &Node)>) = match self {

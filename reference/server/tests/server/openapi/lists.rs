@@ -1,4 +1,4 @@
-//! The words of the document are those of the service.
+//! The enums and array bounds of the document match the service.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -28,7 +28,7 @@ fn check<T>(
 }
 
 #[test]
-fn every_word_is_listed_and_no_other() {
+fn enums_list_exactly_the_values_of_the_service() {
     let document = Document::read();
     check(&document, "Mode", Mode::ALL, Mode::as_str);
     check(&document, "Asset", Asset::ALL, Asset::code);
@@ -38,19 +38,19 @@ fn every_word_is_listed_and_no_other() {
     check(&document, "EventType", EventType::ALL, EventType::as_str);
 }
 
-/// The bounds of the lists whose members are of this schema.
+/// Collects the bounds of arrays whose items have this schema.
 fn bounds(value: &Value, of: &str, found: &mut Vec<u64>) {
     let is_member = value["items"]["$ref"].as_str().is_some_and(|it| it.ends_with(&format!("/{of}")));
     found.extend(value["maxItems"].as_u64().filter(|_| is_member));
     match value {
-        Value::Array(all) => all.iter().for_each(|it| bounds(it, of, found)),
-        Value::Object(all) => all.values().for_each(|it| bounds(it, of, found)),
+        Value::Array(all) => all.iter().for_each(|value| bounds(value, of, found)),
+        Value::Object(all) => all.values().for_each(|value| bounds(value, of, found)),
         _ => {}
     }
 }
 
 #[test]
-fn a_list_of_words_is_as_long_as_there_are_words() {
+fn array_bounds_match_the_enums() {
     let document = Document::read();
     for (schema, count) in [("Asset", Asset::ALL.len()), ("EventType", EventType::ALL.len())] {
         let mut found = Vec::new();

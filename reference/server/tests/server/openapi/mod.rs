@@ -1,6 +1,6 @@
 //! The OpenAPI document, the routes and the responses agree.
 //!
-//! `BLESS=1 cargo test -p reference-server --test server openapi` lays the document out and writes its examples anew.
+//! `BLESS=1 cargo test -p reference-server --test server openapi` formats the document and rewrites its examples.
 
 mod answers;
 mod document;

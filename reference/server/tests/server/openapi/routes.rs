@@ -10,8 +10,8 @@ use super::{
     world::{Ask, World},
 };
 
-/// Operations of the host's own: a world has no network to forward to, knows of no other world, and does not keep what it
-/// was told.
+/// Operations that the server answers itself: a world has no network to forward to, no access to other worlds, and no
+/// journal.
 const HOSTS_OWN: [&str; 11] = [
     "GET /sandbox/forwards",
     "POST /sandbox/forwards",
@@ -27,7 +27,7 @@ const HOSTS_OWN: [&str; 11] = [
 ];
 const API: &str = include_str!("../../../../wire/src/route.rs");
 
-/// Returns `true` if a world answers this path, and not the host.
+/// Returns `true` if the world, not the server, answers this path.
 pub(super) fn is_of_world(path: &str) -> bool {
     let of_host = ["/sandbox/forwards", "/sandbox/worlds", "/sandbox/snapshots", "/sandbox/restore"]
         .iter()
@@ -35,10 +35,10 @@ pub(super) fn is_of_world(path: &str) -> bool {
     path.starts_with("/v1") || path.starts_with("/sandbox") && !of_host
 }
 
-/// `GET /v1/charges/{}` for each documented operation under this path.
+/// Returns the documented operations under this path, as `GET /v1/charges/{}`.
 fn documented(under: &str) -> BTreeSet<String> {
     let inside = |path: &str| path == under || path.starts_with(&format!("{under}/"));
-    let operations = Document::read().operations().into_iter().filter(|it| inside(&it.path));
+    let operations = Document::read().operations().into_iter().filter(|operation| inside(&operation.path));
     operations
         .map(|Operation { method, path }| {
             let segments = path.split('/').map(|part| if part.starts_with('{') { "{}" } else { part });
@@ -47,7 +47,7 @@ fn documented(under: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The segments of `["charges", id, "cancel"]` as a path.
+/// Converts the segments of `["charges", id, "cancel"]` to a path.
 fn path_of(pattern: &str) -> String {
     let segments = pattern.split(',').map(str::trim).filter(|segment| !segment.is_empty());
     segments
@@ -61,7 +61,7 @@ fn between<'t>(text: &'t str, open: &str, close: &str) -> Option<(&'t str, &'t s
     text.split_once(open)?.1.split_once(close)
 }
 
-/// The routes that a router's source names: arms such as `(["v1", "account"], "GET") => …`.
+/// Returns the routes in the router's source: arms such as `(["v1", "account"], "GET") => …`.
 fn api_routes() -> BTreeSet<String> {
     let arms = API.lines().filter(|line| line.trim_start().starts_with("([\"v1\""));
     arms.filter_map(|line| {
@@ -72,7 +72,7 @@ fn api_routes() -> BTreeSet<String> {
     .collect()
 }
 
-/// The routes of the sandbox, but for what a key would read.
+/// Returns the routes of the sandbox, except those that read a book like the API.
 fn sandbox_routes() -> BTreeSet<String> {
     let routes = ROUTES.iter().filter(|route| !route.path.ends_with("{*}"));
     routes
@@ -84,7 +84,7 @@ fn sandbox_routes() -> BTreeSet<String> {
         .collect()
 }
 
-/// The names of the fields of a schema, those of its parts too.
+/// Returns the field names of a schema and of its `allOf` parts.
 fn fields<'d>(document: &'d Document, schema: &'d Value) -> BTreeSet<&'d str> {
     if let Some(reference) = schema["$ref"].as_str() {
         return fields(document, document.value.pointer(&reference[1..]).expect("it is there"));
@@ -110,7 +110,8 @@ fn a_documented_body_has_the_fields_of_its_route() {
 #[test]
 fn a_documented_query_has_the_parameters_of_its_route() {
     let document = Document::read();
-    let known = |route: &Route| route.methods.iter().find(|it| it.method == "GET" && it.fields != ANY);
+    let known =
+        |route: &Route| route.methods.iter().find(|method| method.method == "GET" && method.fields != ANY);
     for (route, method) in ROUTES.iter().filter_map(|route| Some((route, known(route)?))) {
         let parameters = document.value["paths"][route.path]["get"]["parameters"].as_array();
         let own = parameters.into_iter().flatten().filter(|it| it["in"] == "query");
@@ -147,7 +148,7 @@ fn operations_have_different_names() {
     assert_eq!(names.len(), operations.len());
 }
 
-/// Generators leave out answers of other types. YAML stands beside JSON.
+/// Client generators omit responses of other types. YAML is an alternative to JSON.
 #[test]
 fn answers_have_types_that_generators_read() {
     let document = Document::read();
@@ -172,7 +173,7 @@ fn check_same(documented: &BTreeSet<String>, taken: &BTreeSet<String>) {
 #[test]
 fn the_document_names_the_routes_of_the_routers_and_no_others() {
     check_same(&documented("/v1"), &api_routes());
-    // The sandbox answers what a key would read, too.
+    // The sandbox also serves the API's read operations for a book.
     let looks = api_routes()
         .into_iter()
         .filter_map(|route| Some(format!("GET /sandbox/books/{{}}/{{}}{}", route.strip_prefix("GET /v1")?)));
@@ -180,7 +181,7 @@ fn the_document_names_the_routes_of_the_routers_and_no_others() {
     check_same(&documented("/sandbox"), &sandbox_routes().into_iter().chain(looks).chain(hosts).collect());
 }
 
-/// Asks each path for a method that no path takes: the answer says what it takes.
+/// Requests each path with an unknown method: the response lists the allowed ones.
 #[test]
 fn a_documented_path_takes_the_documented_methods() {
     let mut world = World::new();
@@ -190,7 +191,7 @@ fn a_documented_path_takes_the_documented_methods() {
     for path in paths.into_iter().filter(|path| is_of_world(path)) {
         let mut takes: Vec<&str> = Vec::new();
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
-            if operations.iter().any(|it| it.path == path && it.method == method) {
+            if operations.iter().any(|operation| operation.path == path && operation.method == method) {
                 takes.push(method);
                 takes.extend((method == "GET").then_some("HEAD"));
             }
@@ -200,7 +201,7 @@ fn a_documented_path_takes_the_documented_methods() {
         let asked = path.replace("{id}", id).replace("{account}/{mode}", "acme/live");
         let answer = world.refusal("TRACE", &asked, Ask { key: &key, ..Ask::default() });
         assert_eq!(answer, (405, Some(takes.join(", "))), "{path}");
-        // An object that does not exist is told before a method that its path does not take.
+        // For an unknown object the response is 404, not 405.
         if path.starts_with("/v1") && path.contains("{id}") {
             let absent = path.replace("{id}", "aaaaaaaaaaaa");
             let answer = world.refusal("TRACE", &absent, Ask { key: &key, ..Ask::default() });
@@ -209,7 +210,7 @@ fn a_documented_path_takes_the_documented_methods() {
     }
 }
 
-/// One object of each list under `/v1`, as the list's path and the object's id.
+/// Creates an object in each list under `/v1`; returns the list's path and the object's id.
 fn objects(world: &mut World) -> Vec<(&'static str, String)> {
     let new = [
         ("/v1/charges", r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#),

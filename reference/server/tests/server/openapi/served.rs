@@ -1,4 +1,4 @@
-//! The document as it is served, over a real socket.
+//! `/openapi.json` over a real socket.
 
 use reference_core::dialect::Dialect;
 use reference_server::{Config, Server};
@@ -8,7 +8,7 @@ use testkit::{AsyncConnection, Request};
 use super::document::{self, Document};
 use crate::config;
 
-/// Status, head and body of the answer to a request without a body.
+/// Sends a request without a body; returns status, head and body of the response.
 async fn ask(server: &Server, method: &str, path: &str, host: &str) -> (u16, String, String) {
     let request = Request { method, host, ..Request::get(path) };
     let answer = AsyncConnection::connect(server.address()).await.ask_once(request).await;
@@ -16,7 +16,7 @@ async fn ask(server: &Server, method: &str, path: &str, host: &str) -> (u16, Str
 }
 
 #[tokio::test]
-async fn it_names_the_address_that_was_called() {
+async fn the_document_has_the_requested_address() {
     let server = Server::start(config()).await.expect("loopback has a free port");
     let (status, head, body) = ask(&server, "GET", "/openapi.json", "localhost:7").await;
     assert_eq!(status, 200);
@@ -27,7 +27,7 @@ async fn it_names_the_address_that_was_called() {
 }
 
 #[tokio::test]
-async fn it_names_the_public_address_and_the_dialect() {
+async fn the_document_has_the_public_address_and_the_dialect() {
     let dialect = Dialect {
         key_prefix: "acme".into(),
         header_prefix: "X-Acme".into(),
@@ -45,7 +45,7 @@ async fn it_names_the_public_address_and_the_dialect() {
 }
 
 #[tokio::test]
-async fn it_is_only_read() {
+async fn the_document_is_read_only() {
     let server = Server::start(config()).await.expect("a free port");
     let (status, head, body) = ask(&server, "HEAD", "/openapi.json", "localhost").await;
     assert!(status == 200 && body.is_empty() && head.contains("content-length: "), "{head}");
@@ -53,7 +53,7 @@ async fn it_is_only_read() {
     assert_eq!(ask(&server, "GET", "/openapi.json/", "localhost").await.0, 404);
 }
 
-/// The pages of the host itself, and what it refuses by itself, are documented like the rest.
+/// The server's own pages and errors are documented as well.
 #[tokio::test]
 async fn the_servers_own_answers_are_as_documented() {
     let server = Server::start(config()).await.expect("a free port");

@@ -1,5 +1,4 @@
-//! One merchant's days: every operation is answered, every event happens, and the examples of the document
-//! are what was said.
+//! One run that performs every operation and causes every event. The examples of the document are recorded from it.
 
 use std::fs;
 
@@ -23,21 +22,21 @@ impl World {
         self.ask(method, target, status, Ask { key: &key, body: body.as_bytes(), ..Ask::default() }, name);
     }
 
-    /// A call of the API without a body, or with one that is nobody's example.
+    /// Calls the API without a body, or with one that is not an example of a request.
     fn call(&mut self, method: &str, target: &str, body: &Value, name: &str) -> Value {
         let key = self.live.clone();
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.ask(method, target, 200, Ask { key: &key, body: body.as_bytes(), ..Ask::default() }, name)
     }
 
-    /// A call of the sandbox.
+    /// Calls the sandbox.
     fn act(&mut self, method: &str, path: &str, body: &Value, name: &str) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let target = format!("/sandbox{path}");
         self.ask(method, &target, 200, Ask { body: body.as_bytes(), ..Ask::default() }, name)
     }
 
-    /// Sends an example of a request, with these fields as they are in this world.
+    /// Sends an example request, with these fields replaced by those of this world.
     #[track_caller]
     fn example(
         &mut self,
@@ -66,7 +65,7 @@ impl World {
         self.ask(method, target, status, Ask { key: &key, body: &body, ..Ask::default() }, name)
     }
 
-    /// Opens a charge in bitcoin; its code.
+    /// Opens a charge in bitcoin and returns its code.
     fn open(&mut self) -> String {
         let answer = self.example(("POST", "/v1/charges"), "new_charge", &[], "");
         code(&answer)
@@ -89,8 +88,8 @@ fn text(answer: &Value, pointer: &str) -> String {
         .to_owned()
 }
 
-/// Everything, in an order in which it makes sense.
-pub(crate) fn told() -> World {
+/// Runs all requests in a valid order.
+pub(crate) fn run_all() -> World {
     let mut world = World::new();
     prepare(&mut world);
     charges(&mut world);
@@ -131,7 +130,7 @@ fn charges(world: &mut World) {
 
     let underpaid = world.open();
     world.example(("POST", "/sandbox/pay"), "pay_half", &[("charge", &underpaid)], "");
-    // The blocks come at once, for too little does not hold the charge open until they would.
+    // The blocks are mined at once: an underpayment does not keep the charge open until the next ones.
     world.act("POST", "/mine", &json!({ "asset": "BTC", "blocks": 2, "at_once": true }), "");
     world.example(("POST", "/sandbox/advance"), "advance", &[], "advanced");
     let owner = world.open();
@@ -139,7 +138,7 @@ fn charges(world: &mut World) {
     world.get("/v1/charges?per_page=1&status=paid", "charge_page");
 }
 
-/// The code of an open link.
+/// Performs the operations on payment links; returns the code of an open link.
 fn links(world: &mut World) -> String {
     let links = ("POST", "/v1/payment-links");
     let fixed = code(&world.example(links, "new_payment_link_fixed", &[], "payment_link_fixed"));
@@ -253,7 +252,7 @@ fn refusals(world: &mut World) {
     world.act("POST", "/rates", &json!({ "asset": "DOGE", "currency": "PLN", "rate": null }), "");
     let body = r#"{"asset":"DOGE","amount":"10.00","currency":"PLN"}"#;
     world.refused("POST", "/v1/charges", 503, body, "no_rate");
-    // The other key, so that the story can go on with the first.
+    // The other key, because this exhausts its rate limit.
     let key = world.test.clone();
     for left in (0..120).rev() {
         let ask = Ask { key: &key, ..Ask::default() };
@@ -306,7 +305,11 @@ fn dashboard(world: &mut World) {
     world.act("GET", "/mails", &Value::Null, "");
     let wallets = world.act("GET", "/wallets", &Value::Null, "");
     let all = wallets["wallets"].as_array().expect("a list");
-    let doge = all.iter().find(|it| it["asset"] == "DOGE" && it["mode"] == "live").expect("a wallet").clone();
+    let doge = all
+        .iter()
+        .find(|wallet| wallet["asset"] == "DOGE" && wallet["mode"] == "live")
+        .expect("a wallet")
+        .clone();
     let coin = json!({ "asset": "DOGE", "mode": "live" });
     world.act("DELETE", "/wallets", &coin, "");
     world.act("PUT", "/wallets", &json!({ "asset": "DOGE", "mode": "live", "key": doge["key"] }), "");
@@ -322,8 +325,8 @@ fn dashboard(world: &mut World) {
 }
 
 #[test]
-fn the_examples_are_what_is_really_sent_and_answered() {
-    let world = told();
+fn examples_are_recorded_from_the_run() {
+    let world = run_all();
     let mut tree = Node::read(document::TEXT.as_bytes());
     let examples = tree.at("components").at("examples");
     let names: Vec<String> = world.document.examples().keys().cloned().collect();
@@ -349,13 +352,13 @@ fn the_examples_are_what_is_really_sent_and_answered() {
 
 #[test]
 fn every_operation_succeeds_and_every_webhook_is_posted() {
-    let world = told();
+    let world = run_all();
     let document = Document::read();
     let silent: Vec<_> = document
         .operations()
         .into_iter()
-        .filter(|it| is_of_world(&it.path))
-        .filter(|it| !world.seen.iter().any(|(seen, status)| seen == it && *status < 300))
+        .filter(|operation| is_of_world(&operation.path))
+        .filter(|operation| !world.seen.iter().any(|(seen, status)| seen == operation && *status < 300))
         .collect();
     assert!(silent.is_empty(), "the story never succeeds with {silent:?}");
     let kinds: Vec<&String> =

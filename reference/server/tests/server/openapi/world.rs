@@ -1,4 +1,4 @@
-//! A world whose every answer is compared with the document, and whose webhooks are.
+//! A world whose responses and webhooks are compared with the document.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use simulator::sandbox::{Progress, Reach, Sandbox, Setup};
 use super::document::{Document, Operation};
 
 pub(crate) const BASE: &str = "http://127.0.0.1:8402";
-/// A receiver outside of the simulated network, so that what is posted can be seen.
+/// A receiver outside of the simulated network, so that deliveries can be read.
 pub(crate) const RECEIVER: &str = "https://hooks.example/";
 
 pub(crate) struct World {
@@ -20,13 +20,13 @@ pub(crate) struct World {
     pub(crate) test: String,
     /// The responses and requests of the story, by the name of their example.
     pub(crate) examples: BTreeMap<String, Vec<u8>>,
-    /// The operations that were answered as they should be.
+    /// The operations and statuses that occurred.
     pub(crate) seen: BTreeSet<(Operation, u16)>,
-    /// The types of the webhooks that were posted.
+    /// The event types that were delivered.
     pub(crate) posted: BTreeSet<String>,
 }
 
-/// A request as the story tells it.
+/// A request of the run.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Ask<'a> {
     pub(crate) key: &'a str,
@@ -62,7 +62,7 @@ impl World {
         }
     }
 
-    /// Asks, compares the answer with the document, and keeps it as the example of that name.
+    /// Sends a request, compares the response with the document, and stores it as the example with this name.
     #[track_caller]
     pub(crate) fn ask(&mut self, method: &str, target: &str, status: u16, ask: Ask<'_>, name: &str) -> Value {
         let response = self.send(method, target, ask);
@@ -82,7 +82,7 @@ impl World {
         answer
     }
 
-    /// Every header beside the usual ones is documented.
+    /// Checks that all headers except the common ones are documented.
     #[track_caller]
     fn judge_headers(&self, operation: &Operation, response: &Response) {
         let answer = &self.document.operation(operation)["responses"][response.status.to_string()];
@@ -124,7 +124,7 @@ impl World {
         }
     }
 
-    /// Looks at everything that is posted over the network, and takes it.
+    /// Checks all deliveries over the network and answers them with success.
     fn end_attempts(&mut self) {
         for dispatch in self.sandbox.take_outgoing() {
             let body: Value = serde_json::from_slice(&dispatch.post.body).expect("a webhook is JSON");
@@ -144,7 +144,7 @@ impl World {
 }
 
 impl World {
-    /// The status of an answer to what is not documented, and its `Allow`.
+    /// Returns the status and the `Allow` header of the response to an undocumented request.
     pub(crate) fn refusal(&mut self, method: &str, path: &str, ask: Ask<'_>) -> (u16, Option<String>) {
         let response = self.send(method, path, ask);
         let allow = response.headers.into_iter().find(|(name, _)| *name == "allow").map(|(_, value)| value);

@@ -1,4 +1,4 @@
-//! A certificate authority of the tests' own.
+//! A certificate authority for tests.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl Authority {
         self.0.pem().into_bytes()
     }
 
-    /// A server's side of TLS with a certificate for `name`.
+    /// Returns a TLS acceptor with a certificate for `name`.
     pub(crate) fn acceptor(&self, name: &str) -> TlsAcceptor {
         let key = KeyPair::generate().expect("a key");
         let params = CertificateParams::new([name.to_owned()]).expect("a good name");
@@ -31,7 +31,7 @@ impl Authority {
     }
 }
 
-/// The same with a certificate that nobody but itself vouches for.
+/// Returns a TLS acceptor with a self-signed certificate.
 pub(crate) fn self_signed(name: &str) -> TlsAcceptor {
     let key = KeyPair::generate().expect("a key");
     let params = CertificateParams::new([name.to_owned()]).expect("a good name");

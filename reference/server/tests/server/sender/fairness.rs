@@ -14,14 +14,14 @@ use super::{
     save, sender, to_shop,
 };
 
-/// Shorter than any attempt in these tests may take, so that whatever waits for one is late.
+/// Shorter than any attempt in these tests, so that a wait for an attempt is detected.
 const SOON: Duration = Duration::from_secs(5);
 
 async fn soon<T>(what: impl Future<Output = T>) -> T {
     timeout(SOON, what).await.expect("nobody else's receiver or name is waited for")
 }
 
-/// Another account, with an endpoint at `url`; gives the path that sends a test delivery to it.
+/// Creates another account with an endpoint at `url`; returns the path that sends a test delivery to it.
 async fn neighbour(shop: &Shop, url: &str) -> String {
     let account = json!({ "id": "neighbour" });
     let (status, answer) = ask(&shop.server, "POST", "/sandbox/accounts", &account).await;
@@ -32,7 +32,7 @@ async fn neighbour(shop: &Shop, url: &str) -> String {
     format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id"))
 }
 
-/// Sends a test delivery; gives its id.
+/// Sends a test delivery and returns its id.
 async fn send(shop: &Shop, path: &str) -> String {
     let (status, answer) = ask(&shop.server, "POST", path, &json!({})).await;
     assert_eq!(status, 200, "{answer}");
@@ -43,7 +43,7 @@ fn delivery(seen: &Message) -> &str {
     seen.header("X-Service-Delivery").expect("every post names its delivery")
 }
 
-/// Endpoints of the first account at these hosts, as the paths that send test deliveries to them.
+/// Creates endpoints of the first account at these hosts; returns the paths that send test deliveries to them.
 async fn endpoints(shop: &Shop, hosts: impl Iterator<Item = String>) -> Vec<String> {
     let mut paths = Vec::new();
     for host in hosts {
@@ -63,7 +63,7 @@ async fn send_all(shop: &Shop, paths: &[String]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn slow_hosts_of_one_account_keep_no_other_waiting() {
+async fn slow_hosts_of_one_account_delay_no_other() {
     let permits = Arc::new(Semaphore::new(0));
     let (slow, mut quick) = (
         Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await,
@@ -82,7 +82,7 @@ async fn slow_hosts_of_one_account_keep_no_other_waiting() {
     let sent = send(&shop, &path).await;
     assert_eq!(delivery(&soon(quick.next()).await), sent);
 
-    // What waited has lost nothing by it: each has one attempt, and arrives.
+    // Waiting used up no attempt: each delivery arrives with its first.
     permits.add_permits(99);
     shop.settle().await;
     for delivery in waiting {
@@ -92,8 +92,8 @@ async fn slow_hosts_of_one_account_keep_no_other_waiting() {
     }
 }
 
-/// So many accounts each send one delivery to a receiver that never answers, more than there are slots. Another account's
-/// first delivery arrives all the same.
+/// More accounts than there are slots each send a delivery to a receiver that never responds. Another account's first
+/// delivery still arrives.
 #[tokio::test]
 async fn an_account_without_a_slot_gets_one_however_many_accounts_hold_the_others() {
     let (mut slow, mut quick) = (
@@ -114,18 +114,18 @@ async fn an_account_without_a_slot_gets_one_however_many_accounts_hold_the_other
         assert_eq!(status, 200, "{answer}");
         let id = answer["endpoint"]["id"].as_str().expect("an id").to_owned();
         hostile.push(send(&shop, &format!("/sandbox/endpoints/{id}/test")).await);
-        // The fifth and the sixth get their slots from others.
+        // The fifth and the sixth get slots of aborted attempts.
         soon(slow.next()).await;
     }
     let sent = send(&shop, &path).await;
     assert_eq!(delivery(&soon(quick.next()).await), sent);
     let first = shop.look_up(&hostile[0]).await;
     let error = first["attempts"][0]["error"].as_str().unwrap_or_default();
-    assert!(error.contains("gave way: all 4 delivery slots were in use"), "{first}");
+    assert!(error.contains("without a response: all 4 delivery slots were in use"), "{first}");
 }
 
 #[tokio::test]
-async fn a_slow_host_that_two_accounts_share_keeps_places_for_both() {
+async fn a_slow_host_shared_by_two_accounts_leaves_slots_for_both() {
     let permits = Arc::new(Semaphore::new(0));
     let mut slow = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
     let bounds = SenderBounds { posts: 8, posts_per_host: 2, ..super::BOUNDS };
@@ -145,7 +145,7 @@ async fn a_slow_host_that_two_accounts_share_keeps_places_for_both() {
 }
 
 #[tokio::test]
-async fn slow_names_of_one_account_keep_no_other_waiting_and_are_called_slow() {
+async fn slow_names_of_one_account_delay_no_other_and_are_reported() {
     let mut quick = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let names = Names::default();
     names.set("localhost", &["127.0.0.1"]);
@@ -165,7 +165,7 @@ async fn slow_names_of_one_account_keep_no_other_waiting_and_are_called_slow() {
     let shop = Shop::open(SenderConfig { bounds, ..sender(&names, &forwards) }).await;
     let paths = endpoints(&shop, (0..12).map(host)).await;
     let path = neighbour(&shop, "https://quick.example/").await;
-    // From now on lookups of these do not end, and keep their places.
+    // From now on lookups of these names do not end and keep their slots.
     names.stall("slow");
     let late = send_all(&shop, &paths).await;
 
@@ -184,7 +184,7 @@ async fn slow_names_of_one_account_keep_no_other_waiting_and_are_called_slow() {
 }
 
 #[tokio::test]
-async fn a_slow_name_that_one_account_saves_keeps_no_other_waiting() {
+async fn saving_a_slow_name_delays_no_other_account() {
     let names = Names::default();
     names.set("good.example", &["8.8.8.8"]);
     names.stall("slow");
@@ -214,7 +214,7 @@ async fn a_slow_name_that_one_account_saves_keeps_no_other_waiting() {
 async fn a_book_has_fifty_endpoints_at_most() {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
-    // The shop has one already.
+    // The shop already has one.
     endpoints(&shop, (0..49).map(|n| format!("h{n}.sim"))).await;
     let (status, answer) = save(&shop.server, "https://h49.sim/").await;
     let said = answer["errors"]["url"][0].as_str().unwrap_or_default();

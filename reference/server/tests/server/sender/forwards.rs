@@ -1,4 +1,4 @@
-//! Handlers on the developer's own machine, added at start and while the server runs.
+//! Forwards to handlers on the developer's machine, added at start and while the server runs.
 
 use reference_server::{LocalHandler, SenderConfig, Server};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ async fn open() -> Server {
     Server::start(config(sender(&Names::default(), &[]))).await.expect("loopback has a free port")
 }
 
-/// Each endpoint gets a test event; what came, by its mode.
+/// Sends a test event to each endpoint and checks the deliveries that arrive, by mode.
 async fn check_arrives(server: &Server, receiver: &mut Receiver, secrets: &Value) {
     let (_, all) = ask(server, "GET", "/sandbox/endpoints", &Value::Null).await;
     let endpoints = all["endpoints"].as_array().expect("a list");
@@ -87,7 +87,7 @@ async fn forwards_are_bounded() {
     let server = open().await;
     let (mut taken, mut refused) = (0, Value::Null);
     for port in 1..=65 {
-        // An endpoint fewer than there may be: each forward stays, its endpoints go.
+        // One endpoint is missing to the limit: the forward fails for lack of a second one.
         let (status, answer) =
             ask(&server, "POST", PATH, &json!({ "to": format!("http://localhost:{port}/") })).await;
         if status != 200 {
@@ -108,9 +108,9 @@ async fn forwards_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_forward_that_finds_no_room_for_its_endpoints_leaves_nothing() {
+async fn a_forward_without_room_for_its_endpoints_is_undone() {
     let server = open().await;
-    // As many endpoints as there may be, in one of the two modes.
+    // The maximum number of endpoints in one of the modes.
     for n in 0..50 {
         let body = json!({ "url": format!("https://shop-{n}.sim/"), "mode": "test" });
         assert_eq!(ask(&server, "POST", "/sandbox/endpoints", &body).await.0, 200);
@@ -127,7 +127,7 @@ async fn a_forward_that_finds_no_room_for_its_endpoints_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_server_that_posts_nothing_forwards_nothing() {
+async fn simulated_deliveries_allow_no_forwards() {
     let server = Server::start(config(SenderConfig::default())).await.expect("loopback has a free port");
     let (status, answer) = ask(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;
     assert_eq!(status, 409, "{answer}");

@@ -1,4 +1,4 @@
-//! Many deliveries to many endpoints, half of which fail.
+//! Load test: many deliveries to many endpoints, half of which fail.
 
 use std::{
     collections::BTreeMap,
@@ -24,14 +24,14 @@ const EVENTS: usize = 200;
 /// The requests that fifty hosts behind one socket have received.
 #[derive(Default)]
 struct Hosts {
-    /// Posts of each delivery, and its host.
+    /// The number of attempts of each delivery, and its host.
     posts: Mutex<BTreeMap<String, (usize, String)>>,
-    /// Posts at the moment, by host, and the most there ever were: in all, and with one host.
+    /// The number of concurrent requests by host, and the maximum so far: in total, and with one host.
     open: Mutex<(BTreeMap<String, usize>, usize, usize)>,
     connections: AtomicUsize,
 }
 
-/// Every other host does.
+/// Returns `true` for every other host.
 fn fails(host: &str) -> bool {
     let number = host.strip_prefix('h').and_then(|rest| rest.strip_suffix(".example"));
     number.and_then(|n| n.parse::<usize>().ok()).expect("hosts are h0 to h49").is_multiple_of(2)
@@ -66,14 +66,14 @@ impl Hosts {
         connection.with_body(head).await.expect("the webhook sender is polite");
         self.posts.lock().expect("no test panics here").entry(delivery).or_insert((0, host.clone())).0 += 1;
         let status = if fails(&host) { "500 No" } else { "200 OK" };
-        // It leaves before the webhook sender can know that it has.
+        // Counted as left before the webhook sender can know the result.
         self.leave(&host);
         let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
         connection.send(answer).await;
     }
 }
 
-/// Every delivery so far was posted so often: first those that work, then those that fail.
+/// Checks the number of attempts of every delivery: to hosts that work, and to hosts that fail.
 #[track_caller]
 fn check(hosts: &Hosts, work: usize, fail: usize) {
     let posts = hosts.posts.lock().expect("no test panics here");

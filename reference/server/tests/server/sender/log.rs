@@ -16,7 +16,7 @@ use super::{
     sender, to_shop,
 };
 
-/// Recomputes a signature from nothing but the header's text, the body and the secret.
+/// Recomputes a signature from the header's text, the body and the secret only.
 pub(super) fn is_signed(seen: &Message, header: &str, secret: &str) -> bool {
     let value = seen.header(header).expect("a signature");
     let (time, signature) = value.split_once(',').expect("two parts");
@@ -29,7 +29,7 @@ pub(super) fn is_signed(seen: &Message, header: &str, secret: &str) -> bool {
     hex::encode(mac.finalize().into_bytes()) == signature
 }
 
-/// `t` of a signature.
+/// Returns the `t` of a signature.
 fn signed_at(seen: &Message) -> i64 {
     let value = seen.header("X-Service-Signature").expect("a signature");
     value["t=".len()..].split(',').next().and_then(|t| t.parse().ok()).expect("a time")

@@ -1,6 +1,6 @@
 //! Deliveries over real sockets.
 //!
-//! The address rule has no switch for tests: they reach loopback as a developer does, by a forward.
+//! The address rule cannot be disabled for tests: they reach loopback by a forward, as developers do.
 
 mod authority;
 mod fairness;
@@ -26,7 +26,7 @@ use testkit::{AsyncConnection, Request};
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Shop: one\r\n\r\nok";
 const BROKEN: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
 
-/// Patient enough for a busy machine, impatient enough for a test.
+/// Long enough for a busy machine, short enough for a test.
 const BOUNDS: SenderBounds = SenderBounds {
     connect_time: Duration::from_secs(5),
     total_time: Duration::from_secs(10),
@@ -41,7 +41,7 @@ pub(crate) fn config(sender: SenderConfig) -> Config {
     Config { sender, ..crate::config() }
 }
 
-/// A webhook sender that knows these names and no others.
+/// Returns settings whose resolver knows these names only.
 pub(crate) fn sender(names: &Names, forwards: &[String]) -> SenderConfig {
     SenderConfig {
         reach: Reach::Network,
@@ -52,7 +52,7 @@ pub(crate) fn sender(names: &Names, forwards: &[String]) -> SenderConfig {
     }
 }
 
-/// `https://shop.example` is this receiver.
+/// Returns a forward from `https://shop.example` to this receiver.
 pub(crate) fn to_shop(receiver: &Receiver) -> String {
     format!("https://shop.example=http://{}", receiver.address)
 }
@@ -77,7 +77,7 @@ impl Shop {
         Shop { endpoint: text("id"), secret: text("secret"), server }
     }
 
-    /// Sends a test delivery; says which.
+    /// Sends a test delivery and returns its id.
     async fn send(&self) -> String {
         let path = format!("/sandbox/endpoints/{}/test", self.endpoint);
         let (status, answer) = ask(&self.server, "POST", &path, &json!({})).await;
@@ -85,7 +85,7 @@ impl Shop {
         answer["delivery"].as_str().expect("an id").to_owned()
     }
 
-    /// Ends every attempt that is in flight.
+    /// Waits until every attempt in flight has ended.
     async fn settle(&self) {
         let (status, answer) = ask(&self.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
         assert_eq!(status, 200, "{answer}");
@@ -97,7 +97,7 @@ impl Shop {
             .take()
     }
 
-    /// Sends a test delivery and says how its one attempt ended.
+    /// Sends a test delivery and returns the record of its one attempt.
     async fn attempt(&self) -> Value {
         let delivery = self.send().await;
         self.settle().await;
@@ -111,14 +111,14 @@ pub(crate) async fn save(server: &Server, url: &str) -> (u16, Value) {
     ask(server, "POST", "/sandbox/endpoints", &json!({ "url": url })).await
 }
 
-/// Asks on a connection of its own.
+/// Sends a JSON request on a new connection.
 pub(crate) async fn ask(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let (status, text) = ask_text(server, method, path, &body).await;
     (status, serde_json::from_str(&text).unwrap_or(Value::Null))
 }
 
-/// The same for answers of any kind.
+/// Sends a request on a new connection and returns the response as text.
 pub(crate) async fn ask_text(server: &Server, method: &str, path: &str, body: &str) -> (u16, String) {
     let key = server.first_keys().expect("a sound world").live;
     let request = Request { method, body, key: Some(&key), ..Request::get(path) };

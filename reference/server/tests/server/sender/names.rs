@@ -1,4 +1,4 @@
-//! A resolver whose answers a test decides, and may change its mind about.
+//! A resolver whose results a test sets and changes.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use std::{
 use reference_server::{Resolve, Resolved};
 use tokio::sync::Notify;
 
-/// The one name that is looked up for ever.
+/// The name whose lookup never ends.
 pub(crate) const SLOW: &str = "slow.example";
 /// The address for which the test resolver panics.
 pub(crate) const BUG: &str = "0.0.0.99";
@@ -21,9 +21,9 @@ pub(crate) struct Names(Arc<Mutex<Known>>);
 #[derive(Debug, Default)]
 struct Known {
     addresses: BTreeMap<String, Vec<IpAddr>>,
-    /// Names that begin like this are looked up for ever.
+    /// The start of names whose lookups never end.
     stalled: Option<&'static str>,
-    /// Rings when such a lookup begins.
+    /// Notified when such a lookup starts.
     stalls: Arc<Notify>,
 }
 
@@ -33,12 +33,12 @@ impl Names {
         self.0.lock().expect("no test panics here").addresses.insert(host.to_owned(), addresses);
     }
 
-    /// From now on names that begin like this are looked up for ever.
+    /// Makes lookups of names with this start never end.
     pub(crate) fn stall(&self, start: &'static str) {
         self.0.lock().expect("no test panics here").stalled = Some(start);
     }
 
-    /// Ends once such a lookup has begun.
+    /// Waits until such a lookup has started.
     pub(crate) async fn stalled(&self) {
         let stalls = Arc::clone(&self.0.lock().expect("no test panics here").stalls);
         stalls.notified().await;

@@ -48,7 +48,7 @@ async fn an_answer_is_its_status() {
 }
 
 #[tokio::test]
-async fn the_head_decides_whatever_becomes_of_the_body() {
+async fn the_status_decides_whatever_the_body() {
     check(ReceiverBehavior::Says("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\ntorn"), Some(200), None).await;
     check(ReceiverBehavior::Hangs("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nslow"), Some(200), None)
         .await;
@@ -64,7 +64,7 @@ async fn interim_responses_are_bounded_with_the_head() {
     check_endless(CONTINUE, CONTINUE, "interim responses before it exceed 32 KiB").await;
 }
 
-/// An attempt whose response never begins fails before its time is up.
+/// Checks that an attempt with endless interim responses fails before its timeout.
 async fn check_endless(first: &'static str, then: &'static str, says: &str) {
     let receiver = Receiver::plain(ReceiverBehavior::Repeats(first, then)).await;
     let attempt = attempt_at(&receiver, super::BOUNDS).await;
@@ -113,7 +113,7 @@ async fn a_redirect_is_an_answer_and_is_not_followed() {
     assert_eq!(seen[0].url.path(), "/hooks");
 }
 
-/// A receiver with this certificate, under the name shop.example.
+/// Delivers to a receiver with this certificate, named shop.example.
 async fn check_certificate(acceptor: tokio_rustls::TlsAcceptor, roots: Option<Vec<u8>>, error: Option<&str>) {
     let mut receiver = Receiver::encrypted(acceptor, ReceiverBehavior::Says(OK)).await;
     let forward = format!("https://shop.example=https://{}", receiver.address);
@@ -129,7 +129,7 @@ async fn check_certificate(acceptor: tokio_rustls::TlsAcceptor, roots: Option<Ve
 }
 
 #[tokio::test]
-async fn a_certificate_must_be_for_the_endpoint_and_from_somebody_known() {
+async fn a_certificate_must_match_the_host_and_have_a_trusted_root() {
     let authority = Authority::new();
     let roots = || Some(authority.pem());
     check_certificate(authority.acceptor("shop.example"), roots(), None).await;
@@ -139,7 +139,7 @@ async fn a_certificate_must_be_for_the_endpoint_and_from_somebody_known() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_never_shakes_hands_is_given_up_early() {
+async fn a_missing_handshake_times_out_early() {
     let receiver = Receiver::plain(ReceiverBehavior::Ignores).await;
     let forward = format!("https://shop.example=https://{}", receiver.address);
     let bounds = SenderBounds { connect_time: SHORT, ..super::BOUNDS };
@@ -163,7 +163,7 @@ async fn of_several_addresses_the_first_that_connects_is_taken() {
 }
 
 #[tokio::test]
-async fn a_bug_of_our_own_is_a_failed_attempt_and_takes_up_no_room() {
+async fn a_panic_is_a_failed_attempt_and_frees_its_slot() {
     let names = Names::default();
     names.set("shop.example", &["93.184.216.34"]);
     let bounds = SenderBounds { posts: 1, posts_per_host: 1, ..super::BOUNDS };
@@ -171,6 +171,6 @@ async fn a_bug_of_our_own_is_a_failed_attempt_and_takes_up_no_room() {
     names.set("shop.example", &[BUG]);
     for _ in 0..3 {
         let attempt = shop.attempt().await;
-        assert_eq!(attempt["error"], "unreachable: shop.example: the resolver met a bug of its own");
+        assert_eq!(attempt["error"], "unreachable: shop.example: the resolver failed with an internal error");
     }
 }

@@ -1,4 +1,4 @@
-//! Receivers of deliveries, good ones and bad ones.
+//! Receivers of deliveries, correct and faulty.
 
 use std::{
     net::SocketAddr,
@@ -23,17 +23,17 @@ use tokio_rustls::TlsAcceptor;
 /// The behaviour of a receiver after it has read a request.
 #[derive(Clone)]
 pub(crate) enum ReceiverBehavior {
-    /// Sends these bytes, and closes.
+    /// Sends these bytes and closes.
     Says(&'static str),
-    /// Sends the first bytes, and then the second ones over and over.
+    /// Sends the first bytes once and the second ones repeatedly.
     Repeats(&'static str, &'static str),
-    /// Sends these bytes, and then nothing more for ever.
+    /// Sends these bytes and keeps the connection open.
     Hangs(&'static str),
-    /// Answers 200 once there is a permit.
+    /// Responds with 200 once a permit is available.
     Waits(Arc<Semaphore>),
     /// Resets the connection.
     Resets,
-    /// Takes the connection, and reads nothing from it.
+    /// Accepts the connection but reads nothing.
     Ignores,
 }
 
@@ -94,7 +94,7 @@ async fn serve(
     }
     match tls {
         None => talk(stream, behavior, sees).await,
-        // A client that does not like the certificate is what some tests are about.
+        // The client may reject the certificate.
         Some(tls) => {
             if let Ok(stream) = tls.accept(stream).await {
                 talk(stream, behavior, sees).await;
@@ -110,9 +110,9 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
 ) {
     let mut connection = AsyncConnection::over(stream);
     let Some(seen) = connection.reply().await else { return };
-    // A test that has what it wants no longer listens.
+    // The test may have dropped its end.
     let _ = sees.send(seen);
-    // Whether the webhook sender takes all that it is sent is its own affair.
+    // The webhook sender may close early.
     let _ = answer(connection.stream(), behavior).await;
 }
 

@@ -1,4 +1,4 @@
-//! The address rule: judged when an endpoint is saved, and again before each delivery.
+//! The address rule: checked when an endpoint is saved, and before each delivery.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ async fn an_address_needs_no_resolver() {
 }
 
 #[tokio::test]
-async fn a_local_address_is_refused_with_the_way_to_a_handler_there() {
+async fn a_local_address_is_refused_with_the_forward_option() {
     let way =
         |url: &str| format!("start the server with `--forward-to {url}`, or send {{\"to\":\"{url}\"}} to");
     for url in
@@ -74,7 +74,7 @@ async fn a_local_address_is_refused_with_the_way_to_a_handler_there() {
 }
 
 #[tokio::test]
-async fn a_changed_url_is_judged_too() {
+async fn a_changed_url_is_checked_too() {
     let names = Names::default();
     names.set("shop.example", &[PUBLIC]);
     names.set("inside.example", &["192.168.0.1"]);
@@ -85,7 +85,7 @@ async fn a_changed_url_is_judged_too() {
     assert_eq!(ask(&shop.server, "PATCH", &path, &change("https://shop.example/other")).await.0, 200);
 }
 
-/// The name is public when the endpoint is saved, and resolves to this at the delivery.
+/// Saves an endpoint whose name is public, and then resolves it to these addresses for the delivery.
 async fn check_delivery(later: &[&str], refusal: &str) {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let names = Names::default();
@@ -102,7 +102,7 @@ async fn check_delivery(later: &[&str], refusal: &str) {
 }
 
 #[tokio::test]
-async fn a_name_that_turns_inward_is_refused_at_the_delivery() {
+async fn a_name_that_becomes_private_is_refused_at_delivery() {
     let loopback = "is a loopback address; only public addresses are allowed; to reach a handler on this machine, start \
          with `chargeproof serve --forward-to http://localhost:3000/hooks`";
     check_delivery(&["127.0.0.1"], &format!("refused: shop.example: `127.0.0.1` {loopback}")).await;

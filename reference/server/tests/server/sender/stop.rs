@@ -22,7 +22,7 @@ use super::{
     save, sender, to_shop,
 };
 
-/// A sandbox that passes on every report.
+/// A sandbox that reports every result to the test.
 struct Watched(Sandbox, UnboundedSender<AttemptResult>);
 
 impl World for Watched {
@@ -68,7 +68,7 @@ impl World for Watched {
     }
 }
 
-/// A server that posts one at a time and has `count` test deliveries for the receiver.
+/// Starts a server that makes one attempt at a time and has `count` test deliveries for the receiver.
 async fn busy(
     receiver: &Receiver,
     count: usize,
@@ -93,7 +93,7 @@ fn stopped() -> AttemptResult {
 }
 
 #[tokio::test]
-async fn a_stopping_server_finishes_the_posts_that_have_begun_and_begins_no_other() {
+async fn a_stopping_server_finishes_running_attempts_and_starts_no_others() {
     let permits = Arc::new(Semaphore::new(0));
     let mut receiver = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
     let (server, mut reports) = busy(&receiver, 3, Duration::from_secs(20)).await;
@@ -108,7 +108,7 @@ async fn a_stopping_server_finishes_the_posts_that_have_begun_and_begins_no_othe
 }
 
 #[tokio::test]
-async fn a_post_that_takes_too_long_is_recorded_as_not_arrived() {
+async fn an_attempt_that_outlasts_shutdown_is_recorded_as_failed() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Hangs("")).await;
     let (server, mut reports) = busy(&receiver, 1, Duration::from_millis(100)).await;
     receiver.next().await;

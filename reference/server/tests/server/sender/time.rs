@@ -22,13 +22,15 @@ fn posts(answer: &Value) -> Vec<String> {
     let happened = answer["happened"].as_array().expect("what happened");
     happened
         .iter()
-        .filter(|it| it["what"] == "post")
-        .map(|it| format!("{} {} {}", it["at"].as_str().expect("a time"), it["attempt"], it["answer"]))
+        .filter(|entry| entry["what"] == "post")
+        .map(|post| {
+            format!("{} {} {}", post["at"].as_str().expect("a time"), post["attempt"], post["answer"])
+        })
         .collect()
 }
 
 #[tokio::test]
-async fn retries_fall_where_they_belong_when_the_clock_is_moved_past_them() {
+async fn retries_happen_at_their_times_when_the_clock_is_moved_past_them() {
     let (shop, receiver) = shop(ReceiverBehavior::Says(BROKEN)).await;
     shop.send().await;
     let (_, answer) = ask(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1h" })).await;
@@ -86,7 +88,7 @@ async fn others_are_answered_while_a_call_waits() {
 }
 
 #[tokio::test]
-async fn with_the_wall_clock_nothing_is_waited_for_unless_somebody_asks() {
+async fn on_real_time_calls_wait_only_on_request() {
     let permits = Arc::new(Semaphore::new(0));
     let mut receiver = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
     let sender = sender(&Names::default(), &[to_shop(&receiver)]);

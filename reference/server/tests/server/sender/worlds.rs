@@ -1,4 +1,4 @@
-//! Posts in flight and waiting when their world ends.
+//! Attempts in flight and waiting when their world is closed.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use reference_server::{SenderBounds, SenderConfig, Server};
 
-/// A server that posts one at a time, and the path of a world on it with an endpoint.
+/// Starts a server that makes one attempt at a time; returns it with the path and id of a world with an endpoint.
 async fn with_world(receiver: &Receiver) -> (Server, String, String) {
     let bounds = SenderBounds { posts_per_host: 1, ..BOUNDS };
     let sender = SenderConfig { bounds, ..sender(&Names::default(), &[to_shop(receiver)]) };
@@ -43,7 +43,7 @@ async fn deliveries_of_an_opened_world_are_posted_and_reported() {
 }
 
 #[tokio::test]
-async fn a_world_that_ends_begins_no_post_and_keeps_nobody_waiting() {
+async fn a_closed_world_starts_no_attempt_and_blocks_no_caller() {
     let permits = Arc::new(Semaphore::new(0));
     let mut receiver = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
     let (server, id, test) = with_world(&receiver).await;
@@ -56,15 +56,15 @@ async fn a_world_that_ends_begins_no_post_and_keeps_nobody_waiting() {
         let (server, advance) = (Arc::clone(&server), format!("/w/{id}/sandbox/advance"));
         tokio::spawn(async move { ask(&server, "POST", &advance, &json!({ "by": "1h" })).await })
     };
-    // Until the call waits for the post: what happened so far is told by its clock.
+    // Let the call run until it waits for the attempt.
     tokio::task::yield_now().await;
     let (status, ended) = ask(&server, "DELETE", &format!("/sandbox/worlds/{id}"), &Value::Null).await;
     assert_eq!((status, &ended["world"]), (200, &json!(id)));
-    // Refused while it waits, or unknown if it came later.
+    // 409 while it waited, or 404 if it came later.
     let (status, told) = waiting.await.expect("the call is answered");
     assert!(matches!(status, 404 | 409), "{status} {told}");
     permits.add_permits(9);
-    // Another world's post goes out in the place that is free again, and is the only one that follows.
+    // A delivery of another world gets the freed slot, and is the only one that follows.
     let body = json!({ "url": "https://shop.example/hooks" });
     let (_, saved) = ask(&server, "POST", "/sandbox/endpoints", &body).await;
     let own = format!("/sandbox/endpoints/{}/test", saved["endpoint"]["id"].as_str().expect("an id"));

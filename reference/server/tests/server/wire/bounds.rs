@@ -1,4 +1,4 @@
-//! Limits on sizes, lengths and counts. Limits in time are tested in virtual time, beside the code.
+//! Limits on sizes, lengths and counts. Time limits are tested in virtual time, beside the code.
 
 use super::{Client, config, frozen, start};
 use reference_server::{Bounds, ClockKind, Config, Server};
@@ -33,7 +33,7 @@ fn check_too_large(reply: Option<testkit::Message>) {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_a_little_too_much_is_heard_out() {
+async fn a_slightly_oversized_body_is_read_before_the_error() {
     let (_server, mut client) = frozen().await;
     client.send(announced(BODY_MAX + 1, "")).await;
     client.send("x".repeat(BODY_MAX + 1)).await;
@@ -49,7 +49,7 @@ async fn a_client_that_announces_far_too_much_is_refused_at_once() {
 }
 
 #[tokio::test]
-async fn a_client_that_waits_to_be_told_is_refused_at_once() {
+async fn an_oversized_body_with_expect_continue_is_refused_at_once() {
     let (_server, mut client) = frozen().await;
     client.send(announced(BODY_MAX + 1, "Expect: 100-continue\r\n")).await;
     check_too_large(client.reply().await);
@@ -68,13 +68,13 @@ async fn chunks_add_up_to_the_bound() {
 }
 
 #[tokio::test]
-async fn chunks_without_end_are_not_read_for_ever() {
+async fn endless_chunks_are_not_read_forever() {
     let (_server, mut client) = frozen().await;
     client.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").await;
     let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
-    // One more than the server swallows; it answers without waiting for the last chunk.
+    // One chunk more than the server discards; it responds without waiting for the last chunk.
     for _ in 0..17 {
-        client.send_in_vain(&chunk).await;
+        client.try_send(&chunk).await;
     }
     check_too_large(client.reply().await);
 }
@@ -87,7 +87,7 @@ async fn a_head_over_the_bound_is_refused() {
         format!("GET /v1/a HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: x\r\n".repeat(101)),
     ] {
         let (server, mut client) = frozen().await;
-        client.send_in_vain(head).await;
+        client.try_send(head).await;
         let reply = client.reply().await.expect("a refusal");
         assert_eq!((reply.status, &*reply.body), (431, ""));
 
@@ -134,20 +134,20 @@ async fn clients_that_owe_a_body_are_evicted() {
     assert_eq!(second.ask("body").await.status, 200);
 }
 
-/// Asks for so many bytes.
+/// Returns a request for a response of this size.
 fn long(bytes: usize) -> String {
     let length = bytes.to_string();
     format!("POST /v1/long HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{length}", length.len())
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_takes_leaves_no_room_for_another_large_one() {
-    // More than sockets hold.
+async fn an_unread_response_blocks_other_large_ones() {
+    // More than socket buffers hold.
     const LARGE: usize = 64 << 20;
     let (server, mut lazy) = bounded(Bounds { bytes_in_flight: LARGE, ..Bounds::default() }).await;
     lazy.send(long(LARGE)).await;
     let mut other = Client::connect(server.address()).await;
-    // Asked until the first answer has been made.
+    // Repeated until the first response has been made.
     let refused = loop {
         let reply = other.ask(long(100_000)).await;
         if reply.status != 200 {

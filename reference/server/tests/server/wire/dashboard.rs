@@ -7,7 +7,7 @@ use super::{Client, config};
 
 pub(super) const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
 pub(super) const HOST: &str = "Host: localhost\r\n";
-/// A proxy's trace: the caller is another machine.
+/// Headers of a proxy: the caller is on another machine.
 const ELSEWHERE: &str = "Host: localhost\r\nVia: 1.1 proxy\r\n";
 pub(super) const PLACE: &str = "/dashboard/acme/live";
 
@@ -29,13 +29,13 @@ pub(super) async fn post(client: &mut Client, path: &str, lines: &str, body: &st
     client.ask(format!("POST {path} HTTP/1.1\r\n{lines}Content-Length: {}\r\n\r\n{body}", body.len())).await
 }
 
-/// The word that forms of this run carry.
+/// Returns the form token of this run.
 pub(super) fn word(page: &Message) -> String {
     let (_, rest) = page.body.split_once(r#"name="word" value=""#).expect("a page with a form");
     rest.split('"').next().expect("a closed attribute").to_owned()
 }
 
-/// The cookie that an answer sets, as a browser sends it back.
+/// Returns the cookie that a response sets, as a browser sends it back.
 fn cookie(reply: &Message) -> String {
     let line = reply.header("set-cookie").expect("a cookie");
     format!("Cookie: {}\r\n", line.split(';').next().expect("a value"))
@@ -75,7 +75,7 @@ async fn this_machine_needs_no_login() {
 }
 
 #[tokio::test]
-async fn another_machine_sees_nothing_before_it_shows_the_token() {
+async fn other_machines_must_log_in() {
     let (server, mut client) = open().await;
     for path in ["/dashboard", PLACE, "/dashboard/acme/live/keys", "/dashboard/nobody/live"] {
         let page = get(&mut client, path, ELSEWHERE).await;
@@ -109,7 +109,7 @@ async fn another_machine_sees_nothing_before_it_shows_the_token() {
 }
 
 #[tokio::test]
-async fn a_token_in_the_address_is_exchanged_and_leaves_it() {
+async fn a_token_in_the_url_is_exchanged_for_a_cookie() {
     let (server, mut client) = open().await;
     let path = format!("{PLACE}/keys?token={}", server.sandbox_token());
     let reply = get(&mut client, &path, ELSEWHERE).await;
@@ -121,7 +121,7 @@ async fn a_token_in_the_address_is_exchanged_and_leaves_it() {
 }
 
 #[tokio::test]
-async fn foreign_names_and_pages_are_refused_whatever_they_show() {
+async fn foreign_hosts_and_origins_are_refused_even_with_credentials() {
     let (server, mut client) = open().await;
     let (port, token) = (server.address().port(), server.sandbox_token());
     for lines in [
@@ -145,7 +145,7 @@ async fn foreign_names_and_pages_are_refused_whatever_they_show() {
 }
 
 #[tokio::test]
-async fn a_form_that_is_not_ours_changes_nothing() {
+async fn foreign_forms_change_nothing() {
     let (_server, mut client) = open().await;
     let page = get(&mut client, "/dashboard/acme/live/keys", HOST).await;
     let good = format!("word={}", word(&page));
@@ -172,7 +172,7 @@ async fn a_form_that_is_not_ours_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_secret_is_shown_once_and_stands_in_no_address() {
+async fn a_secret_is_shown_once_and_is_in_no_url() {
     let (_server, mut client) = open().await;
     let page = get(&mut client, "/dashboard/acme/test/keys", HOST).await;
     let lines = format!("{HOST}{FORM}");
@@ -192,7 +192,7 @@ async fn a_secret_is_shown_once_and_stands_in_no_address() {
 }
 
 #[tokio::test]
-async fn a_refused_form_comes_back_with_what_was_typed() {
+async fn a_refused_form_is_shown_with_its_input() {
     let (_server, mut client) = open().await;
     let page = get(&mut client, "/dashboard/acme/live/endpoints", HOST).await;
     let lines = format!("{HOST}{FORM}");
@@ -210,7 +210,7 @@ async fn a_refused_form_comes_back_with_what_was_typed() {
 }
 
 #[tokio::test]
-async fn what_is_not_of_this_mode_and_account_is_not_there() {
+async fn objects_of_other_books_are_not_found() {
     let (server, mut client) = open().await;
     let live = server.first_keys().expect("a whole world").live;
     let json = "Content-Type: application/json\r\n";
@@ -270,7 +270,7 @@ async fn links_and_the_cookie_carry_the_public_prefix() {
 }
 
 #[tokio::test]
-async fn a_form_leads_back_to_pages_of_its_own_place_only() {
+async fn forms_return_to_pages_of_their_book_only() {
     let (_server, mut client) = open().await;
     let page = get(&mut client, "/dashboard/acme/live/world", HOST).await;
     for (back, on) in [
@@ -289,7 +289,7 @@ async fn a_form_leads_back_to_pages_of_its_own_place_only() {
     }
 }
 
-/// Returns the text of the list of requests with this query.
+/// Checks the list of requests with this query.
 async fn check_requests(client: &mut Client, query: &str, shown: &[&str], hidden: &[&str]) {
     let page = get(client, &format!("{PLACE}/requests{query}"), HOST).await;
     assert_eq!(page.status, 200, "{query}");
@@ -362,7 +362,7 @@ async fn requests_to_the_api_are_shown_with_their_answers_and_without_keys() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_to_pay_while_a_payment_is_on_its_way() {
+async fn no_payment_is_requested_while_one_is_unconfirmed() {
     let (server, mut client) = open().await;
     let key = server.first_keys().expect("a sound world").live;
     let json = format!("{HOST}Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
@@ -380,7 +380,7 @@ async fn nobody_is_asked_to_pay_while_a_payment_is_on_its_way() {
     assert!(page.contains("&#34;deposit_address&#34;: "), "the object is there as JSON: {page}");
 }
 
-/// Returns the text of the history with this query.
+/// Checks the history with this query and returns the page.
 async fn check_history(client: &mut Client, query: &str, shown: &[&str], hidden: &[&str]) -> Message {
     let page = get(client, &format!("{PLACE}/history{query}"), HOST).await;
     assert_eq!(page.status, 200, "{query}");
@@ -391,7 +391,7 @@ async fn check_history(client: &mut Client, query: &str, shown: &[&str], hidden:
 }
 
 #[tokio::test]
-async fn the_history_shows_all_that_went_on_and_any_row_of_it_begins_a_branch() {
+async fn the_history_lists_everything_and_each_row_can_start_a_branch() {
     let (server, mut client) = open().await;
     let keys = server.first_keys().expect("a sound world");
     check_history(&mut client, "", &["Page not found", "curl -s"], &["<table"]).await;

@@ -3,7 +3,7 @@
 use super::{Client, config, frozen, start};
 use reference_server::{ClockKind, Config};
 
-/// One request on its own connection; `BOUND` in what is expected stands for the address that is listened on.
+/// Sends one request on a new connection. `BOUND` in the expected text stands for the listening address.
 #[track_caller]
 fn check(request: &str, expected: &str) {
     check_with(config(ClockKind::Frozen), request, expected);
@@ -22,7 +22,7 @@ fn check_with(config: Config, request: &str, expected: &str) {
 }
 
 #[test]
-fn a_request_reaches_the_world_as_it_came() {
+fn requests_reach_the_world_unchanged() {
     check(
         "GET /v1/charges?status=paid&x=%20 HTTP/1.1\r\nHost: shop.example:81\r\n\r\n",
         "200 GET /v1/charges ?status=paid&x=%20 auth=- type=- key=- base=http://shop.example:81 body=",
@@ -35,7 +35,7 @@ fn a_request_reaches_the_world_as_it_came() {
 }
 
 #[test]
-fn escapes_in_a_path_are_not_touched() {
+fn path_escapes_are_not_decoded() {
     check(
         "GET /v1/%2e%2E/a%2Fb//c/../d HTTP/1.1\r\nHost: a\r\n\r\n",
         "200 GET /v1/%2e%2E/a%2Fb//c/../d ?- auth=- type=- key=- base=http://a body=",
@@ -44,7 +44,7 @@ fn escapes_in_a_path_are_not_touched() {
 }
 
 #[test]
-fn two_authorization_headers_are_none() {
+fn repeated_authorization_counts_as_missing() {
     check(
         "GET /v1/account HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer k\r\nAuthorization: Bearer l\r\n\r\n",
         "200 GET /v1/account ?- auth=- type=- key=- base=http://a body=",
@@ -52,7 +52,7 @@ fn two_authorization_headers_are_none() {
 }
 
 #[test]
-fn the_target_may_be_a_whole_address() {
+fn absolute_targets_are_accepted() {
     check(
         "GET http://other.example:82/v1/charges?page=2 HTTP/1.1\r\nHost: a\r\n\r\n",
         "200 GET /v1/charges ?page=2 auth=- type=- key=- base=http://other.example:82 body=",
@@ -60,7 +60,7 @@ fn the_target_may_be_a_whole_address() {
 }
 
 #[test]
-fn links_start_with_our_own_address_when_the_host_is_not_fit_for_one() {
+fn links_use_the_server_address_if_the_host_is_invalid() {
     check(
         "GET /v1/a HTTP/1.1\r\nHost: \"><script>\r\n\r\n",
         "200 GET /v1/a ?- auth=- type=- key=- base=http://BOUND body=",
@@ -69,7 +69,7 @@ fn links_start_with_our_own_address_when_the_host_is_not_fit_for_one() {
 }
 
 #[test]
-fn one_host_header_and_no_more() {
+fn exactly_one_host_header_is_required() {
     let refusal = "400 {\"message\":\"An HTTP/1.1 request has exactly one Host header.\"}";
     check("GET /v1/a HTTP/1.1\r\n\r\n", refusal);
     check("GET /v1/a HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", refusal);
@@ -77,7 +77,7 @@ fn one_host_header_and_no_more() {
 }
 
 #[test]
-fn a_public_address_starts_every_link_and_its_prefix_is_taken_off() {
+fn a_public_address_starts_every_link_and_its_prefix_is_stripped() {
     for target in ["/pay/v1/charges", "/v1/charges", "http://elsewhere/pay/v1/charges"] {
         let public_url = Some("https://shop.example/pay/".to_string());
         check_with(
@@ -98,7 +98,7 @@ fn a_chunked_body_arrives_in_one_piece() {
 }
 
 #[test]
-fn chunks_that_are_none_are_refused() {
+fn invalid_chunks_are_refused() {
     check(
         "POST /v1/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         "400 {\"message\":\"The body ended early or is not framed as announced.\"}",
@@ -106,7 +106,7 @@ fn chunks_that_are_none_are_refused() {
 }
 
 #[test]
-fn what_is_no_http_is_refused_without_a_word() {
+fn invalid_http_gets_an_empty_error() {
     for garbage in
         ["\x16\x03\x01\x02\x00\r\n\r\n", "hello\r\n\r\n", "GET /v1/a\r\n\r\n", "GET /v1 /a HTTP/1.1\r\n\r\n"]
     {
@@ -152,7 +152,7 @@ async fn a_connection_closes_when_the_client_asks_for_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_has_sent_all_it_has_still_gets_its_answers() {
+async fn a_half_closed_connection_gets_its_responses() {
     let (_server, mut client) = frozen().await;
     client.send("GET /v1/1 HTTP/1.1\r\nHost: a\r\n\r\nGET /v1/2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
     client.finish().await;
@@ -164,7 +164,7 @@ async fn a_client_that_has_sent_all_it_has_still_gets_its_answers() {
 }
 
 #[tokio::test]
-async fn a_request_cut_short_harms_nobody() {
+async fn truncated_requests_affect_no_others() {
     let (server, mut client) = frozen().await;
     client.send("GET /v1/a HT").await;
     client.finish().await;
@@ -188,17 +188,18 @@ async fn head_is_get_without_the_body() {
         let head = client.reply_without_body().await.expect("the server answers");
         assert_eq!(head.status, get.status, "{path}");
         assert_eq!(head.header("content-type"), get.header("content-type"), "{path}");
-        // The mirror shows the method, which is a letter longer. The page of metrics grows with each request.
+        // The mirror's response contains the method, which is one letter longer. The metrics page grows with each
+        // request.
         let length = get.body.len() + usize::from(path == "/v1/charges");
         let is_same = head.header("content-length") == Some(&*length.to_string());
         assert!(is_same || path == "/metrics", "{path}: {head:?}");
     }
-    // Had a body followed, this answer could not be read.
+    // This response could not be parsed after an unexpected body.
     assert_eq!(client.ask("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.body, "{\"status\":\"ok\"}");
 }
 
 #[tokio::test]
-async fn every_answer_says_what_it_is_and_is_not_to_be_kept() {
+async fn responses_have_a_content_type_and_no_store() {
     let (_server, mut client) = frozen().await;
     for path in ["/v1/charges", "/nowhere", "/healthz"] {
         let reply = client.ask(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;

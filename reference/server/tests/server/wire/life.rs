@@ -7,7 +7,7 @@ use reference_server::{Bounds, ClockKind, Config, Server};
 
 const GET: &str = "GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Begins a request and returns once the server waits for its body.
+/// Starts a request and returns once the server waits for its body.
 async fn begin(client: &mut Client) {
     client.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n").await;
     assert_eq!(client.reply().await.expect("told to go on").status, 100);
@@ -31,7 +31,7 @@ async fn a_stopping_server_finishes_what_it_has_begun() {
 }
 
 #[tokio::test]
-async fn a_stopping_server_does_not_wait_for_ever() {
+async fn a_stopping_server_does_not_wait_forever() {
     let bounds = Bounds { drain_time: Duration::from_millis(50), ..Bounds::default() };
     let (server, _) = start(Config { bounds, ..config(ClockKind::Frozen) }).await;
     let mut client = Client::connect(server.address()).await;
@@ -41,7 +41,7 @@ async fn a_stopping_server_does_not_wait_for_ever() {
 }
 
 #[tokio::test]
-async fn a_server_runs_until_it_is_told_to_stop() {
+async fn a_server_runs_until_it_is_stopped() {
     let (server, mut client) = frozen().await;
     let (tell, told) = tokio::sync::oneshot::channel();
     let running = tokio::spawn(server.run_until(async { told.await.expect("somebody tells") }));
@@ -59,12 +59,15 @@ async fn a_dropped_server_is_gone() {
 }
 
 #[tokio::test]
-async fn a_bug_in_the_world_is_said_aloud_and_nothing_goes_on_as_if_it_were_well() {
+async fn a_panic_of_the_world_is_reported_and_stops_the_service() {
     let (server, mut client) = frozen().await;
     for path in ["/v1/bug", "/v1/a", "/v1/a"] {
         let reply = client.ask(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
         assert_eq!(reply.status, 500, "{path}");
-        assert!(reply.body.starts_with("{\"message\":\"The server met a bug"), "{reply:?}");
+        assert!(
+            reply.body.starts_with("{\"message\":\"The server failed with an internal error"),
+            "{reply:?}"
+        );
     }
     let reply = client.ask("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert_eq!((reply.status, &*reply.body), (503, "{\"status\":\"broken\"}"));
@@ -94,7 +97,7 @@ async fn the_built_in_world_is_served() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_start_says_why() {
+async fn a_server_that_cannot_start_returns_the_reason() {
     let (server, _client) = frozen().await;
     let taken = Config { address: server.address(), ..config(ClockKind::Frozen) };
     let error = Server::start(taken).await.err().expect("the address is taken");

@@ -1,4 +1,4 @@
-//! A world that echoes its requests, so that a test sees what the host passes on.
+//! [`Mirror`]: a world that echoes its requests, so that tests see what the server passes on.
 
 use std::borrow::Cow;
 
@@ -8,15 +8,15 @@ use reference_wire::{Request, Response};
 use simulator::sandbox::{FirstKeys, Progress, Setup};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Answers every request with one line about it. Some paths do more:
-/// `/v1/bug` panics, `/v1/due` sets a timer to a span from now, `/v1/long` answers with so many bytes,
-/// `/sandbox/advance` moves time by a span, `/sandbox/world` begins anew at 1970.
+/// Answers every request with one line about it. Some paths have effects: `/v1/bug` panics, `/v1/due` sets a timer to a
+/// span from now, `/v1/long` responds with a number of bytes, `/sandbox/advance` advances the clock by a span,
+/// `/sandbox/world` restarts at 1970.
 pub(crate) struct Mirror {
     now: Timestamp,
     due: Option<Timestamp>,
     worlds: u32,
     public_url: String,
-    /// Hears when the timer woke the world.
+    /// Receives the time whenever the timer wakes the world.
     woken: UnboundedSender<Timestamp>,
 }
 
@@ -38,7 +38,7 @@ impl World for Mirror {
     fn advance_to(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
         if let Some(due) = self.due.take_if(|due| *due <= now) {
-            // A test that no longer listens does not want to know.
+            // The test may have dropped its end.
             let _ = self.woken.send(due);
         }
     }

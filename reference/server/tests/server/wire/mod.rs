@@ -1,14 +1,14 @@
-//! The server over real sockets and the raw wire.
+//! The HTTP server over real sockets.
 
 mod bounds;
+mod browsers;
 mod dashboard;
 mod framing;
 mod life;
 mod mirror;
 mod money;
 mod order;
-mod people;
-mod rooms;
+mod routing;
 mod samples;
 mod slices;
 mod streams;
@@ -26,7 +26,7 @@ fn config(clock: ClockKind) -> Config {
     Config { clock, ..crate::config() }
 }
 
-/// A server with a mirror in it, and what its timer does.
+/// Starts a server with a mirror; returns the times at which its timer fires.
 async fn start(config: Config) -> (Server, UnboundedReceiver<Timestamp>) {
     let (woken, hears) = unbounded_channel();
     let server = Server::start_with(config, |setup| Mirror::new(setup, woken)).await;

@@ -8,7 +8,7 @@ use super::{
     dashboard::{FORM, HOST, PLACE, get, open, post, word},
 };
 
-/// A charge of 0.01 BTC in a world that stands still.
+/// A charge of 0.01 BTC in a world with a frozen clock.
 struct Sale {
     _server: Server,
     client: Client,
@@ -28,7 +28,7 @@ impl Sale {
         sale
     }
 
-    /// Posts JSON that must be taken.
+    /// Sends JSON that must be accepted.
     async fn call(&mut self, path: &str, body: Value) -> Value {
         let lines = format!("{HOST}Authorization: Bearer {}\r\nContent-Type: application/json\r\n", self.key);
         let reply = post(&mut self.client, path, &lines, &body.to_string()).await;
@@ -36,7 +36,7 @@ impl Sale {
         serde_json::from_str(&reply.body).expect("JSON")
     }
 
-    /// A payment that is in a block at once, and its transaction.
+    /// Pays and mines a block; returns the transaction id.
     async fn pay(&mut self, amount: &str) -> String {
         let paid = self.call("/sandbox/pay", json!({"charge": self.code, "amount": amount})).await;
         self.mine(2).await;
@@ -52,7 +52,7 @@ impl Sale {
         self.call(&path, json!({"amount": amount})).await;
     }
 
-    /// The page under a path that ends with the charge's code, or goes on behind it, has these parts.
+    /// Checks that a page contains these texts and lacks the others. `{code}` in the path is the charge's code.
     async fn check(&mut self, path: &str, has: &[&str], lacks: &[&str]) {
         let path = path.replace("{code}", &self.code);
         let page = get(&mut self.client, &path, HOST).await.body;

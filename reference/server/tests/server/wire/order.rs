@@ -1,12 +1,12 @@
-//! The order of refusals: who is wrong in several ways is told the first of 401, 429, 404, 405, 413, 415, 400, 422, 409,
-//! and whatever no body could change before the body has come.
+//! The order of errors: a request with several gets the first of 401, 429, 404, 405, 413, 415, 400, 422, 409. Errors
+//! that do not depend on the body are returned before it arrives.
 
 use reference_server::{Config, Server};
 use testkit::Message;
 
 use super::Client;
 
-/// More than a body may have, so much that it is not read to its end.
+/// A body over the limit, too long to be read to its end.
 const FAR_TOO_LARGE: usize = 4 << 20;
 
 struct Shop {
@@ -27,7 +27,7 @@ impl Shop {
         Client::connect(self.server.address()).await
     }
 
-    /// Sends a head, and a body that may be shorter than announced, on a connection of its own.
+    /// Sends a head and a possibly truncated body on a new connection.
     async fn ask(&self, line: &str, key: &str, more: &str, (announced, body): (usize, &str)) -> Message {
         let mut client = self.client().await;
         client
@@ -37,7 +37,7 @@ impl Shop {
             .await
     }
 
-    /// The id of a new charge.
+    /// Opens a charge and returns its code.
     async fn charge(&self, key: &str) -> String {
         let body = r#"{"asset":"BTC","amount":"1"}"#;
         let reply = self.ask("POST /v1/charges", key, JSON, (body.len(), body)).await;
@@ -53,14 +53,14 @@ const BLANK_KEY: &str = "Content-Type: application/json\r\nIdempotency-Key:  \t 
 const LONG_KEY: &str = "Content-Type: application/json\r\nIdempotency-Key:\r\n";
 
 #[tokio::test]
-async fn the_first_fault_in_the_order_is_told() {
+async fn the_first_error_in_the_order_is_returned() {
     let shop = Shop::open(120).await;
     let (canceled, foreign) = (shop.charge(&shop.live).await, shop.charge(&shop.test).await);
     let cancel = format!("POST /v1/charges/{canceled}/cancel");
     assert_eq!(shop.ask(&cancel, &shop.live, JSON, (2, "{}")).await.status, 200);
     let foreign = format!("PUT /v1/charges/{foreign}/cancel");
     let (wrong, large) = (r#"{"asset":"XYZ","amount":"1"}"#, (FAR_TOO_LARGE, ""));
-    // Each has all the faults of those behind it, as far as that can be.
+    // Each request has all the errors of the following ones, where possible.
     let mut left = None;
     for (line, key, more, body, status) in [
         ("PUT /v1/nowhere", "svc_live_x", TEXT, large, 401),
@@ -92,7 +92,7 @@ async fn the_first_fault_in_the_order_is_told() {
 }
 
 #[tokio::test]
-async fn what_no_body_could_change_is_told_before_the_body_has_come() {
+async fn errors_of_the_head_are_returned_before_the_body_arrives() {
     let shop = Shop::open(2).await;
     for (line, key, status) in [
         ("POST /v1/charges", "svc_live_x", 401),
@@ -108,9 +108,9 @@ async fn what_no_body_could_change_is_told_before_the_body_has_come() {
 }
 
 #[tokio::test]
-async fn pages_and_the_sandbox_refuse_by_the_head_what_no_body_could_change() {
+async fn pages_and_the_sandbox_check_the_head_first() {
     let shop = Shop::open(120).await;
-    const STRANGER: &str = "Via: 1.1 proxy\r\n";
+    const PROXY: &str = "Via: 1.1 proxy\r\n";
     for (line, more, status) in [
         ("POST /c/aaaaaaaaaaaa/sandbox", "", 404),
         ("POST /i/aaaaaaaaaaaa/sandbox", "", 404),
@@ -121,11 +121,11 @@ async fn pages_and_the_sandbox_refuse_by_the_head_what_no_body_could_change() {
         ("POST /dashboard/acme/live/nowhere", "", 404),
         ("POST /dashboard/nowhere", "", 404),
         ("PUT /dashboard/acme/live/keys", "", 405),
-        ("POST /dashboard/acme/live/keys", STRANGER, 401),
+        ("POST /dashboard/acme/live/keys", PROXY, 401),
         ("POST /dashboard/login", "Origin: http://elsewhere.example\r\n", 403),
         ("POST /sandbox/nowhere", "", 404),
         ("PUT /sandbox/pay", "", 405),
-        ("POST /sandbox/pay", STRANGER, 403),
+        ("POST /sandbox/pay", PROXY, 403),
         ("POST /healthz", "", 405),
     ] {
         let head = format!("{line} HTTP/1.1\r\nHost: localhost\r\n{more}Content-Length: 9\r\n\r\n");
@@ -135,7 +135,7 @@ async fn pages_and_the_sandbox_refuse_by_the_head_what_no_body_could_change() {
 }
 
 #[tokio::test]
-async fn a_body_that_comes_after_its_refusal_harms_nobody() {
+async fn a_body_after_its_error_affects_no_other_request() {
     let shop = Shop::open(120).await;
     let mut client = shop.client().await;
     for _ in 0..2 {

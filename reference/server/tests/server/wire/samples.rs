@@ -1,6 +1,7 @@
-//! The functions of `/docs` that verify a delivery, run in their languages against what this server signs.
+//! Runs the sample functions of `/docs` that verify deliveries, in their languages, on deliveries that this server
+//! signs.
 //!
-//! A language that is not installed is left out, and said so.
+//! A language that is not installed is skipped with a message.
 
 use std::{
     io::Write as _,
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
 const NOW: u64 = 1_767_603_600;
 
-/// A language: its program, how it says that it is there, and what reads cases after the sample's text.
+/// A language: its program, the check that it is installed, and the code that reads cases, appended to the sample.
 struct Language {
     program: &'static [&'static str],
     file: &'static str,
@@ -48,13 +49,13 @@ const LANGUAGES: [Language; 4] = [
     },
 ];
 
-/// A body as it is really posted.
+/// Returns a recorded body.
 fn body() -> String {
     let document: Value = serde_json::from_str(include_str!("../../../../openapi.json")).expect("JSON");
     document["components"]["examples"]["webhook_charge_paid"]["value"].to_string()
 }
 
-/// Secret, header, body and time of deliveries, genuine ones and others.
+/// Returns secret, header, body and time of genuine and of forged deliveries.
 fn cases() -> Vec<(String, String, String, u64)> {
     let body = body();
     let good = Signer::new(SECRET).sign(NOW, body.as_bytes());
@@ -85,7 +86,7 @@ fn cases() -> Vec<(String, String, String, u64)> {
 fn run(language: &Language, cases: &Value) -> Option<Vec<bool>> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join(language.file);
-    // A Go program has one package, and its imports stand first.
+    // A Go program has one package, and imports come first.
     let sample = language.sample.replacen("package webhook", "package main", 1);
     let sample = match language.file {
         "verify.go" => sample.replacen("import (", "import (\n\t\"encoding/json\"\n\t\"fmt\"\n\t\"os\"", 1),
@@ -119,7 +120,7 @@ fn samples_judge_deliveries_as_this_server_does() {
         match run(&language, &all) {
             Some(found) => assert_eq!(found, expected, "{}", language.file),
             None => {
-                // Not by `eprintln`, which a test that passes swallows.
+                // Not by `eprintln`, whose output a passing test hides.
                 let said = format!("{} is not run: there is no `{}`\n", language.file, language.program[0]);
                 std::io::stderr().write_all(said.as_bytes()).expect("stderr is open");
             }

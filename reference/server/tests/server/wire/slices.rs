@@ -1,4 +1,4 @@
-//! A call that moves the clock far lets others in.
+//! Other requests are served while a call moves the clock far.
 
 use reference_core::time::{Span, Timestamp};
 use reference_server::{ClockKind, Server};
@@ -74,7 +74,7 @@ async fn another_account_is_served_while_many_locks_end_at_once() {
         );
         assert_eq!(client.ask(request).await.status, 201);
     }
-    // What the openings caused is over.
+    // The effects of the opened charges are over.
     let _: Now = ask(&mut client, "POST", "/sandbox/advance", r#"{"by":"1m"}"#).await;
     let before: Overview = ask(&mut client, "GET", "/sandbox", "").await;
 
@@ -83,7 +83,7 @@ async fn another_account_is_served_while_many_locks_end_at_once() {
         let mut client = Client::connect(address).await;
         ask::<Now>(&mut client, "POST", "/sandbox/advance", r#"{"by":"30m"}"#).await
     });
-    // Somebody sees the world when some of the locks have ended, and some have not.
+    // A read sees the world when some of the rate locks have expired and others have not.
     let mut between = 0;
     while !far.is_finished() {
         let seen: Overview = ask(&mut client, "GET", "/sandbox", "").await;

@@ -1,4 +1,4 @@
-//! Streams of pages that are open.
+//! Live updates of open pages.
 
 use reference_server::{ClockKind, Server};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Client, config};
 use crate::sender::ask;
 
-/// A charge of the live book; gives its code.
+/// Opens a charge in mode live and returns its code.
 async fn charge(server: &Server) -> String {
     let body = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
     let (status, answer) = ask(server, "POST", "/v1/charges", &body).await;
@@ -20,7 +20,7 @@ async fn open(server: &Server, path: &str) -> Client {
     client
 }
 
-/// The ids of the parts that an event brings.
+/// Returns the ids of the parts in a message.
 fn parts(event: &Value) -> Vec<&str> {
     event["parts"].as_array().expect("a list").iter().filter_map(|part| part["id"].as_str()).collect()
 }
@@ -34,21 +34,21 @@ async fn streams_of_a_checkout_follow_its_charge_and_no_other() {
     assert_eq!(parts(&first.event().await), ["payment", "sandbox"]);
     let mut second = open(&server, &path).await;
     assert_eq!(parts(&second.event().await), ["payment", "sandbox"]);
-    // The drawing that the second stream began with.
+    // The rendering that the second stream started with.
     assert_eq!(parts(&first.event().await), Vec::<&str>::new());
     for _ in 0..3 {
         charge(&server).await;
     }
     let (status, answer) = ask(&server, "POST", "/sandbox/pay", &json!({ "charge": code })).await;
     assert_eq!(status, 200, "{answer}");
-    // Nothing came of the other charges in between.
+    // The other charges caused no message in between.
     let (one, other) = (first.event().await, second.event().await);
     assert_eq!(parts(&one), ["payment", "sandbox"]);
     assert_eq!(one, other);
 }
 
 #[tokio::test]
-async fn a_stream_tells_the_time_when_the_clock_is_moved() {
+async fn a_stream_sends_the_time_when_the_clock_is_moved() {
     let server = Server::start(config(ClockKind::Frozen)).await.expect("loopback has a free port");
     let path = format!("/c/{}/live", charge(&server).await);
     let mut stream = open(&server, &path).await;

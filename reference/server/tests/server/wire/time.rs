@@ -8,7 +8,7 @@ use reference_core::time::{Span, Timestamp};
 use reference_server::{ClockKind, Server};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// An hour in a millisecond.
+/// A clock with an hour per millisecond.
 const FAST: ClockKind = ClockKind::Fast { factor: NonZeroU32::new(3_600_000).unwrap() };
 
 async fn post(server: &Server, path: &str, body: &str) -> (u16, String) {
@@ -44,7 +44,7 @@ async fn a_frozen_clock_moves_only_by_the_sandbox() {
 }
 
 #[tokio::test]
-async fn real_time_goes_on_from_where_the_sandbox_moved_it() {
+async fn real_time_continues_from_where_the_sandbox_moved_it() {
     for clock in [ClockKind::Wall, FAST] {
         let (server, _) = start(config(clock)).await;
         let before = shown(&server).await;
@@ -65,7 +65,7 @@ async fn the_timer_wakes_the_world() {
 }
 
 #[tokio::test]
-async fn the_timer_is_set_anew_when_something_is_due_sooner() {
+async fn the_timer_is_reset_when_something_is_due_sooner() {
     let (server, mut hears) = start(config(FAST)).await;
     post(&server, "/v1/due", "20000d").await;
     post(&server, "/v1/due", "1h").await;
@@ -74,7 +74,7 @@ async fn the_timer_is_set_anew_when_something_is_due_sooner() {
 }
 
 #[tokio::test]
-async fn the_timer_is_set_anew_when_the_sandbox_moves_time() {
+async fn the_timer_is_reset_when_the_sandbox_moves_the_clock() {
     let (server, mut hears) = start(config(ClockKind::Wall)).await;
     post(&server, "/v1/due", "10d").await;
     post(&server, "/sandbox/advance", "10d").await;

@@ -11,7 +11,7 @@ use tokio_rustls::TlsConnector;
 
 use super::{Client, config};
 
-/// A certificate that signs itself, and its key.
+/// Returns a self-signed certificate with its key.
 fn identity() -> TlsIdentity {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     TlsIdentity {
@@ -29,7 +29,7 @@ async fn bounded(identity: &TlsIdentity, bounds: Bounds) -> Server {
     Server::start(config).await.expect("loopback has a free port")
 }
 
-/// A client that trusts this certificate only.
+/// Returns a connector that trusts this certificate only.
 fn connector(trusted: &TlsIdentity) -> TlsConnector {
     let mut roots = RootCertStore::empty();
     let certificate = CertificateDer::from_pem_slice(&trusted.certificates).expect("PEM");
@@ -43,7 +43,7 @@ fn connector(trusted: &TlsIdentity) -> TlsConnector {
     TlsConnector::from(Arc::new(config))
 }
 
-/// The answer to a request over TLS.
+/// Sends a request over TLS.
 async fn ask(server: &Server, connector: &TlsConnector, path: &str) -> std::io::Result<Message> {
     send(server, connector, Request::get(path)).await
 }
@@ -57,11 +57,11 @@ async fn send(server: &Server, connector: &TlsConnector, request: Request<'_>) -
 }
 
 #[tokio::test]
-async fn clients_that_owe_a_handshake_are_evicted() {
+async fn clients_in_a_handshake_are_evicted() {
     let server = bounded(&identity(), Bounds { connections: 2, ..Bounds::default() }).await;
     let mut silent = Client::connect(server.address()).await;
     let mut half = Client::connect(server.address()).await;
-    // The beginning of a ClientHello.
+    // The start of a ClientHello.
     half.send([0x16, 0x03, 0x01, 0x02]).await;
     for first in [&mut silent, &mut half] {
         let mut new = Client::connect(server.address()).await;
@@ -83,7 +83,7 @@ async fn one_address_answers_both_and_links_are_secure() {
     assert_eq!(plain.ask("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.status, 200);
     let stranger = connector(&self::identity());
     assert!(ask(&server, &stranger, "/healthz").await.is_err(), "another certificate proves nothing");
-    // Who begins a handshake and goes away takes nothing from others.
+    // A client that disconnects during the handshake affects no others.
     let mut half = Client::connect(server.address()).await;
     half.send([0x16, 3, 1]).await;
     drop(half);
@@ -114,13 +114,13 @@ async fn a_world_that_is_opened_over_tls_has_secure_addresses_and_answers_at_the
 }
 
 #[tokio::test]
-async fn what_proves_nothing_is_refused_at_start() {
+async fn invalid_certificates_are_rejected_at_start() {
     let (good, other) = (identity(), identity());
     let empty = Vec::new;
     for (certificates, key, says) in [
         (empty(), good.key.clone(), "no `BEGIN CERTIFICATE`"),
         (good.key.clone(), good.key.clone(), "no `BEGIN CERTIFICATE`"),
-        (good.certificates.clone(), empty(), "the private key of the server"),
+        (good.certificates.clone(), empty(), "the server's private key"),
         (good.certificates.clone(), other.key.clone(), "the certificate and the key of the server"),
     ] {
         let tls = TlsIdentity { certificates, key };

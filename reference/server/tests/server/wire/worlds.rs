@@ -1,4 +1,4 @@
-//! Worlds that are opened on request: each on its own, by its path and by its keys.
+//! Worlds that are opened on request: separate from each other, selected by path or by key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Client, config};
 
-/// A client, and the server that it asks.
+/// A server with a client.
 struct Visitor {
     server: Server,
     client: Client,
@@ -20,7 +20,7 @@ impl Visitor {
         Visitor { server, client }
     }
 
-    /// Status and answer. `key`: empty for none.
+    /// Sends a request; returns status and body. `key`: empty for none.
     async fn ask(&mut self, method: &str, path: &str, key: &str, body: Value) -> (u16, Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let key = if key.is_empty() { String::new() } else { format!("Authorization: Bearer {key}\r\n") };
@@ -50,7 +50,7 @@ impl Visitor {
         }
     }
 
-    /// Opens a charge and says its code.
+    /// Opens a charge and returns its code.
     async fn charge(&mut self, key: &str) -> String {
         let body = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
         let (status, answer) = self.ask("POST", "/v1/charges", key, body).await;
@@ -76,7 +76,7 @@ fn frozen() -> Config {
 }
 
 #[tokio::test]
-async fn a_world_has_keys_addresses_and_terms_of_its_own() {
+async fn each_world_has_its_own_keys_urls_and_settings() {
     let mut it = Visitor::arrive(frozen()).await;
     let start = "2030-02-03T04:05:06.000000Z";
     let body = json!({ "name": "a", "seed": 7, "start": start, "clock": "fast", "speed": 9, "rate_limit": 3, "ttl": "90s" });
@@ -105,7 +105,7 @@ async fn a_world_has_keys_addresses_and_terms_of_its_own() {
     assert_eq!((status, &one["seed"], one.get("live_key")), (200, &told["seed"], None));
     let (status, all) = it.get("/sandbox/worlds", "").await;
     assert_eq!((status, &all["worlds"][0]["world"], &all["most"]), (200, &json!(id), &json!(1_000)));
-    // Three a minute.
+    // The limit is three requests a minute.
     let statuses = [it.get("/v1/account", &world.live).await.0, it.get("/v1/account", &world.live).await.0];
     assert_eq!(statuses, [200, 200]);
     assert_eq!(it.get("/v1/account", &world.live).await.0, 200);
@@ -113,7 +113,7 @@ async fn a_world_has_keys_addresses_and_terms_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_key_opens_its_own_world_and_no_other() {
+async fn a_key_gives_access_to_its_own_world_only() {
     let mut it = Visitor::arrive(frozen()).await;
     let first = it.server.first_keys().expect("a sound world").live;
     let (a, b) = (it.open(json!({ "seed": 7 })).await, it.open(json!({ "seed": 7 })).await);
@@ -152,7 +152,7 @@ async fn a_key_opens_its_own_world_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_key_says_which_world_a_sandbox_call_is_for() {
+async fn a_key_selects_the_world_of_a_sandbox_call() {
     let mut it = Visitor::arrive(frozen()).await;
     let first = it.server.first_keys().expect("a sound world").live;
     let (a, b) = (it.open(json!({})).await, it.open(json!({})).await);
@@ -167,7 +167,7 @@ async fn a_key_says_which_world_a_sandbox_call_is_for() {
         shown,
         ["2026-09-20T10:05:42.000000Z", "2026-09-20T12:05:41.000000Z", "2026-09-20T10:05:41.000000Z"]
     );
-    // What was meant for a world that has ended happens to no other.
+    // A call for a closed world affects no other.
     assert_eq!(it.ask("DELETE", &format!("/sandbox/worlds/{}", &a.path[3..]), "", Value::Null).await.0, 200);
     let (status, told) = it.ask("POST", "/sandbox/advance", &a.live, hour()).await;
     assert!(
@@ -186,7 +186,7 @@ async fn links_of_a_world_lead_back_into_it() {
     let (_, charge) = it.get(&format!("{}/v1/charges/{code}", world.path), &world.live).await;
     let checkout = charge["data"]["checkout_url"].as_str().expect("an address").to_owned();
     assert_eq!(checkout, format!("{base}/c/{code}"));
-    // By the key alone too: what a page links to has no key to say which world it is of.
+    // With the key alone too: a linked page is requested without a key, so the link must contain the world.
     for path in ["/v1/charges?per_page=1".to_owned(), format!("{}/v1/charges?per_page=1", world.path)] {
         let (_, page) = it.get(&path, &world.live).await;
         let first = page["links"]["first"].as_str().expect("an address");
@@ -207,7 +207,7 @@ async fn links_of_a_world_lead_back_into_it() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_opened_is_refused_and_opens_nothing() {
+async fn invalid_worlds_are_refused() {
     let mut it = Visitor::arrive(frozen()).await;
     let world = it.open(json!({})).await;
     let inside = format!("{}/sandbox/worlds", world.path);
@@ -258,7 +258,7 @@ async fn a_thousand_worlds_are_open_and_no_more() {
     assert!(status == 409 && told["message"].as_str().is_some_and(|it| it.contains("ttl")), "{told}");
     let last = last.expect("there are some");
     assert_eq!(it.get("/v1/account", &last.live).await.0, 200);
-    // A world at rest waits for nothing, whatever its clock does.
+    // An idle world has no running timer, whatever its clock.
     let (_, figures) = it.get(&format!("{}/metrics", last.path), "").await;
     let figures = figures.as_str().expect("a page");
     assert!(figures.contains("\nchargeproof_worlds 1001\n") && !figures.contains("next_due"), "{figures}");
@@ -282,9 +282,9 @@ async fn memory(it: &mut Visitor) -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn all_worlds_together_hold_no_more_memory_than_they_may() {
+async fn the_memory_limit_covers_all_worlds() {
     const MOST: usize = 16 << 20;
-    // What was under way when the bound was reached.
+    // The growth by requests that were running when the limit was reached.
     const SLACK: u64 = 1 << 18;
     let bounds = Bounds { world_bytes: MOST, ..Bounds::default() };
     let mut it = Visitor::arrive(Config { bounds, rate_limit: None, ..frozen() }).await;
@@ -299,7 +299,7 @@ async fn all_worlds_together_hold_no_more_memory_than_they_may() {
         assert_eq!(it.ask("POST", "/sandbox/snapshots", "", name).await.0, 200);
     }
 
-    // Branches with all of it, until there is no room for another.
+    // Branches of the whole world, until there is no memory for another.
     let mut branches = Vec::new();
     let refusal = loop {
         let (status, answer) = it.ask("POST", "/sandbox/worlds", "", json!({ "from": {} })).await;
@@ -315,7 +315,7 @@ async fn all_worlds_together_hold_no_more_memory_than_they_may() {
     let (held, most) = memory(&mut it).await;
     assert!(branches.len() > 1 && held < most + SLACK && most == MOST as u64, "{held}");
 
-    // One of them grows, until what would change it is refused.
+    // One of them grows until changes are refused.
     let branch = branches[0]["live_key"].as_str().expect("a key").to_owned();
     let mut grown = 0;
     let refusal = loop {
@@ -332,7 +332,7 @@ async fn all_worlds_together_hold_no_more_memory_than_they_may() {
     let (held, most) = memory(&mut it).await;
     assert!(grown > 0 && held < most + SLACK, "{held}");
 
-    // The first world goes on, and so do the others once there is room.
+    // The first world continues, and so do the others once there is memory.
     it.charge(&own).await;
     assert_eq!(it.ask("POST", "/sandbox/snapshots", "", json!({ "name": "more" })).await.0, 200);
     for branch in &branches[1..] {
@@ -346,7 +346,7 @@ async fn all_worlds_together_hold_no_more_memory_than_they_may() {
     assert!(told > 20 * 10_000 && told < MOST as u64, "{told}");
 }
 
-/// A charge at the start and one an hour later, with another hour after it; and a snapshot in between.
+/// Opens a charge at the start and one an hour later, with another hour after it, and a snapshot in between.
 async fn with_a_past() -> (Visitor, Vec<String>) {
     let mut it = Visitor::arrive(frozen()).await;
     let key = it.server.first_keys().expect("a sound world").live;
@@ -359,7 +359,7 @@ async fn with_a_past() -> (Visitor, Vec<String>) {
 }
 
 impl Visitor {
-    /// The codes of its charges, the newest first.
+    /// Returns the codes of the charges, newest first.
     async fn charges(&mut self, key: &str) -> Vec<String> {
         let (status, list) = self.get("/v1/charges", key).await;
         assert_eq!(status, 200, "{list}");
@@ -369,7 +369,7 @@ impl Visitor {
 }
 
 #[tokio::test]
-async fn a_world_goes_on_from_a_moment_of_another() {
+async fn a_world_branches_from_a_time_of_another() {
     let (mut it, codes) = with_a_past().await;
     let first = it.server.first_keys().expect("a sound world").live;
     for (from, now, charges) in [
@@ -384,7 +384,7 @@ async fn a_world_goes_on_from_a_moment_of_another() {
         let world = it.open(json!({ "from": from })).await;
         assert_eq!((&world.answer["now"], &world.answer["seed"]), (&json!(now), &json!(1)), "{from}");
         assert_eq!(it.charges(&world.live).await, codes[2 - charges..], "{from}");
-        // Links lead into it, and what happens in it happens in no other.
+        // Links lead into the branch, and its changes affect no other world.
         let (_, charge) = it.get(&format!("/v1/charges/{}", codes[1]), &world.live).await;
         let link = charge["data"]["checkout_url"].as_str().expect("an address");
         assert!(link.starts_with(&format!("{}{}/c/", it.server.url(), world.path)), "{link}");
@@ -392,7 +392,7 @@ async fn a_world_goes_on_from_a_moment_of_another() {
         if charges == 1 && now.contains("11:05:41") {
             assert_eq!(further, codes[0], "the same calls have the same codes");
         }
-        // And another goes on from it, with all that it has.
+        // Another world branches from the branch.
         let id = &world.path["/w/".len()..];
         let next = it.open(json!({ "from": { "world": id }, "clock": "fast" })).await;
         assert_eq!(it.charges(&next.test).await.len(), 0);
@@ -403,7 +403,7 @@ async fn a_world_goes_on_from_a_moment_of_another() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_repeated_in_a_branch_leads_into_it() {
+async fn replayed_responses_of_a_branch_link_into_it() {
     let mut it = Visitor::arrive(frozen()).await;
     let one = it.open(json!({ "rate_limit": 4 })).await;
     let body = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
@@ -415,7 +415,7 @@ async fn an_answer_that_is_repeated_in_a_branch_leads_into_it() {
     let (status, again) = it.ask("POST", "/v1/charges", &repeat, body).await;
     assert_eq!(status, 201, "{again}");
     assert_eq!(again.to_string().replace(&other.path, &one.path), made.to_string());
-    // The limit goes on where it stood: two of four are left.
+    // The rate limit continues: two of four requests are left.
     let mut statuses = Vec::new();
     for _ in 0..3 {
         statuses.push(it.get("/v1/account", &other.live).await.0);
@@ -424,7 +424,7 @@ async fn an_answer_that_is_repeated_in_a_branch_leads_into_it() {
 }
 
 #[tokio::test]
-async fn a_moment_that_no_world_had_is_refused_by_name() {
+async fn an_unknown_branch_point_is_refused_by_name() {
     let (mut it, _) = with_a_past().await;
     let range = "from 2026-09-20T10:05:41.000000Z to 2026-09-20T12:05:41.000000Z";
     for (body, field, part) in [
@@ -448,7 +448,7 @@ async fn a_moment_that_no_world_had_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_world_goes_back_to_any_moment_it_had() {
+async fn a_world_is_restored_to_any_earlier_time() {
     let (mut it, codes) = with_a_past().await;
     let key = it.server.first_keys().expect("a sound world").live;
     let mut back = async |to: Value| it.ask("POST", "/sandbox/restore", "", to).await;
@@ -462,7 +462,7 @@ async fn a_world_goes_back_to_any_moment_it_had() {
         assert_eq!((status, &answer["now"]), (200, &json!(at)));
         assert_eq!(it.charges(&key).await, codes[1..]);
     }
-    // From here on it is another branch, of which all that was before is a part.
+    // New changes are a branch that starts with the restored state.
     let other = it.charge(&key).await;
     assert_eq!(it.charges(&key).await, [other, codes[1].clone()]);
     let branch = it.open(json!({ "from": { "at": "2026-09-20T10:05:41Z" } })).await;

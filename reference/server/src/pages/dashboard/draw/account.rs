@@ -1,4 +1,4 @@
-//! Payout wallets, the outbox, the account's settings.
+//! The pages of payout wallets, the outbox, and the account's settings.
 
 use askama::Template;
 use reference_core::{asset::Currency, error::ApiError, wallet::Script};
@@ -6,21 +6,21 @@ use simulator::api::{ChainRecord, MailRecord, WalletRecord};
 
 use super::{PageView, live, still};
 use crate::{
-    pages::dashboard::{context::PageContext, pieces},
+    pages::dashboard::{context::PageContext, fragments},
     pages::objects::{AccountView, Invoice},
     refusal::Refusal,
 };
 
 const MAILS_SHOWN: usize = 100;
 
-/// A coin and the wallet for it, if there is one.
+/// A coin with its wallet, if there is one.
 struct CoinWallet {
     chain: ChainRecord,
     wallet: Option<WalletRecord>,
 }
 
 impl CoinWallet {
-    /// Returns the source of its addresses, in words.
+    /// Returns a description of the source of addresses.
     fn source(&self) -> String {
         match &self.wallet {
             None => String::new(),
@@ -31,7 +31,7 @@ impl CoinWallet {
         }
     }
 
-    /// Returns `true` if its key may stand for several kinds of address.
+    /// Returns `true` if a key may have several address types.
     fn has_scripts(&self) -> bool {
         Script::is_for(self.chain.asset.facts().form)
     }
@@ -71,7 +71,7 @@ struct WalletBlock<'a> {
     context: &'a PageContext,
     coin: CoinWallet,
     form: String,
-    /// The text that was typed last, unless it was a secret.
+    /// The last input, unless it was a secret.
     typed: &'a str,
 }
 
@@ -80,7 +80,7 @@ pub(super) async fn wallet(context: &PageContext, asset: &str) -> Result<PageVie
     let coin = coin.ok_or(Refusal::NotFound)?;
     let form = format!("/wallets/{asset}");
     let field = if coin.takes_list() { "addresses" } else { "key" };
-    // Nobody sends a private key back to where others may look over a shoulder.
+    // A private key is not sent back, because it would be visible on the screen.
     let is_secret = context.draft.wrong(&form, field).iter().any(|wrong| wrong.contains("private key"));
     let typed = if is_secret { "" } else { context.draft.typed(&form, field) };
     let block = still(&WalletBlock { context, coin, form, typed })?;
@@ -120,7 +120,7 @@ struct SettingsBlock<'a> {
 }
 
 impl SettingsBlock<'_> {
-    /// The plain fields: name, label, hint, value.
+    /// Returns the text fields: name, label, hint, value.
     fn texts(&self) -> [(&'static str, &'static str, &'static str, String); 9] {
         let account = &self.account.settings;
         [

@@ -1,4 +1,4 @@
-//! Events, deliveries, webhook endpoints, API keys.
+//! The pages of events, deliveries, webhook endpoints and API keys.
 
 use askama::Template;
 use reference_core::{
@@ -17,18 +17,18 @@ use crate::{
         compare,
         context::PageContext,
         facts::{AttemptWords as _, DeliveryWords as _, EndpointWords as _},
-        pieces, place,
+        fragments, paths,
     },
+    pages::formats::MomentWords as _,
     pages::objects::Event,
-    pages::words::MomentWords as _,
     refusal::Refusal,
 };
 
-/// Deliveries on a page of the log.
+/// The number of deliveries on a page of the log.
 const DELIVERIES_SHOWN: usize = 25;
-/// Deliveries that another one may be compared with.
+/// The number of deliveries that are offered for comparison.
 const OTHERS_OFFERED: usize = 50;
-/// Deliveries on the page of an event or an endpoint.
+/// The number of deliveries on the page of an event or an endpoint.
 const DELIVERIES_BESIDE: usize = 10;
 
 #[derive(Template)]
@@ -76,7 +76,7 @@ pub(super) async fn event(context: &PageContext, id: &str) -> Result<PageView, R
         context.read(|book| Ok((book.event(id)?, book.json(&format!("events/{id}"))?))).await?;
     let filter = DeliveryFilter { event: Some(Some(event.id)), ..DeliveryFilter::default() };
     let deliveries = context.deliveries(DELIVERIES_BESIDE, filter).await?;
-    let json = pieces::pretty(&json);
+    let json = fragments::pretty(&json);
     let curl = context.curl_get(&format!("/v1/events/{id}"));
     let title = format!("Event {}", event.kind.as_str());
     let block = live("event", &EventBlock { context, event: &event, deliveries, json, curl })?;
@@ -89,17 +89,17 @@ struct DeliveriesBlock<'a> {
     context: &'a PageContext,
     tabs: Tabs,
     list: List<DeliveryRecord>,
-    /// There is an endpoint that deliveries could go to.
+    /// `true` if there is an endpoint.
     has_endpoint: bool,
 }
 
-/// The words of the states, as the log is filtered by them.
+/// The delivery states that the log can be filtered by.
 const DELIVERY_STATES: [&str; 6] = ["all", "waiting", "in_flight", "delivered", "failed", "canceled"];
 
 pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusal> {
     let status = DELIVERY_STATES.into_iter().skip(1).find(|word| context.query.get("status") == Some(word));
-    let endpoint = context.query.get("endpoint").filter(|id| place::is_id(id));
-    let before = context.query.get("before").filter(|id| place::is_id(id));
+    let endpoint = context.query.get("endpoint").filter(|id| paths::is_id(id));
+    let before = context.query.get("before").filter(|id| paths::is_id(id));
     let filters = [("status", status), ("endpoint", endpoint)];
     let asked = DeliveryFilter {
         status,
@@ -107,13 +107,13 @@ pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusa
         before: before.map(|id| parse_uuid(id).ok_or(Refusal::NotFound)).transpose()?,
         ..DeliveryFilter::default()
     };
-    // One more than is shown says whether there are older ones.
+    // One more than is shown, to know if there are older ones.
     let mut deliveries = context.deliveries(DELIVERIES_SHOWN + 1, asked).await?;
     let more = deliveries.len() > DELIVERIES_SHOWN;
     deliveries.truncate(DELIVERIES_SHOWN);
     let to = |more: &[(&str, Option<&str>)]| {
         let fields: Vec<_> = filters.iter().chain(more).copied().collect();
-        context.to(format!("/deliveries{}", place::query(&fields)))
+        context.to(format!("/deliveries{}", paths::query(&fields)))
     };
     let last = deliveries.last().map(|delivery| delivery.id.to_string());
     let pager = Pager {
@@ -126,7 +126,7 @@ pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusa
         Tab {
             label: if word == "in_flight" { "in flight" } else { word },
             count: None,
-            href: context.to(format!("/deliveries{}", place::query(&[("status", chosen), filters[1]]))),
+            href: context.to(format!("/deliveries{}", paths::query(&[("status", chosen), filters[1]]))),
             current: chosen == status,
         }
     });
@@ -143,39 +143,39 @@ struct DeliveryBlock<'a> {
     context: &'a PageContext,
     delivery: &'a DeliveryRecord,
     body: String,
-    /// The same as it was sent.
+    /// The payload as it was sent.
     raw: &'a str,
     tab: String,
-    /// Deliveries that it can be compared with: id and words.
+    /// Deliveries for comparison: id and label.
     others: Vec<(String, String)>,
     compared: Option<Compared>,
 }
 
-/// Another payload beside this one.
+/// The comparison with another payload.
 struct Compared {
     id: String,
     lines: Vec<compare::Line>,
 }
 
-/// The payload of another delivery of this book, line by line beside this one.
+/// Compares the payload with that of another delivery of this book.
 async fn compared(context: &PageContext, body: &str) -> Result<Option<Compared>, Refusal> {
-    let Some(id) = context.query.get("with").filter(|id| place::is_id(id)) else { return Ok(None) };
+    let Some(id) = context.query.get("with").filter(|id| paths::is_id(id)) else { return Ok(None) };
     let other = context.delivery(id).await?;
-    let other = pieces::pretty(other.request_body.as_deref().unwrap_or_default());
+    let other = fragments::pretty(other.request_body.as_deref().unwrap_or_default());
     Ok(Some(Compared { id: id.to_owned(), lines: compare::lines(&other, body) }))
 }
 
 pub(super) async fn delivery(context: &PageContext, id: &str) -> Result<PageView, Refusal> {
     let delivery = context.delivery(id).await?;
     let raw = delivery.request_body.as_deref().unwrap_or_default();
-    let body = pieces::pretty(raw);
+    let body = fragments::pretty(raw);
     let title = format!("Delivery of {}", delivery.kind.as_str());
     let tab = context.tab(Some(&delivery.status), &title);
     let others = context.deliveries(OTHERS_OFFERED + 1, DeliveryFilter::default()).await?.into_iter();
-    let others = others.filter(|it| it.id != delivery.id);
-    let others = others.map(|it| {
-        let said = format!("{}, {}, {}", it.kind.as_str(), it.created_at.said(), it.url);
-        (it.id.to_string(), said)
+    let others = others.filter(|other| other.id != delivery.id);
+    let others = others.map(|other| {
+        let said = format!("{}, {}, {}", other.kind.as_str(), other.created_at.said(), other.url);
+        (other.id.to_string(), said)
     });
     let block = DeliveryBlock {
         context,
@@ -190,13 +190,13 @@ pub(super) async fn delivery(context: &PageContext, id: &str) -> Result<PageView
     Ok(PageView { state: Some(delivery.status.to_string()), title, blocks: vec![block] })
 }
 
-/// A box for one event type.
+/// A checkbox for an event type.
 struct Choice {
     kind: &'static str,
     chosen: bool,
 }
 
-/// Boxes for all event types: those of charges, those of invoices.
+/// Returns checkboxes for all event types: those of charges, those of invoices.
 fn choices(chosen: impl Fn(&str) -> bool) -> [(&'static str, Vec<Choice>); 2] {
     ["charge", "invoice"].map(|about| {
         let kinds = EventType::ALL.into_iter().map(EventType::as_str).filter(|kind| kind.starts_with(about));
@@ -258,7 +258,7 @@ pub(super) async fn endpoint(context: &PageContext, id: &str) -> Result<PageView
     let typed = context.draft.is_of(&form);
     let groups = choices(|kind| match typed {
         true => context.draft.chosen(&form, "events", kind),
-        false => endpoint.events.iter().any(|it| it.as_str() == kind),
+        false => endpoint.events.iter().any(|event| event.as_str() == kind),
     });
     let url = context.draft.typed_or(&form, "url", &endpoint.url);
     let blocks = vec![
@@ -274,12 +274,12 @@ pub(super) async fn endpoint(context: &PageContext, id: &str) -> Result<PageView
 struct KeysBlock<'a> {
     context: &'a PageContext,
     keys: Vec<KeyRecord>,
-    /// The start of keys of this mode.
+    /// The prefix of keys of this mode.
     start: String,
 }
 
 pub(super) async fn keys(context: &PageContext) -> Result<PageView, Refusal> {
-    let start = context.asker.pages.dashboard.key_start(context.place.mode);
+    let start = context.client.pages.dashboard.key_start(context.place.mode);
     let block = still(&KeysBlock { context, keys: context.keys().await?, start })?;
     Ok(PageView { state: None, title: "API keys".to_owned(), blocks: vec![block] })
 }

@@ -8,24 +8,24 @@ use super::{Filter, List, PageView, Pager, Tab, Tabs, live, still};
 use crate::{
     host::RecentMutation,
     log::RequestRecord,
-    pages::dashboard::{context::PageContext, facts::WorldEventWords as _, pieces, place},
+    pages::dashboard::{context::PageContext, facts::WorldEventWords as _, fragments, paths},
     refusal::Refusal,
 };
 
-/// Rows on a page.
+/// The number of rows on a page.
 const SHOWN: usize = 50;
-/// Things that happened, among which is looked.
+/// The number of latest events of the world that are searched.
 const HAPPENINGS_SHOWN: u64 = 1_000;
-/// The parts of the list.
+/// The filters of the list.
 const PARTS: [&str; 8] =
     ["all", "requests", "payments", "events", "blocks", "clock", "deliveries", "e-mails"];
 
-/// Something that went on.
+/// A row of the list.
 struct HistoryRow {
     at: Timestamp,
     part: &'static str,
     said: String,
-    /// More of it.
+    /// Details.
     more: Option<String>,
     href: Option<String>,
 }
@@ -77,7 +77,7 @@ impl HistoryRow {
 
     fn holds(&self, text: &str) -> bool {
         let mut said = [Some(&self.said), self.more.as_ref()].into_iter().flatten();
-        text.is_empty() || said.any(|it| it.to_lowercase().contains(text))
+        text.is_empty() || said.any(|part| part.to_lowercase().contains(text))
     }
 }
 
@@ -109,19 +109,19 @@ pub(super) async fn history(context: &PageContext) -> Result<PageView, Refusal> 
         all.iter().filter(fits).count()
     };
     let query = |part: &str, page: usize| {
-        let (text, page) = (Some(wanted).filter(|it| !it.is_empty()), page.to_string());
+        let (text, page) = (Some(wanted).filter(|text| !text.is_empty()), page.to_string());
         let fields = [
-            ("part", Some(part).filter(|it| *it != PARTS[0])),
+            ("part", Some(part).filter(|part| *part != PARTS[0])),
             ("q", text),
-            ("page", Some(page.as_str()).filter(|it| *it != "0")),
+            ("page", Some(page.as_str()).filter(|page| *page != "0")),
         ];
-        context.to(format!("/history{}", place::query(&fields)))
+        context.to(format!("/history{}", paths::query(&fields)))
     };
-    let tabs = PARTS.map(|it| Tab {
-        label: it,
-        count: Some(of_part(it) as u64),
-        href: query(it, 0),
-        current: it == *part,
+    let tabs = PARTS.map(|name| Tab {
+        label: name,
+        count: Some(of_part(name) as u64),
+        href: query(name, 0),
+        current: name == *part,
     });
     let left = of_part(part).saturating_sub(page.saturating_mul(SHOWN));
     let pager = Pager {
@@ -151,24 +151,29 @@ pub(super) async fn history(context: &PageContext) -> Result<PageView, Refusal> 
     Ok(PageView { state: None, title: "History".to_owned(), blocks })
 }
 
-/// All rows of this mode of this account, the newest first. What belongs to everybody is in all of them.
+/// Returns all rows for this account and mode, newest first. Rows that concern all accounts are included.
 async fn rows(context: &PageContext) -> Result<Vec<HistoryRow>, Refusal> {
     let place = &context.place;
     let happened = context
         .read(|book| {
             let log = book.sandbox.log();
             let newest = log.after(log.count().saturating_sub(HAPPENINGS_SHOWN));
-            Ok(newest.filter(|it| it.is_seen(&place.account, place.mode)).cloned().collect::<Vec<_>>())
+            Ok(newest.filter(|event| event.is_seen(&place.account, place.mode)).cloned().collect::<Vec<_>>())
         })
         .await?;
-    let backend = &context.asker.backend;
+    let backend = &context.client.backend;
     let own = |it: &RequestRecord| it.mode.is_none_or(|mode| mode == place.mode);
     let requests = backend.requests.newest();
     let mut rows: Vec<HistoryRow> =
-        happened.iter().rev().map(|it| HistoryRow::of_event(context, it)).collect();
-    rows.extend(backend.host.recent_mutations().iter().map(|it| HistoryRow::of_act(it)));
-    rows.extend(requests.iter().filter(|it| own(it)).map(|it| HistoryRow::of_request(context, it)));
-    // Stable: at one moment, what came of a request stands above it.
+        happened.iter().rev().map(|event| HistoryRow::of_event(context, event)).collect();
+    rows.extend(backend.host.recent_mutations().iter().map(|mutation| HistoryRow::of_act(mutation)));
+    rows.extend(
+        requests
+            .iter()
+            .filter(|request| own(request))
+            .map(|request| HistoryRow::of_request(context, request)),
+    );
+    // Stable: at the same time, effects of a request stay above it.
     rows.sort_by_key(|row| std::cmp::Reverse(row.at));
     Ok(rows)
 }

@@ -1,16 +1,16 @@
-//! The forms that make an object. What is typed stays when the world refuses it, with what is wrong beside it.
+//! The forms that create an object. If the world refuses one, its input is shown again with the errors.
 
 use askama::Template;
 use reference_core::asset::Currency;
 
 use super::{PageView, still};
 use crate::{
-    pages::dashboard::{context::PageContext, pieces},
+    pages::dashboard::{context::PageContext, fragments},
     pages::objects::AccountView,
     refusal::Refusal,
 };
 
-/// Lines of an invoice that the form has room for; the API takes more.
+/// The number of invoice lines in the form; the API allows more.
 const ITEMS_SHOWN: usize = 4;
 
 /// One field of a form.
@@ -26,11 +26,11 @@ struct FormField<'a> {
 enum Control<'a> {
     /// A line of text.
     Line { kind: &'static str, inputmode: &'static str, sample: &'static str, value: &'a str },
-    /// Some lines of text.
+    /// Several lines of text.
     Area(&'a str),
-    /// One of several: value, label, whether it is chosen.
+    /// A selection of one option: value, label, `true` if selected.
     Select(Vec<(String, String, bool)>),
-    /// Any of several: name, value, label, whether it is ticked.
+    /// Checkboxes: name, value, label, `true` if ticked.
     Boxes(Vec<(&'static str, String, String, bool)>),
 }
 
@@ -56,7 +56,7 @@ struct MakeForm<'a> {
     curl: String,
 }
 
-/// Makes the fields of one form.
+/// Builds the fields of one form.
 struct Fields<'a> {
     context: &'a PageContext,
     form: &'static str,
@@ -124,12 +124,12 @@ impl<'a> Fields<'a> {
         self.select(("currency", "Currency", ""), self.account.settings.default_currency.code(), all)
     }
 
-    /// The lines of the invoice that were typed, and room for more.
+    /// Returns the typed lines of the invoice, and empty ones.
     fn rows(&self) -> Vec<ItemRow<'a>> {
         let draft = &self.context.draft;
         let of = |name| draft.all(self.form, name);
         let typed = of("item").into_iter().zip(of("quantity")).zip(of("unit_amount"));
-        // As they were sent, without the empty ones: complaints name them by their place.
+        // Empty lines are left out, as in the request, because errors name lines by position.
         let mut rows: Vec<_> = typed
             .filter(|((item, _), price)| !item.trim().is_empty() || !price.trim().is_empty())
             .enumerate()
@@ -154,7 +154,7 @@ pub(super) async fn charge(context: &PageContext) -> Result<PageView, Refusal> {
         f.currency(),
         f.select(("asset", "Paid in", ""), "", f.coins()),
         f.line(("customer_email", "Customer's e-mail", "optional"), "customer@shop.example"),
-        f.line(("metadata", "Order", "optional, kept as metadata order_id"), "A-1001"),
+        f.line(("metadata", "Order", "optional, stored as metadata order_id"), "A-1001"),
         f.line(("description", "Description", "optional, for the customer"), "Blue mug"),
     ];
     let about = "A charge asks one customer for one amount of one coin. Its rate is locked for 30 minutes.";
@@ -193,7 +193,7 @@ pub(super) async fn invoice(context: &PageContext) -> Result<PageView, Refusal> 
         about: "An invoice asks one customer for one amount, in the coin that the customer chooses.",
         fields,
         rows: f.rows(),
-        // What is said of all lines together; what is said of one stands beside it.
+        // Errors of the whole list; those of a line are shown beside it.
         rows_wrong: context.draft.wrong_itself(f.form, "items"),
         has_coins: !account.accepted.is_empty(),
         button: "Issue the invoice",

@@ -1,4 +1,4 @@
-//! The blocks of each page. A live block is drawn again at each change.
+//! Renders the blocks of each page. A live block is rendered again after each change.
 
 mod account;
 mod developers;
@@ -16,7 +16,7 @@ use askama::Template;
 
 use super::{
     context::PageContext,
-    place::{self, Page},
+    paths::{self, Page},
 };
 use crate::{
     pages::{Part, book::BookReader},
@@ -25,7 +25,7 @@ use crate::{
 
 pub(super) use shell::{clock, login, menu, plain, shell};
 
-/// Records on a page.
+/// The number of records on a page.
 const PER_PAGE: u32 = 25;
 
 /// One page.
@@ -38,9 +38,9 @@ pub(super) struct PageView {
 
 /// One block of a page.
 pub(super) enum Block {
-    /// It stays until the page is loaded again: forms.
+    /// A block that does not change while the page is open, such as a form.
     Still(String),
-    /// It changes while the page is open.
+    /// A block that changes while the page is open.
     Live(Part),
 }
 
@@ -61,7 +61,7 @@ fn live(id: &'static str, template: &impl Template) -> Result<Block, Refusal> {
     template.render().map(|html| Block::Live(Part { id, html })).map_err(|_| Refusal::Broken)
 }
 
-/// Draws the page that somebody is on.
+/// Renders the requested page.
 pub(super) async fn draw(context: &PageContext) -> Result<PageView, Refusal> {
     match &context.page {
         Page::Overview => overview::overview(context).await,
@@ -94,7 +94,7 @@ pub(super) async fn draw(context: &PageContext) -> Result<PageView, Refusal> {
     }
 }
 
-/// A choice among parts of a list.
+/// A tab that filters a list.
 struct Tab {
     label: &'static str,
     count: Option<u64>,
@@ -110,7 +110,7 @@ struct Tabs {
 }
 
 impl Tabs {
-    /// A tab for all records and one for each status. `counts`: how many, in that order.
+    /// Returns a tab for all records and one for each status. `counts`: the number of records, in that order.
     fn by_status(
         context: &PageContext,
         label: &'static str,
@@ -122,7 +122,7 @@ impl Tabs {
             label: word,
             count: Some(*count),
             href: context
-                .to(format!("{path}{}", place::query(&[("status", Some(*word).filter(|w| *w != "all"))]))),
+                .to(format!("{path}{}", paths::query(&[("status", Some(*word).filter(|w| *w != "all"))]))),
             current: *word == chosen,
         };
         Tabs { label, tabs: counts.iter().map(tab).collect() }
@@ -134,17 +134,17 @@ impl Tabs {
 #[template(path = "dashboard/filter.html")]
 struct Filter<'a> {
     context: &'a PageContext,
-    /// Of the list, below the place.
+    /// The path of the list, below the place.
     path: &'static str,
     label: &'static str,
     /// An example of a search.
     example: &'static str,
-    /// The part of the list: the name of the field, and its value.
+    /// The other filter of the list: the name of the field, and its value.
     part: (&'static str, &'a str),
     wanted: &'a str,
 }
 
-/// The way through a list.
+/// The links to the other pages of a list.
 #[derive(Default, Template)]
 #[template(path = "dashboard/pager.html")]
 struct Pager {
@@ -160,13 +160,13 @@ struct List<T> {
 }
 
 impl<T> List<T> {
-    /// A list on one page.
+    /// Creates a list with a single page.
     fn whole(records: Vec<T>) -> List<T> {
         List { records, pager: Pager::default() }
     }
 }
 
-/// Reads a page of a list. `asked`: the list of the API and its filters; `shown`: the same on this page.
+/// Reads a page of a list. `asked`: the list of the API and its filters; `shown`: the same for links on this page.
 async fn list<T>(
     context: &PageContext,
     asked: (&str, &[(&str, Option<&str>)]),
@@ -180,7 +180,7 @@ async fn list<T>(
         ("page", context.query.get("page")),
         ("anchor", context.query.get("anchor")),
     ]);
-    let path = format!("{name}{}", place::query(&fields));
+    let path = format!("{name}{}", paths::query(&fields));
     let (records, page, anchor) = context
         .read(|book| {
             let (page, anchor) = book.list(&path)?;
@@ -188,12 +188,12 @@ async fn list<T>(
         })
         .await?;
     let to = |n: u64| {
-        // Page 1 is always fresh.
+        // Page 1 has no anchor, so it always shows the newest records.
         let (n, is_later) = (n.to_string(), n > 1);
         let mut fields = shown.1.to_vec();
         fields.push(("page", Some(n.as_str()).filter(|_| is_later)));
         fields.push(("anchor", anchor.as_deref().filter(|_| is_later)));
-        context.to(format!("{}{}", shown.0, place::query(&fields)))
+        context.to(format!("{}{}", shown.0, paths::query(&fields)))
     };
     let said = match (page.from(), page.to()) {
         (Some(from), Some(to)) => format!("{from}–{to} of {}", page.total),

@@ -1,4 +1,4 @@
-//! The first page, and the panel for the chain and the clock.
+//! The overview, and the page of the chain and the clock.
 
 use askama::Template;
 use reference_core::{
@@ -17,16 +17,16 @@ use crate::{
     pages::dashboard::{
         context::PageContext,
         facts::{AttemptWords as _, DeliveryWords as _, WorldEventWords as _},
-        pieces,
+        fragments,
     },
+    pages::formats::MomentWords as _,
     pages::objects::{AccountView, Charge, Event},
-    pages::words::MomentWords as _,
     refusal::Refusal,
 };
 
-/// Events and deliveries on the first page.
+/// The number of events and deliveries on the overview.
 const RECENT: usize = 8;
-/// Charges that the first page offers to pay.
+/// The number of charges that the overview offers to pay.
 const PAYABLE: usize = 10;
 /// The number of latest events on the panel.
 const HAPPENINGS_SHOWN: u64 = 200;
@@ -71,10 +71,10 @@ struct PayableBlock<'a> {
     payable: Vec<Payable>,
 }
 
-/// A charge that waits for money.
+/// An open charge.
 struct Payable {
     charge: Charge,
-    /// A transfer to it was seen and is not confirmed: who pays again pays twice.
+    /// `true` if an unconfirmed transfer exists: another payment would pay twice.
     is_on_its_way: bool,
 }
 
@@ -89,12 +89,12 @@ pub(super) async fn overview(context: &PageContext) -> Result<PageView, Refusal>
     let has_endpoint = counts.endpoints.enabled + counts.endpoints.disabled > 0;
     let open = open_charges(context).await?.into_iter();
     let payable = open.map(|(charge, transfers)| {
-        let is_on_its_way = transfers.iter().any(|it| it.gone.is_none() && !it.confirmed);
+        let is_on_its_way = transfers.iter().any(|transfer| transfer.gone.is_none() && !transfer.confirmed);
         Payable { charge, is_on_its_way }
     });
     let payable = payable.collect();
     let curl = context.curl_charge();
-    let start = context.asker.pages.dashboard.key_start(context.place.mode);
+    let start = context.client.pages.dashboard.key_start(context.place.mode);
     let assets = account.accepted.clone();
     let blocks = vec![
         live("counts", &CountsBlock { context, counts })?,
@@ -106,7 +106,7 @@ pub(super) async fn overview(context: &PageContext) -> Result<PageView, Refusal>
     Ok(PageView { state: None, title: "Overview".to_owned(), blocks })
 }
 
-/// The newest charges that wait for money, with what was seen of it.
+/// Returns the newest open charges with their transfers.
 async fn open_charges(context: &PageContext) -> Result<Vec<(Charge, Vec<TransferRecord>)>, Refusal> {
     let newest = |book: &BookReader<'_>| {
         let mut open = Vec::new();
@@ -126,26 +126,26 @@ async fn open_charges(context: &PageContext) -> Result<Vec<(Charge, Vec<Transfer
 /// Unconfirmed transaction, or one that the mempool forgot.
 struct Waiting {
     txid: String,
-    /// The payment in words: `0.001 BTC to abc123, dropped`.
+    /// The payment as text: `0.001 BTC to abc123, dropped`.
     said: String,
 }
 
-/// The transactions to open charges that are in no block.
+/// Returns the transactions to open charges that are not in a block.
 async fn waiting(context: &PageContext) -> Result<Vec<Waiting>, Refusal> {
     let all = open_charges(context).await?;
     let of = |(charge, transfers): (Charge, Vec<TransferRecord>)| {
-        let unmined = transfers.into_iter().filter(|it| it.confirmations == 0);
-        let kept = unmined.filter(|it| matches!(it.gone, None | Some(TransferGone::Dropped)));
-        kept.map(move |it| {
-            let gone = if it.gone.is_some() { ", dropped" } else { "" };
-            let said = format!("{} {} to {}{gone}", it.amount, charge.terms.asset, charge.code);
-            Waiting { txid: it.txid.to_string(), said }
+        let unmined = transfers.into_iter().filter(|transfer| transfer.confirmations == 0);
+        let kept = unmined.filter(|transfer| matches!(transfer.gone, None | Some(TransferGone::Dropped)));
+        kept.map(move |transfer| {
+            let gone = if transfer.gone.is_some() { ", dropped" } else { "" };
+            let said = format!("{} {} to {}{gone}", transfer.amount, charge.terms.asset, charge.code);
+            Waiting { txid: transfer.txid.to_string(), said }
         })
     };
     Ok(all.into_iter().flat_map(of).collect())
 }
 
-/// A chain with what its coin costs.
+/// A chain with the exchange rate of its coin.
 struct Row {
     chain: ChainRecord,
     rate: Option<String>,
@@ -197,7 +197,7 @@ pub(super) async fn world(context: &PageContext) -> Result<PageView, Refusal> {
     let rows: Vec<_> = of_mode.map(|chain| Row { rate: rate_of(chain.asset), chain }).collect();
     let assets = rows.iter().map(|row| row.chain.asset).collect();
     happened.reverse();
-    happened.retain(|it| it.is_seen(&context.place.account, context.place.mode));
+    happened.retain(|event| event.is_seen(&context.place.account, context.place.mode));
     happened.truncate(HAPPENINGS_LISTED);
     let currencies = Currency::ALL.map(Currency::code);
     let blocks = vec![

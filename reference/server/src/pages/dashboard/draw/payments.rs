@@ -1,4 +1,4 @@
-//! Charges, invoices, payment links, late money.
+//! The pages of charges, invoices, payment links and late payments.
 
 use askama::Template;
 use reference_core::{
@@ -17,16 +17,16 @@ use crate::{
     pages::dashboard::{
         context::PageContext,
         facts::{AttemptWords as _, DeliveryWords as _, TransferState as _},
-        pieces, place,
+        fragments, paths,
     },
+    pages::formats::MomentWords as _,
     pages::objects::{Charge, Event, Invoice, Link},
-    pages::words::MomentWords as _,
     refusal::Refusal,
 };
 
-/// Events on the page of what they are about.
+/// The number of events on the page of an object.
 const EVENTS_SHOWN: u32 = 100;
-/// Deliveries on the page of what they are about.
+/// The number of deliveries on the page of an object.
 const DELIVERIES_SHOWN: usize = 25;
 
 #[derive(Template)]
@@ -72,10 +72,10 @@ struct ChargeBlock<'a> {
 impl ChargeBlock<'_> {
     /// Returns `true` if there is confirmed money that could be refunded.
     fn may_be_refunded(&self) -> bool {
-        self.transfers.iter().any(|it| it.gone.is_none() && it.confirmed)
+        self.transfers.iter().any(|transfer| transfer.gone.is_none() && transfer.confirmed)
     }
 
-    /// Returns `true` if it can be canceled. A vanished transfer does not prevent it.
+    /// Returns `true` if the charge can be canceled. A transfer that vanished does not prevent it.
     fn may_be_canceled(&self) -> bool {
         self.charge.status() == ChargeStatus::Pending && self.transfers.iter().all(|it| it.gone.is_some())
     }
@@ -92,7 +92,7 @@ struct ChargeAbout<'a> {
 struct PayBlock<'a> {
     context: &'a PageContext,
     charge: &'a Charge,
-    /// The payment that is seen and not confirmed: a second payment would pay twice.
+    /// The unconfirmed payment, if there is one: another payment would pay twice.
     on_its_way: Option<&'a TransferRecord>,
     form: String,
 }
@@ -107,7 +107,7 @@ struct Story<'a> {
     curl: String,
 }
 
-/// Events and deliveries of one object. `name`: `charge`, `invoice`.
+/// Renders the events and deliveries of an object. `name`: `charge`, `invoice`.
 async fn story(
     context: &PageContext,
     (name, code): (&str, Code),
@@ -127,12 +127,12 @@ struct JsonBlock {
     json: String,
 }
 
-/// An object as the API shows it. `list`: `charges`.
+/// Renders an object as JSON of the API. `list`: `charges`.
 async fn json(context: &PageContext, list: &str, code: &str) -> Result<Block, Refusal> {
     let path = format!("{list}/{code}");
     let raw = context.read(|book| book.json(&path)).await?;
     let curl = context.curl_get(&format!("/v1/{path}"));
-    live("json", &JsonBlock { curl, json: pieces::pretty(&raw) })
+    live("json", &JsonBlock { curl, json: fragments::pretty(&raw) })
 }
 
 pub(super) async fn charge(context: &PageContext, code: &str) -> Result<PageView, Refusal> {
@@ -147,7 +147,7 @@ pub(super) async fn charge(context: &PageContext, code: &str) -> Result<PageView
     let status = charge.status().as_str();
     let tab = context.tab(Some(status), &title);
     let form = format!("/charges/{code}/pay");
-    let on_its_way = transfers.iter().rfind(|it| it.gone.is_none() && !it.confirmed);
+    let on_its_way = transfers.iter().rfind(|transfer| transfer.gone.is_none() && !transfer.confirmed);
     let is_refused = context.draft.is_of(&form);
     let refund = format!("/charges/{code}/refund");
     let is_refund_refused = context.draft.is_of(&refund);
@@ -155,7 +155,7 @@ pub(super) async fn charge(context: &PageContext, code: &str) -> Result<PageView
     let filter = DeliveryFilter { charge: Some(Some(charge.code)), ..DeliveryFilter::default() };
     let pay = PayBlock { context, charge: &charge, on_its_way, form };
     let blocks = vec![
-        // What is wrong with a form stays until it is sent again.
+        // The errors of a form stay until it is sent again.
         if is_refund_refused { still(&shown)? } else { live("charge", &shown)? },
         if is_refused { still(&pay)? } else { live("pay", &pay)? },
         story(context, ("charge", charge.code), filter).await?,
@@ -210,13 +210,13 @@ pub(super) async fn invoice(context: &PageContext, code: &str) -> Result<PageVie
     Ok(PageView { state: Some(status.to_owned()), title, blocks })
 }
 
-/// Returns `true` if a payment of the invoice is seen and not confirmed: a second payment would pay twice.
+/// Returns `true` if the invoice has an unconfirmed payment: another one would pay twice.
 async fn is_on_its_way(context: &PageContext, invoice: &Invoice) -> Result<bool, Refusal> {
     let Some(newest) = invoice.charges.last() else { return Ok(false) };
     let transfers = context
         .read(|book| Ok(book.sandbox.transfers(book.place, &*book.charge(newest.code.as_str())?)))
         .await?;
-    Ok(transfers.iter().any(|it| it.gone.is_none() && !it.confirmed))
+    Ok(transfers.iter().any(|transfer| transfer.gone.is_none() && !transfer.confirmed))
 }
 
 #[derive(Template)]
@@ -251,10 +251,10 @@ pub(super) async fn link(context: &PageContext, code: &str) -> Result<PageView, 
             Ok((book.link(code)?, charges, page.total))
         })
         .await?;
-    let all = context.to(format!("/charges{}", place::query(&[("link", Some(code))])));
+    let all = context.to(format!("/charges{}", paths::query(&[("link", Some(code))])));
     let form = format!("/links/{code}/pay");
     let coins = link.terms.accepted_assets.clone();
-    // Where the customer chooses, something has to be chosen here too.
+    // A price that the customer chooses needs an initial value.
     let amount = link.sample_amount().map(|amount| (link.terms.currency.to_string(), amount));
     let mut blocks = vec![live("link", &LinkBlock { context, link: &link, charges, total, all })?];
     if link.accepts_payments {
@@ -270,11 +270,11 @@ struct PayIn<'a> {
     context: &'a PageContext,
     form: &'a str,
     coins: Vec<Asset>,
-    /// Its currency and what stands there at first, where the customer chooses.
+    /// The currency and initial value of a price that the customer chooses.
     amount: Option<(String, String)>,
 }
 
-/// A form that pays an invoice or by a link, as a customer would, in a coin of these, or of all that are accepted.
+/// Renders the form that pays an invoice or a link as a customer would, in one of these coins, or in any accepted one.
 async fn pay_in(
     context: &PageContext,
     form: &str,

@@ -1,4 +1,4 @@
-//! The last requests to the API, as the server keeps them: what a shop's developer looks at first.
+//! The page of the latest API requests.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use askama::Template;
 
 use super::{Filter, List, PageView, Pager, Tab, Tabs, live, still};
 use crate::{
-    log::{Half, RequestLog, RequestRecord},
-    pages::dashboard::{context::PageContext, pieces, place},
-    pages::words::MomentWords as _,
+    log::{CapturedMessage, RequestLog, RequestRecord},
+    pages::dashboard::{context::PageContext, fragments, paths},
+    pages::formats::MomentWords as _,
     refusal::Refusal,
 };
 
-/// Requests on a page.
+/// The number of requests on a page.
 const SHOWN: usize = 50;
 
 /// The filters for requests: a label, and the statuses.
@@ -35,16 +35,16 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
         .unwrap_or_else(|| STATES[0].clone());
     let wanted = context.query.get("q").unwrap_or_default();
     let before: Option<u64> = context.query.get("before").and_then(|n| n.parse().ok());
-    // Whoever shows no key of this server is seen in both modes: nobody can tell which was meant.
+    // A request without a key of this server is shown in both modes, because its mode is unknown.
     let own = |it: &Arc<RequestRecord>| it.mode.is_none_or(|mode| mode == context.place.mode);
     let text = wanted.to_lowercase();
     let fits = |it: &Arc<RequestRecord>| {
         let line = format!("{} {} {}", it.method, it.target, it.status).to_lowercase();
         line.contains(&text) && before.is_none_or(|n| it.n < n)
     };
-    let all: Vec<_> = context.asker.backend.requests.newest().into_iter().filter(own).collect();
+    let all: Vec<_> = context.client.backend.requests.newest().into_iter().filter(own).collect();
     let found = |statuses: &std::ops::RangeInclusive<u16>| {
-        all.iter().filter(|it| fits(it) && statuses.contains(&it.status)).collect::<Vec<_>>()
+        all.iter().filter(|request| fits(request) && statuses.contains(&request.status)).collect::<Vec<_>>()
     };
     let query = |status: &str, before: Option<u64>| {
         let before = before.map(|n| n.to_string());
@@ -52,7 +52,7 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
         let asked = Some(wanted).filter(|wanted| !wanted.is_empty());
         context.to(format!(
             "/requests{}",
-            place::query(&[("status", status), ("q", asked), ("before", before.as_deref())])
+            paths::query(&[("status", status), ("q", asked), ("before", before.as_deref())])
         ))
     };
     let tabs = STATES.map(|(label, statuses)| Tab {
@@ -93,23 +93,23 @@ struct RequestBlock<'a> {
     curl: String,
 }
 
-/// One half of an exchange, as the page shows it.
+/// A request or a response, as the page shows it.
 struct Shown<'a> {
-    half: &'a Half,
+    message: &'a CapturedMessage,
     headers: Vec<(String, String)>,
     body: String,
 }
 
 impl<'a> Shown<'a> {
-    fn of(log: &RequestLog, half: &'a Half) -> Shown<'a> {
-        let headers = half.headers().into_iter();
+    fn of(log: &RequestLog, message: &'a CapturedMessage) -> Shown<'a> {
+        let headers = message.headers().into_iter();
         let headers = headers.map(|(name, value)| (name, log.redacted(&value).into_owned())).collect();
-        Shown { half, headers, body: pieces::pretty(&log.redacted(&half.body())) }
+        Shown { message, headers, body: fragments::pretty(&log.redacted(&message.body())) }
     }
 }
 
 pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal> {
-    let log = &context.asker.backend.requests;
+    let log = &context.client.backend.requests;
     let record = log.find(n).ok_or(Refusal::NotFound)?;
     if record.mode.is_some_and(|mode| mode != context.place.mode) {
         return Err(Refusal::NotFound);
@@ -118,14 +118,14 @@ pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal
         context,
         record: &record,
         halves: [("Request", &record.request), ("Answer", &record.answer)]
-            .map(|(name, half)| (name, Shown::of(log, half))),
+            .map(|(name, message)| (name, Shown::of(log, message))),
         curl: log.redacted(&curl(&record, context)).into_owned(),
     };
     let title = format!("Request {n}");
     Ok(PageView { state: None, title, blocks: vec![still(&block)?] })
 }
 
-/// The line that sends the request again, with the key in a variable.
+/// Returns a curl command that repeats the request, with the key in a variable.
 fn curl(record: &RequestRecord, context: &PageContext) -> String {
     let mut line = "curl -i".to_owned();
     if record.method != "GET" {
@@ -146,7 +146,7 @@ fn curl(record: &RequestRecord, context: &PageContext) -> String {
     format!("{line} {}", quoted(&format!("{}{}", context.site.base, record.target)))
 }
 
-/// A text as one word of a shell.
+/// Quotes a text for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

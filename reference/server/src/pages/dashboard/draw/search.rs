@@ -1,11 +1,11 @@
-//! The search of the owner.
+//! The search page.
 
 use askama::Template;
 use simulator::api::SearchHit;
 
 use super::{PageView, still};
 use crate::{
-    pages::dashboard::{context::PageContext, pieces, place},
+    pages::dashboard::{context::PageContext, fragments, paths},
     refusal::Refusal,
 };
 
@@ -41,11 +41,11 @@ pub(in super::super) async fn exact_hit(context: &PageContext) -> Result<Option<
     Ok(found.iter().find(|hit| *hit.id == *wanted).map(|hit| context.place.path(&path(hit))))
 }
 
-/// Returns the searched text and what holds it.
+/// Returns the searched text and the matching objects.
 async fn hits(context: &PageContext) -> Result<(&str, Vec<SearchHit>), Refusal> {
     let wanted = context.query.get("q").map(str::trim).unwrap_or_default();
-    // A text that exceeds the limit of a search is found nowhere.
-    if wanted.is_empty() || wanted.len() > place::WANTED_MAX {
+    // A text over the limit has no matches.
+    if wanted.is_empty() || wanted.len() > paths::WANTED_MAX {
         return Ok((wanted, Vec::new()));
     }
     Ok((wanted, context.read(|book| Ok(book.sandbox.search(book.place, wanted))).await?))

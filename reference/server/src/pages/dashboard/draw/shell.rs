@@ -9,7 +9,7 @@ use crate::{
     answer::Answer,
     pages::{
         Call, Complaint, Part, Site,
-        dashboard::{context::PageContext, flash::Notice, pieces, place::Page},
+        dashboard::{context::PageContext, flash::Notice, fragments, paths::Page},
         html,
     },
     refusal::Refusal,
@@ -18,7 +18,7 @@ use crate::{
 /// The entry that leads out of the dashboard.
 const DOCS: &str = "/docs";
 
-/// The menu: groups of entries with the path of each below the place.
+/// The menu: groups of entries with their labels, and the path of each below the place.
 const MENU: [(&str, &[(&str, &str)]); 5] = [
     ("", &[("", "Overview")]),
     (
@@ -50,7 +50,7 @@ struct MenuEntry {
     label: &'static str,
     href: String,
     current: bool,
-    /// The number of late payments that wait for the owner.
+    /// The number of late payments that need a decision.
     waits: usize,
 }
 
@@ -65,7 +65,7 @@ struct Menu {
     groups: Vec<MenuGroup>,
 }
 
-/// The menu, with what waits for the owner.
+/// Renders the menu, with the number of late payments.
 pub(in super::super) async fn menu(context: &PageContext) -> Result<Part, Refusal> {
     let late = context.read(|book| Ok(book.sandbox.late(book.place).len())).await?;
     let section = context.page.section();
@@ -90,7 +90,7 @@ struct ClockLine<'a> {
     context: &'a PageContext,
 }
 
-/// The service clock, and how far it is from real time.
+/// Renders the service clock and its distance from real time.
 pub(in super::super) fn clock(context: &PageContext) -> Result<Part, Refusal> {
     let html = ClockLine { context }.render().map_err(|_| Refusal::Broken)?;
     Ok(Part { id: "clock", html })
@@ -120,11 +120,11 @@ struct Shell<'a> {
     notice: Option<&'a Notice>,
     complaint: Option<&'a Complaint>,
     blocks: &'a [Block],
-    /// `true` if the browser logged in, and so can log out.
+    /// `true` if the browser logged in, so that it can log out.
     came_by_login: bool,
 }
 
-/// A page with everything around it.
+/// Renders a page with its frame.
 pub(in super::super) async fn shell(
     context: &PageContext,
     view: &PageView,
@@ -172,10 +172,10 @@ struct Login<'a> {
     wrong: bool,
 }
 
-/// Draws the login page for callers from elsewhere.
+/// Renders the login page for callers from other machines.
 pub(in super::super) fn login(call: &Call<'_>, wrong: bool) -> Result<Answer, Refusal> {
     let site = call.site()?;
-    let word = call.pages.dashboard.form_word();
+    let word = call.pages.dashboard.form_token();
     let status = if wrong { StatusCode::FORBIDDEN } else { StatusCode::UNAUTHORIZED };
     html(status, &Login { site: &site, word, wrong })
 }
@@ -188,7 +188,7 @@ struct PlainPage<'a> {
     message: String,
 }
 
-/// A page that says why there is no page.
+/// Renders a page for an error.
 pub(in super::super) fn plain(call: &Call<'_>, refusal: Refusal) -> Result<Answer, Refusal> {
     let site = call.site()?;
     let title = match refusal {

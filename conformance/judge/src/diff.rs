@@ -1,0 +1,104 @@
+//! Contradictions between two representations of one charge or invoice.
+
+use serde_json::Value;
+use time::{Duration, OffsetDateTime};
+
+use conformance_model::reading::{http_date, text_at, utc};
+use conformance_model::recording::{Exchange, List};
+use conformance_model::words::Mode;
+
+use crate::evidence::PageView;
+
+/// The members of an event, and the fields of each.
+type Fields = [(&'static str, &'static [&'static str]); 2];
+
+/// The immutable fields of an object: its identity and the locked rate.
+pub(crate) const SETTLED: Fields = [
+    ("charge", &["code", "fiat_amount", "fiat_currency", "asset", "asset_amount"]),
+    ("invoice", &["code", "number", "amount", "currency"]),
+];
+
+/// The fields that an event may change.
+pub(crate) const STATE: Fields =
+    [("charge", &["status", "received_amount", "paid_at"]), ("invoice", &["status"])];
+
+/// The longest time until a new record is in all lists.
+pub(crate) const LATENESS: Duration = Duration::minutes(1);
+
+/// The kinds of objects that have a list, with the member of an event that contains one.
+pub(crate) const KINDS: [(List, &str); 2] = [(List::Charges, "charge"), (List::Invoices, "invoice")];
+
+/// The longest time after a change until all copies of an object agree.
+pub(crate) const CONSISTENCY_TIME: Duration = Duration::minutes(10);
+
+/// Returns a number without trailing zeros, and its number of decimals; `None` if the text is not a number.
+fn number(text: &str) -> Option<(&str, usize)> {
+    let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit() || it == b'.');
+    let decimals = text.split_once('.').map(|(_, decimals)| decimals.len());
+    let plain = decimals.map_or(text, |_| text.trim_end_matches('0').trim_end_matches('.'));
+    is_number.then_some((plain, decimals.unwrap_or_default()))
+}
+
+/// Returns `true` if two values of one field contradict each other. Other statements judge invalid values.
+pub(crate) fn contradict(one: &Value, other: &Value) -> bool {
+    let (Value::String(one), Value::String(other)) = (one, other) else { return false };
+    match ((utc(one), utc(other)), (number(one), number(other))) {
+        ((Ok(one), Ok(other)), _) => one != other,
+        (_, (Some((one, _)), Some((other, _)))) => one != other,
+        ((Err(_), Err(_)), (None, None)) => one != other && !one.is_empty() && !other.is_empty(),
+        _ => false,
+    }
+}
+
+/// The same, for numbers with equally many decimals only: redaction makes equal amounts with different decimals differ.
+pub(crate) fn contradict_as_written(_: &str, one: &Value, other: &Value) -> bool {
+    let decimals = |it: &Value| it.as_str().and_then(number).map(|(_, decimals)| decimals);
+    decimals(one) == decimals(other) && contradict(one, other)
+}
+
+/// Returns `true` if only one of two values of `paid_at` is a time.
+fn is_half_told(name: &str, one: &Value, other: &Value) -> bool {
+    name == "paid_at" && (one.is_null() && other.is_string() || one.is_string() && other.is_null())
+}
+
+/// Returns `true` if two values of a field contradict each other, or only one of them has a time of payment.
+pub(crate) fn differ(name: &str, one: &Value, other: &Value) -> bool {
+    contradict(one, other) || is_half_told(name, one, other)
+}
+
+/// Returns the member and field of the first difference between two objects that contain a charge or an invoice.
+pub(crate) fn contradiction(
+    one: &Value,
+    other: &Value,
+    fields: &Fields,
+    differ: fn(&str, &Value, &Value) -> bool,
+) -> Option<(&'static str, &'static str)> {
+    fields.iter().find_map(|(member, names)| {
+        let (one, other) = (one.get(member)?, other.get(member)?);
+        let differs = |name: &&&str| {
+            one.get(**name).zip(other.get(**name)).is_some_and(|(one, other)| differ(name, one, other))
+        };
+        Some((*member, *names.iter().find(differs)?))
+    })
+}
+
+/// Returns the time at which an event was recorded.
+pub(crate) fn at(row: &Value) -> Option<OffsetDateTime> {
+    utc(text_at(row, &["created_at"])?).ok()
+}
+
+/// Returns the `Date` of a response.
+pub(crate) fn clock(exchange: &Exchange) -> Option<OffsetDateTime> {
+    exchange.answer().and_then(|answer| http_date(answer.header("date")?))
+}
+
+/// Returns `true` if the charge or invoice of an event was unchanged for [`CONSISTENCY_TIME`] before a response, so that
+/// all copies of it agree.
+pub(crate) fn is_still(views: &[PageView<'_>], mode: Mode, event: &Value, exchange: &Exchange) -> bool {
+    let code =
+        |it: &Value| ["charge", "invoice"].map(|member| text_at(it, &[member, "code"]).map(str::to_owned));
+    let events = views.iter().filter(|it| it.mode == mode && it.ask.list == List::Events);
+    let of_object = events.flat_map(PageView::rows).filter(|it| code(it) == code(event));
+    let newest = of_object.filter_map(at).max();
+    newest.zip(clock(exchange)).is_some_and(|(newest, now)| newest + CONSISTENCY_TIME < now)
+}

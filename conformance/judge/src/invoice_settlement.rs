@@ -1,0 +1,209 @@
+//! Statements about paid invoices, judged by their events.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use conformance_model::group::Group;
+use conformance_model::reading::{Page, charges_of, codes_of, text_at};
+use conformance_model::recording::{Caller, List, PageAsk, Purpose, Recording};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
+use conformance_model::words::Mode;
+
+use crate::check::Check;
+use crate::diff::at;
+use crate::evidence::pages;
+use crate::subjects::{Subject, subjects};
+
+const NEEDS: &[Group] = &[Group::Account, Group::Lists];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("events.both_paid", NEEDS, both_paid),
+    Check::of("types.invoice_paid", NEEDS, invoice_paid).and(&[Group::Isolation, Group::Webhooks]),
+    Check::of("invoices.settled", NEEDS, settled),
+];
+
+/// The longest time between two events of one payment.
+const APART: time::Duration = time::Duration::minutes(1);
+/// The age of the oldest listed event relative to an event, by which related events must be listed.
+const BEFORE: time::Duration = time::Duration::days(1);
+
+/// The long page of events of a mode, and further rows of filtered lists.
+struct EventHistory {
+    number: u32,
+    rows: Vec<Value>,
+    /// `true` if the page contains all events.
+    is_whole: bool,
+    /// The events of lists with one filter.
+    filtered: Vec<Value>,
+    /// The charges whose events were listed completely by a filter.
+    told: BTreeSet<String>,
+    /// The items of the list of invoices.
+    invoices: Vec<Value>,
+}
+
+fn event_histories(recording: &Recording) -> Vec<EventHistory> {
+    Mode::BOTH.into_iter().filter_map(|mode| event_history(recording, mode)).collect()
+}
+
+fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
+    let exchange = recording.last(|it| {
+        let plain = matches!(
+            &it.purpose,
+            Purpose::Page(PageAsk { list: List::Events, filters, link: None, per_page: Some(100), .. })
+                if filters.is_empty()
+        );
+        plain && it.caller == Caller::Own(mode) && it.status() == Some(200)
+    })?;
+    let page = Page::of(exchange)?;
+    let rows = page.rows()?.clone();
+    let is_whole = page.meta("total").is_some_and(|total| total <= rows.len() as u64);
+    let (filtered, told, invoices) = (Vec::new(), BTreeSet::new(), Vec::new());
+    let mut history = EventHistory { number: exchange.number, rows, is_whole, filtered, told, invoices };
+    for view in pages(recording).iter().filter(|it| it.mode == mode) {
+        match view.ask.list {
+            List::Charges => continue,
+            List::Invoices => {
+                history.invoices.extend(view.rows().iter().cloned());
+                continue;
+            }
+            List::Events => {}
+        }
+        let [(name, value)] = &view.ask.filters[..] else { continue };
+        history.filtered.extend(view.rows().iter().cloned());
+        let is_all = view.page.meta("total") == Some(view.rows().len() as u64);
+        if name == "charge" && is_all && !view.rows().is_empty() {
+            history.told.insert(value.clone());
+        }
+    }
+    Some(history)
+}
+
+impl EventHistory {
+    fn of_type(&self, kind: &str) -> impl Iterator<Item = &Value> {
+        let all = self.rows.iter().chain(&self.filtered);
+        all.filter(move |row| text_at(row, &["type"]) == Some(kind))
+    }
+
+    fn paid_charge(&self, code: &str) -> Option<&Value> {
+        self.of_type("charge.paid").find(|row| text_at(row, &["charge", "code"]) == Some(code))
+    }
+
+    fn paid_invoice(&self, code: &str) -> Option<&Value> {
+        self.of_type("invoice.paid").find(|row| text_at(row, &["invoice", "code"]) == Some(code))
+    }
+
+    /// Returns `true` if a missing related event is a violation: the events of that time or of all its charges are
+    /// listed, and every charge.paid has the code of its charge.
+    fn is_telling(&self, row: &Value) -> bool {
+        let tells = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
+        let is_told =
+            || charges_of(row).is_some_and(|codes| codes.iter().all(|code| self.told.contains(*code)));
+        tells && self.is_long_ago(row) && (self.goes_back_before(row) || is_told())
+    }
+
+    fn goes_back_before(&self, row: &Value) -> bool {
+        let oldest = self.rows.iter().filter_map(at).min();
+        self.is_whole || oldest.zip(at(row)).is_some_and(|(oldest, then)| then - oldest >= BEFORE)
+    }
+
+    /// Returns `true` if an event is old enough that its related events must be listed.
+    fn is_long_ago(&self, row: &Value) -> bool {
+        let newest = self.rows.iter().filter_map(at).max();
+        newest.zip(at(row)).is_some_and(|(newest, then)| newest - then >= APART)
+    }
+}
+
+fn name(row: &Value) -> &str {
+    text_at(row, &["id"]).unwrap_or("without an id")
+}
+
+fn no_paid_invoice() -> CheckError {
+    CheckError::unjudged(
+        "no event shows an invoice that was paid and which charges it has",
+        "issue an invoice, pay one of its charges, then check again",
+    )
+}
+
+fn both_paid(recording: &Recording) -> CheckResult {
+    let mut judged = false;
+    for history in event_histories(recording) {
+        for row in history.of_type("invoice.paid") {
+            let Some(codes) = charges_of(row).filter(|codes| !codes.is_empty()) else { continue };
+            if codes.iter().any(|code| history.paid_charge(code).is_some()) {
+                judged = true;
+            } else if history.is_telling(row) {
+                return Err(CheckError::broken(
+                    history.number,
+                    format!("a charge.paid beside invoice.paid {}", name(row)),
+                    format!("none for any of its charges {}", codes.join(", ")),
+                ));
+            }
+        }
+    }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_paid_invoice()) }
+}
+
+/// Returns the violation if the invoice of an invoice.paid has an empty list of charges. The format of the charges is
+/// not specified, but an empty list has none in any interpretation.
+fn without_charges(recording: &Recording) -> Option<CheckError> {
+    let seen = subjects(recording, "invoice").ok()?;
+    let empty = |it: &&Subject| it.object.get("charges").and_then(Value::as_array).is_some_and(Vec::is_empty);
+    let found = seen.iter().filter(|it| it.is_settlement()).find(empty)?;
+    Some(found.broken("a paid charge in the invoice of an invoice.paid", "charges []"))
+}
+
+fn invoice_paid(recording: &Recording) -> CheckResult {
+    if let Some(broken) = without_charges(recording) {
+        return Err(broken);
+    }
+    let mut judged = false;
+    for history in event_histories(recording) {
+        for row in history.of_type("invoice.paid") {
+            let Some(charges) = row.get("invoice").and_then(|it| it.get("charges")?.as_array()) else {
+                continue;
+            };
+            let by_status = charges.iter().any(|it| text_at(it, &["status"]) == Some("paid"));
+            let codes = charges_of(row);
+            let by_event = codes.iter().flatten().any(|code| history.paid_charge(code).is_some());
+            // The format of an invoice's charges is not specified; an unknown format proves nothing.
+            if by_event || by_status {
+                judged = true;
+            } else if codes.is_some() && history.is_telling(row) {
+                let codes = codes.unwrap_or_default();
+                let told = if codes.is_empty() { "no charge at all".to_owned() } else { codes.join(", ") };
+                return Err(CheckError::broken(
+                    history.number,
+                    format!("a paid charge in the invoice of invoice.paid {}", name(row)),
+                    told,
+                ));
+            }
+        }
+    }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_paid_invoice()) }
+}
+
+fn settled(recording: &Recording) -> CheckResult {
+    let mut judged = false;
+    for history in event_histories(recording) {
+        let voided: BTreeSet<&str> =
+            history.of_type("invoice.voided").filter_map(|row| text_at(row, &["invoice", "code"])).collect();
+        let of_events = history.rows.iter().chain(&history.filtered).filter_map(|row| row.get("invoice"));
+        for invoice in of_events.chain(&history.invoices) {
+            let Some(code) = text_at(invoice, &["code"]) else { continue };
+            let codes = codes_of(invoice).unwrap_or_default();
+            let Some(paid) = codes.iter().find_map(|code| history.paid_charge(code)) else { continue };
+            if history.paid_invoice(code).is_some() {
+                judged = true;
+            } else if history.goes_back_before(paid) && history.is_long_ago(paid) && !voided.contains(code) {
+                // A payment for a voided invoice does not settle it.
+                return Err(CheckError::broken(
+                    history.number,
+                    format!("an invoice.paid of {code}, one of whose charges has charge.paid {}", name(paid)),
+                    "none",
+                ));
+            }
+        }
+    }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_paid_invoice()) }
+}

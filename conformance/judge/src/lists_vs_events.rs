@@ -1,0 +1,262 @@
+//! Lists compared with events: every created object is listed, and every listed object has its events.
+//!
+//! Each statement compares two pages, of which the one that must contain the records was read later. Changes in the
+//! last minute are ignored, because they may not be visible yet.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use time::OffsetDateTime;
+
+use conformance_model::catalogue::EVENT_TYPES;
+use conformance_model::group::Group;
+use conformance_model::reading::{text_at, utc};
+use conformance_model::recording::{Exchange, List, Recording};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
+use conformance_model::words::Mode;
+
+use crate::check::Check;
+use crate::diff::{CONSISTENCY_TIME, KINDS, LATENESS, clock};
+use crate::evidence::{PER_PAGE_MAX, PageView, eras, longs};
+use crate::object_history;
+
+const NEEDS: &[Group] = &[Group::Account, Group::Lists];
+
+pub(super) const CHECKS: &[Check] =
+    &[Check::of("lists.complete", NEEDS, complete), Check::of("events.recorded", NEEDS, recorded)];
+
+fn at(row: &Value, name: &str) -> Option<OffsetDateTime> {
+    utc(text_at(row, &[name])?).ok()
+}
+
+fn code<'a>(event: &'a Value, member: &str) -> Option<&'a str> {
+    text_at(event, &[member, "code"])
+}
+
+fn is_of(event: &Value, kind: &str) -> bool {
+    text_at(event, &["type"]) == Some(kind)
+}
+
+/// Returns the time before which all records are visible, by the `Date` of the response or the newest event.
+fn settled_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDateTime> {
+    let date = clock(later.exchange);
+    let newest = || events.rows().iter().filter_map(|row| at(row, "created_at")).max();
+    // The `Date` may be wrong or from a cache; then the newest event counts.
+    let told = date.filter(|date| newest().is_none_or(|newest| *date >= newest)).or_else(newest);
+    told.map(|it| it - LATENESS)
+}
+
+/// Returns `true` if no event was recorded in the ten minutes before a response and none since, by the last long page
+/// of events.
+pub(super) fn is_quiet(views: &[PageView<'_>], since: Option<&Exchange>, mode: Mode) -> bool {
+    let date = since.and_then(clock);
+    let events = longs(views, List::Events, mode).next_back();
+    let newest = events.filter(|it| since.is_some_and(|since| it.number() > since.number));
+    let newest = newest.and_then(|it| it.rows().iter().filter_map(|row| at(row, "created_at")).max());
+    date.zip(newest).is_some_and(|(date, newest)| newest + CONSISTENCY_TIME < date)
+}
+
+/// Returns the codes of a list's rows, if every row has one.
+fn codes<'a>(view: &'a PageView<'_>) -> Option<BTreeSet<&'a str>> {
+    view.page.rows()?.iter().map(|row| text_at(row, &["code"])).collect()
+}
+
+/// Returns the reason why the lists could not be compared. `needed`: the members of an item that a comparison needs.
+fn nothing_created(recording: &Recording, needed: &[&str]) -> CheckError {
+    let eras = eras(recording);
+    let is_new = |it: &PageView<'_>, row: &Value| {
+        text_at(row, &["type"]).is_some_and(|kind| kind.ends_with(".created"))
+            && clock(it.exchange).is_some_and(|now| at(row, "created_at") > Some(now - LATENESS))
+    };
+    let others = || eras.iter().flatten().filter(|it| it.ask.list != List::Events);
+    let is_telling = |row: &Value| needed.iter().all(|name| text_at(row, &[name]).is_some());
+    let is_shown = others().any(|it| it.rows().iter().any(is_telling));
+    let events = eras.iter().flatten().filter(|it| it.ask.list == List::Events);
+    if is_shown && events.into_iter().any(|it| it.rows().iter().any(|row| is_new(it, row))) {
+        return CheckError::unjudged(
+            "what was created may be on its way into the lists for a minute, and nothing older is listed",
+            "check again in a minute, while nothing is created",
+        );
+    }
+    if others().any(|it| !it.rows().is_empty()) {
+        return CheckError::Inapplicable(
+            "codes and times of the lists and the events do not tell what belongs together".into(),
+        );
+    }
+    CheckError::unjudged(
+        "no list shows the code of anything that an event says was created more than a minute ago",
+        "open a charge with the test key's account, wait a minute, then check again",
+    )
+}
+
+/// Judges that created objects are listed. The newest events concern no more objects than fit on a long page.
+fn complete(recording: &Recording) -> CheckResult {
+    let mut judged = false;
+    for views in &eras(recording) {
+        for mode in Mode::BOTH {
+            let Some(events) = longs(views, List::Events, mode).next() else { continue };
+            for (list, member) in KINDS {
+                let listed = longs(views, list, mode).last().filter(|it| it.number() > events.number());
+                let Some((listed, codes)) = listed.and_then(|it| Some((it, codes(it)?))) else { continue };
+                let until = settled_until(listed, events);
+                let created: Vec<_> =
+                    events.rows().iter().filter(|row| is_of(row, &format!("{member}.created"))).collect();
+                // Newer records may have moved the oldest ones to the next page.
+                let is_full = listed.rows().len() as u64 == PER_PAGE_MAX;
+                let is_on_page = |event: &&Value| code(event, member).is_some_and(|it| codes.contains(it));
+                let reach =
+                    if is_full { created.iter().rposition(is_on_page) } else { created.len().checked_sub(1) };
+                let Some(reach) = reach else { continue };
+                let created = created[..=reach].iter();
+                let arrived = created.filter(|row| at(row, "created_at").is_some_and(|at| Some(at) <= until));
+                for event in arrived {
+                    let Some(code) = code(event, member) else { continue };
+                    if !codes.contains(code) {
+                        let id = text_at(event, &["id"]).unwrap_or("without an id");
+                        return Err(CheckError::broken(
+                            listed.number(),
+                            format!("{member} {code} in the list of {}, as event {id} says", list.word()),
+                            format!("{} others, and not this one", codes.len()),
+                        ));
+                    }
+                    judged = true;
+                }
+            }
+        }
+    }
+    object_history::retold(recording)?;
+    if judged { Ok(CheckOutcome::Holds) } else { Err(nothing_created(recording, &["code"])) }
+}
+
+/// Judges that listed charges have their events. Invoices may be listed before they are issued, so they do not count.
+fn recorded(recording: &Recording) -> CheckResult {
+    let mut judged = false;
+    for views in &eras(recording) {
+        for mode in Mode::BOTH {
+            unchanged(views, mode)?;
+            let Some(listed) = longs(views, List::Charges, mode).next() else { continue };
+            let events = longs(views, List::Events, mode).last().filter(|it| it.number() > listed.number());
+            let Some(events) = events else { continue };
+            let until = settled_until(events, events);
+            for row in listed.rows() {
+                let Some(missing) = without_event(row, events, until) else { continue };
+                if let Err(kind) = missing {
+                    let code = text_at(row, &["code"]).unwrap_or_default();
+                    return Err(CheckError::broken(
+                        events.number(),
+                        format!("a {kind} of charge {code}, which is listed at {})", listed.exchange.target),
+                        format!("{} other events, and not this one", events.rows().len()),
+                    ));
+                }
+                judged = true;
+            }
+        }
+    }
+    object_history::begun_once(recording)?;
+    if judged { Ok(CheckOutcome::Holds) } else { Err(nothing_created(recording, &["code", "created_at"])) }
+}
+
+/// Returns the type of a missing event of a listed charge as an error. `None` if it cannot be judged: events older than
+/// the oldest listed one may have expired.
+fn without_event(
+    row: &Value,
+    events: &PageView<'_>,
+    until: Option<OffsetDateTime>,
+) -> Option<Result<(), &'static str>> {
+    let own = text_at(row, &["code"])?;
+    if !tells(events, "charge") {
+        return None;
+    }
+    let oldest = events.rows().iter().filter_map(|event| at(event, "created_at")).min()?;
+    let opened = at(row, "created_at").filter(|at| *at > oldest + LATENESS && Some(*at) <= until)?;
+    let has = |kind: &str| {
+        events.rows().iter().any(|event| is_of(event, kind) && code(event, "charge") == Some(own))
+    };
+    if !has("charge.created") {
+        return Some(Err("charge.created"));
+    }
+    let paid = at(row, "paid_at").filter(|at| *at >= opened && Some(*at) <= until);
+    let is_paid = text_at(row, &["status"]) == Some("paid") && paid.is_some();
+    if is_paid && !has("charge.paid") {
+        return Some(Err("charge.paid"));
+    }
+    Some(Ok(()))
+}
+
+/// Returns `true` if every event has the code of its charge or invoice. Without it, the event may belong to any.
+fn tells(events: &PageView<'_>, member: &str) -> bool {
+    events.rows().iter().all(|event| {
+        let kind = text_at(event, &["type"]).filter(|kind| EVENT_TYPES.contains(kind));
+        kind.is_some_and(|kind| !kind.starts_with(member) || code(event, member).is_some())
+    })
+}
+
+/// Checks that no charge or invoice changed its status and back without a recent event. A single change may have none,
+/// such as an invoice that became overdue.
+fn unchanged(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
+    let Some(events) = longs(views, List::Events, mode).last() else { return Ok(()) };
+    let Some(until) = settled_until(events, events).map(|it| it - CONSISTENCY_TIME) else { return Ok(()) };
+    let recent = |event: &&Value| at(event, "created_at").is_none_or(|at| at > until);
+    let is_full = events.rows().len() as u64 == PER_PAGE_MAX;
+    for (list, member) in KINDS {
+        if !tells(events, member) || (is_full && events.rows().iter().all(|it| recent(&it))) {
+            continue;
+        }
+        let changed: BTreeSet<_> =
+            events.rows().iter().filter(recent).filter_map(|it| code(it, member)).collect();
+        let mut states: BTreeMap<&str, Vec<[Option<&Value>; 2]>> = BTreeMap::new();
+        for view in views.iter().filter(|it| it.mode == mode && it.ask.list == list) {
+            for row in view.rows() {
+                let Some(code) = text_at(row, &["code"]).filter(|it| !changed.contains(it)) else { continue };
+                let state = ["status", "paid_at"].map(|name| row.get(name));
+                let seen = states.entry(code).or_default();
+                if seen.last() == Some(&state) {
+                    continue;
+                }
+                if let Some(between) = seen.last().filter(|_| seen.contains(&state)) {
+                    let told = |state: &[Option<&Value>; 2]| {
+                        let [status, paid] = state.map(|it| it.map_or("none".into(), Value::to_string));
+                        format!("status {status} and paid_at {paid}")
+                    };
+                    let expected = format!("{member} {code} with {}, as shown before", told(between));
+                    let actual = format!("{} again, and no event of it", told(&state));
+                    return Err(CheckError::broken(view.number(), expected, actual));
+                }
+                seen.push(state);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that charges and invoices are in the order of their creation events, with a tolerance of one minute. Returns
+/// `true` if some could be compared.
+pub(super) fn disorder(views: &[PageView<'_>]) -> Result<bool, CheckError> {
+    let mut judged = false;
+    for mode in Mode::BOTH {
+        let Some(events) = longs(views, List::Events, mode).last() else { continue };
+        for (list, member) in KINDS {
+            let created = |wanted: &str| {
+                let mut rows = events.rows().iter().filter(|row| is_of(row, &format!("{member}.created")));
+                at(rows.find(|row| code(row, member) == Some(wanted))?, "created_at")
+            };
+            for view in longs(views, list, mode) {
+                let codes: Vec<_> = view.rows().iter().filter_map(|row| text_at(row, &["code"])).collect();
+                let times: Vec<_> =
+                    codes.into_iter().filter_map(|code| Some((code, created(code)?))).collect();
+                for pair in times.windows(2) {
+                    let [(above, earlier), (below, later)] = pair else { continue };
+                    if *later > *earlier + LATENESS {
+                        return Err(CheckError::broken(
+                            view.number(),
+                            "the newest record first",
+                            format!("{above} of {earlier} above {below} of {later}"),
+                        ));
+                    }
+                    judged = true;
+                }
+            }
+        }
+    }
+    Ok(judged)
+}

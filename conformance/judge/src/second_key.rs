@@ -1,0 +1,155 @@
+//! Chapters "auth" and "limits": the statements that need a second key of the same account and mode.
+
+use conformance_model::group::Group;
+use conformance_model::reading::{LONG, Page, identity};
+use conformance_model::recording::{Burst, Caller, Exchange, List, Purpose, Recording};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
+use conformance_model::words::Mode;
+
+use super::evidence::{compared_pages, list_moved, long, longs, pages, unanswered};
+use super::limits::{burst_step, is_busy, no_burst, not_asked_while_refused};
+use crate::check::Check;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::of("limits.second_key", &[Group::Account, Group::Burst, Group::Second], limited_alone),
+    Check::of("auth.same_lists", &[Group::Account, Group::Lists, Group::Second], same_lists),
+];
+
+/// Returns the account request of the second key, or the reason why there is none.
+fn account(recording: &Recording) -> Result<&Exchange, CheckError> {
+    let found = recording.last(|it| it.caller == Caller::Second && it.purpose == Purpose::Account);
+    let Some(exchange) = found else {
+        return Err(CheckError::unjudged(
+            "there was no second key of the test key's account and mode",
+            "make another test key in the dashboard and set CHARGEPROOF_SECOND_KEY to it, or say --without second",
+        ));
+    };
+    match exchange.status() {
+        Some(200) => Ok(exchange),
+        Some(401 | 403) => Err(CheckError::unjudged(
+            "the second key is refused",
+            "set CHARGEPROOF_SECOND_KEY to a test key that works",
+        )),
+        _ => Err(unanswered(found, "the account of the second key")),
+    }
+}
+
+/// Returns `true` if both keys get the same account or the same events. If not, their accounts may differ.
+fn is_same_account(recording: &Recording) -> bool {
+    let told = |it: &Exchange| {
+        let body = it.answer().and_then(|answer| answer.body.json())?;
+        Some(body.get("data").filter(|data| data.is_object()).unwrap_or(&body).clone())
+    };
+    let of_second = |wanted: fn(&Purpose) -> bool| {
+        recording.last(|it| it.caller == Caller::Second && wanted(&it.purpose))
+    };
+    let account = of_second(|it| *it == Purpose::Account).and_then(told);
+    if account.is_some() && account == recording.account(Mode::Test).and_then(told) {
+        return true;
+    }
+    let theirs = of_second(|it| matches!(it, Purpose::Page(_))).and_then(Page::of);
+    let theirs = theirs.as_ref().and_then(Page::rows).map(|rows| ids(rows));
+    let views = compared_pages(recording);
+    let ours = long(&views, List::Events, Mode::Test).map(|it| ids(it.rows()));
+    ours.is_some_and(|ours| !ours.is_empty() && Some(ours) == theirs)
+}
+
+fn ids(rows: &[serde_json::Value]) -> Vec<String> {
+    rows.iter().map(identity).collect()
+}
+
+fn another_account() -> CheckError {
+    CheckError::unjudged(
+        "the second key seems to be of another account than the test key",
+        "set CHARGEPROOF_SECOND_KEY to a test key of the same account; one of another account is \
+         CHARGEPROOF_OTHER_ACCOUNT_KEY",
+    )
+}
+
+fn limited_alone(recording: &Recording) -> CheckResult {
+    no_burst(recording)?;
+    account(recording)?;
+    let asked = burst_step(recording, &Burst::SecondKey);
+    let Some(exchange) = asked.filter(|it| it.answer().is_some()) else {
+        return Err(match asked {
+            None => not_asked_while_refused(recording, "the second key"),
+            Some(_) => unanswered(asked, "the second key"),
+        });
+    };
+    match exchange.status() {
+        // Two keys of different accounts have separate limits.
+        Some(status) if status < 500 && status != 429 => {
+            if is_same_account(recording) {
+                Ok(CheckOutcome::Holds)
+            } else {
+                Err(another_account())
+            }
+        }
+        Some(429) => {
+            if is_busy(recording, exchange) {
+                return Err(CheckError::unjudged(
+                    "the second key is at its own limit",
+                    "check again with a second key that nobody else uses",
+                ));
+            }
+            let expected = "200 to the second key while the test key of the same account is refused";
+            Err(CheckError::broken(exchange.number, expected, "429"))
+        }
+        _ => Err(unanswered(asked, "the second key")),
+    }
+}
+
+fn same_lists(recording: &Recording) -> CheckResult {
+    account(recording)?;
+    let asked = recording.last(|it| it.caller == Caller::Second && matches!(it.purpose, Purpose::Page(_)));
+    let page = asked.and_then(Page::of);
+    let (Some(exchange), Some(theirs)) = (asked, page.as_ref().and_then(Page::rows)) else {
+        return Err(unanswered(asked, "the events of the second key"));
+    };
+    let views = pages(recording);
+    let ours: Vec<_> = longs(&views, List::Events, Mode::Test).collect();
+    let before = ours.iter().rfind(|it| it.number() < exchange.number).map(|it| ids(it.rows()));
+    let after = ours.iter().find(|it| it.number() > exchange.number).map(|it| ids(it.rows()));
+    let Some(newest) = after.as_ref().or(before.as_ref()) else {
+        return Err(CheckError::unjudged("the events of the test key were not listed", "see lists.served"));
+    };
+    let theirs = ids(theirs);
+    if [&before, &after].into_iter().flatten().any(|ours| *ours == theirs) {
+        return if theirs.is_empty() {
+            Err(CheckError::unjudged(
+                "neither key has an event",
+                "open a charge with the test key's account, then check again",
+            ))
+        } else {
+            Ok(CheckOutcome::Holds)
+        };
+    }
+    if !is_same_account(recording) {
+        return Err(another_account());
+    }
+    let is_later = |new: &Option<Vec<String>>, old: &Option<Vec<String>>| {
+        new.as_ref().zip(old.as_ref()).is_none_or(|(new, old)| grown(new, old))
+    };
+    let theirs = Some(theirs);
+    match (is_later(&theirs, &before) && is_later(&after, &theirs), &after) {
+        // The reads of the test key before and after show which events are new.
+        (true, Some(_)) if before.is_some() => return Ok(CheckOutcome::Holds),
+        (true, _) => return Err(list_moved()),
+        _ if before != after && before.is_some() && after.is_some() => return Err(list_moved()),
+        _ => {}
+    }
+    let expected = format!("the {} events that the test key sees", newest.len());
+    let count = theirs.map_or(0, |it| it.len());
+    Err(CheckError::broken(exchange.number, expected, format!("{count} events, others or in another order")))
+}
+
+/// Returns `true` if a list equals an older one with new records at its head.
+fn grown(new: &[String], old: &[String]) -> bool {
+    old.first().is_none_or(|head| {
+        new.iter().position(|it| it == head).is_some_and(|at| {
+            let shared = (new.len() - at).min(old.len());
+            let is_cut_off = new.len() as u64 >= LONG;
+            new[at..at + shared] == old[..shared] && (shared == old.len() || is_cut_off)
+        })
+    })
+}

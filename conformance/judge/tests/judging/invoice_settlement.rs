@@ -1,0 +1,68 @@
+//! The events of a paid invoice.
+
+use conformance_model::recording::Recording;
+
+use super::{ask, check, check_says, page, recording};
+
+use serde_json::{Value, json};
+
+const THEN: &str = "2026-02-01T10:00:00Z";
+/// A time by which all related events must be listed.
+const LATER: &str = "2026-02-01T11:00:00Z";
+const AT_ONCE: &str = "2026-02-01T10:00:59Z";
+
+fn invoice(kind: &str, charges: Value) -> Value {
+    let invoice = json!({ "code": "in1", "charges": charges });
+    json!({ "id": "i", "type": kind, "invoice": invoice, "created_at": THEN })
+}
+
+fn charge(code: &str) -> Value {
+    json!({ "id": "c", "type": "charge.paid", "charge": { "code": code }, "created_at": THEN })
+}
+
+/// Returns the events of a mode; `more`: the events on later pages.
+fn events(rows: &[Value], newest: &str, more: u64) -> Recording {
+    let last = json!({ "id": "z", "type": "charge.created", "created_at": newest });
+    let rows = [&[last], rows].concat();
+    let total = rows.len() as u64 + more;
+    recording(vec![page(ask(None, 100), &json!(rows), [1, 1, 100, total])])
+}
+
+#[test]
+fn an_invoice_is_paid_by_a_charge() {
+    let paid = |charges| invoice("invoice.paid", charges);
+    for (rows, newest, more, both, charge_of) in [
+        (vec![paid(json!(["c1"])), charge("c1")], LATER, 0, "pass", "pass"),
+        (vec![paid(json!([{ "code": "c1" }])), charge("c1")], LATER, 0, "pass", "pass"),
+        (vec![paid(json!(["c1"])), charge("c2")], LATER, 0, "fail", "fail"),
+        (vec![paid(json!(["c1"])), charge("c2")], AT_ONCE, 0, "not judged", "not judged"),
+        (vec![paid(json!(["c1"])), charge("c2")], LATER, 1, "not judged", "not judged"),
+        (vec![paid(json!(["c1"])), json!({ "type": "charge.paid" })], LATER, 0, "not judged", "not judged"),
+        (vec![paid(json!([]))], LATER, 0, "not judged", "fail"),
+        (vec![paid(json!([{ "code": "c1", "status": "paid" }]))], LATER, 0, "fail", "pass"),
+        // An unknown format proves nothing.
+        (vec![paid(json!([{}])), charge("c1")], LATER, 0, "not judged", "not judged"),
+        (vec![paid(json!(1))], LATER, 0, "not judged", "not judged"),
+    ] {
+        let recording = events(&rows, newest, more);
+        check(&recording, "events.both_paid", both);
+        check(&recording, "types.invoice_paid", charge_of);
+    }
+    let alone = events(&[paid(json!(["c1"]))], LATER, 0);
+    check_says(&alone, "events.both_paid", "beside invoice.paid i");
+}
+
+#[test]
+fn a_paid_charge_settles_its_invoice_unless_it_is_void() {
+    let of = |kind| invoice(kind, json!(["c1"]));
+    for (kinds, newest, more, expected) in [
+        (vec!["invoice.created", "invoice.paid"], LATER, 0, "pass"),
+        (vec!["invoice.created"], LATER, 0, "fail"),
+        (vec!["invoice.created"], AT_ONCE, 0, "not judged"),
+        (vec!["invoice.created"], LATER, 1, "not judged"),
+        (vec!["invoice.created", "invoice.voided"], LATER, 0, "not judged"),
+    ] {
+        let rows: Vec<_> = kinds.into_iter().map(of).chain([charge("c1")]).collect();
+        check(&events(&rows, newest, more), "invoices.settled", expected);
+    }
+}

@@ -1,0 +1,104 @@
+//! A second key of the same account and mode.
+
+use std::time::Duration;
+
+use conformance_model::recording::{Burst, Caller, Exchange, Purpose};
+
+use super::limits::burst;
+use super::{LIVE, TEST, ask, check, check_says, exchange, page, recording};
+
+use serde_json::{Value, json};
+
+fn account(caller: Caller, name: &str) -> Exchange {
+    exchange(caller, Purpose::Account, "/v1/account", 200, &json!({ "data": { "name": name } }))
+}
+
+fn listed(caller: Caller, ids: &[u64]) -> Exchange {
+    let rows = Value::from_iter(ids.iter().map(|id| json!({ "id": id })));
+    Exchange { caller, ..page(ask(None, 100), &rows, [1, 1, 100, ids.len() as u64]) }
+}
+
+#[test]
+fn both_keys_of_an_account_list_the_same_events() {
+    for (name, theirs, ours, expected) in [
+        ("a", &[5, 4][..], &[5, 4][..], "pass"),
+        ("b", &[5, 4], &[5, 4], "pass"),
+        ("a", &[], &[], "not judged"),
+        ("a", &[9, 8], &[5, 4], "warn"),
+        ("b", &[9, 8], &[5, 4], "not judged"),
+        // A new event at the head of an unchanged list.
+        ("a", &[6, 5, 4], &[5, 4], "not judged"),
+        ("a", &[7, 6, 5], &[5, 4, 3], "warn"),
+        ("a", &[6, 5, 3], &[5, 4], "warn"),
+        ("a", &[5, 3], &[5, 4], "warn"),
+        ("a", &[5], &[5, 4], "warn"),
+    ] {
+        let all = [account(TEST, "a"), account(Caller::Second, name), listed(TEST, ours)];
+        let theirs = listed(Caller::Second, theirs);
+        let theirs = [theirs];
+        let in_turn = [&all[..], &theirs[..]].concat();
+        check(&recording(in_turn), "auth.same_lists", expected);
+    }
+}
+
+#[test]
+fn the_reads_before_and_after_show_the_new_events() {
+    for (before, theirs, after, expected) in [
+        (&[5, 4][..], &[6, 5, 4][..], &[6, 5, 4][..], "pass"),
+        (&[5, 4], &[6, 5, 4], &[7, 6, 5, 4], "pass"),
+        (&[5, 4], &[5, 4], &[7, 6, 5, 4], "pass"),
+        (&[5, 4], &[6, 5, 4], &[5, 4], "warn"),
+        (&[5, 4], &[5], &[5, 4], "warn"),
+        // Too many events to compare.
+        (&[5, 4], &[6, 4], &[6, 5, 4], "not judged"),
+    ] {
+        let accounts = [account(TEST, "a"), account(Caller::Second, "a")];
+        let lists = [listed(TEST, before), listed(Caller::Second, theirs), listed(TEST, after)];
+        check(&recording([&accounts[..], &lists].concat()), "auth.same_lists", expected);
+    }
+}
+
+#[test]
+fn a_wrong_second_key_is_reported() {
+    let status = |status| exchange(Caller::Second, Purpose::Account, "/v1/account", status, &json!({}));
+    for (all, says) in [
+        (vec![account(TEST, "a"), listed(Caller::Second, &[1])], "there was no second key"),
+        (vec![account(TEST, "a"), status(401)], "the second key is refused"),
+        (vec![account(TEST, "a"), status(403)], "the second key is refused"),
+        (vec![account(TEST, "a"), status(503)], "the account of the second key: 503"),
+    ] {
+        check_says(&recording(all), "auth.same_lists", says);
+    }
+}
+
+#[test]
+fn the_second_key_has_a_separate_limit() {
+    let refused = |caller| Exchange { caller, ..exchange(TEST, Purpose::Account, "/", 429, &json!({})) };
+    let none = || listed(Caller::Second, &[]);
+    for (name, status, more, expected) in [
+        ("a", 200, none(), "pass"),
+        ("a", 404, none(), "pass"),
+        ("a", 500, none(), "not judged"),
+        ("a", 503, none(), "not judged"),
+        ("a", 429, none(), "fail"),
+        ("a", 429, refused(TEST), "fail"),
+        ("a", 429, refused(LIVE), "fail"),
+        ("a", 429, Exchange { purpose: Purpose::OtherEvents, ..refused(Caller::Second) }, "not judged"),
+        // Keys of two accounts have separate limits anyway. Equal events show that it is one account.
+        ("b", 200, none(), "not judged"),
+        ("b", 200, listed(Caller::Second, &[5, 4]), "pass"),
+        ("b", 200, listed(Caller::Second, &[5]), "not judged"),
+    ] {
+        let mut all = vec![account(TEST, "a"), account(Caller::Second, name), listed(TEST, &[5, 4])];
+        all.push(more);
+        all.extend(burst(120, true, Duration::ZERO).exchanges);
+        let step = Purpose::Burst(Burst::SecondKey);
+        all.push(exchange(Caller::Second, step, "/v1/account", status, &json!({})));
+        check(&recording(all), "limits.second_key", expected);
+    }
+    let mut empty = vec![account(TEST, "a"), account(Caller::Second, "b"), listed(TEST, &[]), none()];
+    empty.extend(burst(120, true, Duration::ZERO).exchanges);
+    let step = Purpose::Burst(Burst::SecondKey);
+    empty.push(exchange(Caller::Second, step, "/v1/account", 200, &json!({})));
+    check(&recording(empty), "limits.second_key", "not judged");
+}

@@ -1,0 +1,247 @@
+//! An HTTP client connection, which sends a request and reads the response.
+
+use std::{
+    future::{Future, poll_fn},
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, Sleep},
+};
+
+use crate::{
+    answer::{self, Chunks, HEAD_MAX, Length},
+    stream::Stream,
+};
+
+/// The longest wait for a response.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A response without its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// The size of head and body.
+    pub(crate) bytes: u64,
+    pub(crate) keeps: bool,
+    pub(crate) retry_after: Option<u64>,
+}
+
+/// The reason why there is no response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fault {
+    Refused,
+    Closed,
+    TimedOut,
+    Broken,
+    NotHttp(&'static str),
+}
+
+impl Fault {
+    pub(crate) fn of(error: &io::Error) -> Fault {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Fault::Refused,
+            io::ErrorKind::TimedOut => Fault::TimedOut,
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe => Fault::Closed,
+            _ => Fault::Broken,
+        }
+    }
+
+    /// Returns the text in reports.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Fault::Refused => "connection refused",
+            Fault::Closed => "connection closed",
+            Fault::TimedOut => "no answer within 10 seconds",
+            Fault::Broken => "connection failed",
+            Fault::NotHttp(what) => what,
+        }
+    }
+}
+
+/// One connection and its buffer.
+pub(crate) struct Connection {
+    stream: Stream,
+    buffer: Vec<u8>,
+    /// `true` if a part of the current response was read.
+    has_read: bool,
+    patience: RequestTimeout,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: Stream) -> Connection {
+        Connection { stream, buffer: vec![0; HEAD_MAX], has_read: false, patience: RequestTimeout::new() }
+    }
+
+    /// Sends a request and reads the response. `now`: the current time.
+    pub(crate) async fn ask(&mut self, now: Instant, request: &[u8]) -> Result<Answer, Fault> {
+        self.hear(now, request, |_| {}).await
+    }
+
+    /// Sends a request and passes the body of the response to `sink`.
+    pub(crate) async fn hear(
+        &mut self,
+        now: Instant,
+        request: &[u8],
+        mut sink: impl FnMut(&[u8]),
+    ) -> Result<Answer, Fault> {
+        self.patience.until = now + REQUEST_TIMEOUT;
+        self.has_read = false;
+        self.send(request).await?;
+        // Interim responses stay in the buffer with the head, so its size bounds them all.
+        let (mut start, mut have) = (0, 0);
+        let (head, head_len) = loop {
+            if have == self.buffer.len() {
+                return Err(Fault::NotHttp("response head and interim responses exceed 64 KiB"));
+            }
+            let n = self.read(have).await?;
+            if n == 0 {
+                return Err(Fault::Closed);
+            }
+            have += n;
+            let mut found = answer::head(&self.buffer[start..have]).map_err(Fault::NotHttp)?;
+            // Skips interim responses.
+            while let Some((_, len)) = found.filter(|(head, _)| head.status < 200) {
+                start += len;
+                found = answer::head(&self.buffer[start..have]).map_err(Fault::NotHttp)?;
+            }
+            if let Some(found) = found {
+                break found;
+            }
+        };
+        let here = start + head_len..have;
+        let body = match head.length {
+            Length::Known(n) => self.known(here, n, &mut sink).await?,
+            Length::Chunked => self.chunked(here, &mut sink).await?,
+            Length::UntilClose => self.until_close(here, &mut sink).await?,
+        };
+        let bytes = head_len as u64 + body;
+        Ok(Answer { status: head.status, bytes, keeps: head.keeps, retry_after: head.retry_after })
+    }
+
+    async fn known(
+        &mut self,
+        here: std::ops::Range<usize>,
+        length: u64,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<u64, Fault> {
+        const MORE: Fault = Fault::NotHttp("more bytes than Content-Length says");
+        let mut left = length.checked_sub(here.len() as u64).ok_or(MORE)?;
+        sink(&self.buffer[here]);
+        while left > 0 {
+            let n = self.read(0).await?;
+            if n == 0 {
+                return Err(Fault::Closed);
+            }
+            left = left.checked_sub(n as u64).ok_or(MORE)?;
+            sink(&self.buffer[..n]);
+        }
+        Ok(length)
+    }
+
+    async fn chunked(
+        &mut self,
+        here: std::ops::Range<usize>,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<u64, Fault> {
+        let mut chunks = Chunks::default();
+        let mut part = here;
+        loop {
+            let len = part.len();
+            match chunks.take(&self.buffer[part], &mut *sink).map_err(Fault::NotHttp)? {
+                (taken, true) if taken < len => return Err(Fault::NotHttp("bytes after the last chunk")),
+                (_, true) => return Ok(chunks.bytes),
+                (_, false) => {}
+            }
+            let n = self.read(0).await?;
+            if n == 0 {
+                return Err(Fault::Closed);
+            }
+            part = 0..n;
+        }
+    }
+
+    async fn until_close(
+        &mut self,
+        here: std::ops::Range<usize>,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<u64, Fault> {
+        let mut bytes = here.len() as u64;
+        sink(&self.buffer[here]);
+        loop {
+            let n = self.read(0).await?;
+            if n == 0 {
+                return Ok(bytes);
+            }
+            sink(&self.buffer[..n]);
+            bytes += n as u64;
+        }
+    }
+
+    async fn send(&mut self, request: &[u8]) -> Result<(), Fault> {
+        let Connection { stream, patience, .. } = self;
+        let mut sent = 0;
+        while sent < request.len() {
+            let wrote = poll_fn(|cx| {
+                let done = Pin::new(&mut *stream).poll_write(cx, &request[sent..]);
+                if done.is_pending() { patience.poll(cx).map(Err) } else { done }
+            });
+            match wrote.await {
+                Ok(0) => return Err(Fault::Closed),
+                Ok(n) => sent += n,
+                Err(error) => return Err(Fault::of(&error)),
+            }
+        }
+        if matches!(stream, Stream::Tls(_)) {
+            poll_fn(|cx| Pin::new(&mut *stream).poll_flush(cx)).await.map_err(|error| Fault::of(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Reads into the buffer from an index. Returns 0 at the end.
+    async fn read(&mut self, from: usize) -> Result<usize, Fault> {
+        // The timer is not polled while a server sends continuously.
+        if self.has_read && Instant::now() >= self.patience.until {
+            return Err(Fault::TimedOut);
+        }
+        self.has_read = true;
+        let Connection { stream, buffer, patience, .. } = self;
+        let mut room = ReadBuf::new(&mut buffer[from..]);
+        let done = poll_fn(|cx| {
+            let done = Pin::new(&mut *stream).poll_read(cx, &mut room);
+            if done.is_pending() { patience.poll(cx).map(Err) } else { done }
+        });
+        done.await.map_err(|error| Fault::of(&error))?;
+        Ok(room.filled().len())
+    }
+}
+
+/// The timeout of the requests of a connection. The timer is reset only when it fires, which is rare.
+struct RequestTimeout {
+    until: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl RequestTimeout {
+    fn new() -> RequestTimeout {
+        let until = Instant::now() + REQUEST_TIMEOUT;
+        RequestTimeout { until, timer: Box::pin(tokio::time::sleep_until(until)) }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        while self.timer.as_mut().poll(cx).is_ready() {
+            if self.until <= self.timer.deadline() {
+                return Poll::Ready(io::ErrorKind::TimedOut.into());
+            }
+            self.timer.as_mut().reset(self.until);
+        }
+        Poll::Pending
+    }
+}

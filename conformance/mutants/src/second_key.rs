@@ -1,0 +1,95 @@
+//! Faults that only a second key, combined filters or one event type reveal.
+
+use conformance::Mode;
+use serde_json::json;
+
+use crate::fake::{self, Reply, Request};
+use crate::isolation;
+use crate::mutant::{Mutant, empty, list, reply, requests, rule};
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    rule("the limit belongs to the account and its mode", &["limits.second_key"], |server| {
+        server.counted = |request| format!("{:?}", request.mode)
+    }),
+    list("the second key sees a list without its newest event", &["auth.same_lists"], |request, reply| {
+        if by_second(request) && !empty(reply) {
+            reply.body["data"].as_array_mut().expect("rows").remove(0);
+        }
+    }),
+    requests("of two filters only the first counts", &["filters.combined"], |request| {
+        if request.query.contains_key("type") {
+            request.query.remove("charge");
+            request.query.remove("invoice");
+        }
+    }),
+    list("the total of two filters counts the first only", &["filters.combined"], |request, reply| {
+        if request.query.contains_key("type") && request.query.contains_key("charge") {
+            reply.body["meta"]["total"] = json!(8);
+        }
+    }),
+    requests("all three filters together are taken for none", &["filters.combined"], |request| {
+        if ["type", "charge", "invoice"].iter().all(|name| request.query.contains_key(*name)) {
+            request.query.retain(|name, _| name == "per_page");
+        }
+    })
+    .may(&["paging.links_keep_filters"]),
+    list(
+        "the total of charges forgets the status",
+        &["filters.total", "filters.combined"],
+        |request, reply| {
+            if request.path == "/v1/charges" && request.query.contains_key("status") {
+                reply.body["meta"]["total"] = json!(9);
+            }
+        },
+    )
+    .may(&["filters.status"]),
+    reply("a charge of the other mode is answered 403", &["isolation.objects"], 404, |_, reply| {
+        reply.status = 403
+    })
+    .at(other_object),
+    reply("the 404 of an invoice of the other mode says more", &["isolation.objects"], 404, |_, reply| {
+        reply.body["hint"] = json!("other mode")
+    })
+    .at(other_object),
+    list("links forget the charge", &["paging.links_keep_filters"], |_, reply| {
+        crate::links::forget(reply, "charge")
+    }),
+    list(
+        "links of a list filtered by payment link forget per_page",
+        &["paging.links_keep_size"],
+        |request, reply| {
+            if request.query.contains_key("payment_link") {
+                crate::links::forget(reply, "per_page");
+            }
+        },
+    ),
+    rule("events of one type show in the other mode", &["isolation.not_found"], |server| {
+        let kinds = [Mode::Live, Mode::Test].map(|mode| {
+            let book = if mode == Mode::Live { &server.live } else { &server.test };
+            let of_kind = book.events.iter().filter(|event| event["type"] == "invoice.sent");
+            of_kind.map(|event| event["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
+        });
+        server.rewrite(move |request, reply| {
+            let id = request.path.rsplit('/').next().unwrap_or_default();
+            let leaks = kinds.iter().flatten().any(|it| it == id);
+            if reply.status == 404 && isolation::foreign(request) && leaks {
+                *reply = Reply::json(200, json!({ "data": { "id": id } }));
+            }
+        });
+    }),
+];
+
+/// Returns `true` for a request of a charge or an invoice of the other mode.
+fn other_object(request: &Request) -> bool {
+    let other = if request.mode == Some(Mode::Live) {
+        ["ch2abcdef", "in2mnopqr"]
+    } else {
+        ["ch1abcdef", "in1mnopqr"]
+    };
+    let code = request.path.rsplit('/').next().unwrap_or_default();
+    other.iter().any(|make| code.starts_with(make))
+}
+
+fn by_second(request: &Request) -> bool {
+    request.authorization.as_deref() == Some(&format!("Bearer {}", fake::SECOND_KEY))
+}

@@ -1,0 +1,229 @@
+//! Notes about a delivery, other than its signature.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+};
+
+use serde_json::Value;
+
+use conformance_model::catalogue::EVENT_TYPES;
+
+use super::{
+    diagnose::header_text,
+    header::{Header, quote},
+    listen::REDIRECTED,
+    received_request::{Names, ReceivedRequest},
+};
+
+/// An observation about the envelope: a deviation from the specification, or information for the reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// The body is not a JSON object.
+    BodyForm,
+    /// A member of the body is missing, or not a string.
+    MemberMissing {
+        /// Its name.
+        name: &'static str,
+    },
+    /// A header is missing.
+    HeaderMissing {
+        /// Its name.
+        name: String,
+    },
+    /// A header differs from the member of the body that it repeats.
+    HeaderDiffers {
+        /// The name of the header.
+        name: String,
+        /// The value of the header.
+        header: String,
+        /// The name of the member.
+        member: &'static str,
+        /// The value in the body.
+        body: String,
+    },
+    /// The `Content-Type` is not `application/json`.
+    ContentType {
+        /// The actual value.
+        got: String,
+    },
+    /// The `User-Agent` is not that of the service.
+    UserAgent {
+        /// The actual value.
+        got: String,
+    },
+    /// The event type is not specified.
+    UnknownEvent {
+        /// The actual value.
+        got: String,
+    },
+    /// The mode is neither `live` nor `test`.
+    UnknownMode {
+        /// The actual value.
+        got: String,
+    },
+    /// `data` lacks the charge or invoice of the event.
+    SubjectMissing {
+        /// `charge` or `invoice`.
+        name: &'static str,
+    },
+    /// There is white space between the parts of the signature header, which not every receiver trims.
+    SignatureSpaced,
+    /// A test delivery from the dashboard.
+    TestDelivery,
+    /// The request contains a secret, which is redacted in output and files.
+    SecretQuoted,
+    /// The sender followed a redirect of this receiver.
+    RedirectFollowed,
+    /// A delivery with this id has arrived before.
+    Retry {
+        /// The number of its arrivals so far.
+        try_number: u32,
+    },
+}
+
+impl Note {
+    /// Returns the stable name of the note.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Note::BodyForm => "body_form",
+            Note::MemberMissing { .. } => "member_missing",
+            Note::HeaderMissing { .. } => "header_missing",
+            Note::HeaderDiffers { .. } => "header_differs",
+            Note::ContentType { .. } => "content_type",
+            Note::UserAgent { .. } => "user_agent",
+            Note::UnknownEvent { .. } => "unknown_event",
+            Note::UnknownMode { .. } => "unknown_mode",
+            Note::SubjectMissing { .. } => "subject_missing",
+            Note::SignatureSpaced => "signature_spaced",
+            Note::TestDelivery => "test_delivery",
+            Note::SecretQuoted => "secret_quoted",
+            Note::RedirectFollowed => "redirect_followed",
+            Note::Retry { .. } => "retry",
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::BodyForm => f.write_str("the body is not a JSON object"),
+            Note::MemberMissing { name } => write!(f, "the body has no `{name}` that is a text"),
+            Note::HeaderMissing { name } => write!(f, "there is no `{name}` header"),
+            Note::HeaderDiffers { name, header, member, body } => {
+                write!(f, "`{name}` is `{header}`, but the body's `{member}` is `{body}`")
+            }
+            Note::ContentType { got } => write!(f, "`Content-Type` is `{got}`; it is `application/json`"),
+            Note::UserAgent { got } => write!(f, "`User-Agent` is `{got}`, which is another sender's"),
+            Note::UnknownEvent { got } => write!(f, "`{got}` is no specified event type"),
+            Note::UnknownMode { got } => write!(f, "the mode is `{got}`; it takes `live` or `test`"),
+            Note::SubjectMissing { name } => write!(f, "`data.{name}` holds no {name}"),
+            Note::SignatureSpaced => {
+                f.write_str("white space stands in the signature header; not every receiver trims it")
+            }
+            Note::TestDelivery => f.write_str("a test delivery"),
+            Note::SecretQuoted => {
+                f.write_str("the request quotes a secret; it is blanked here and in a record")
+            }
+            Note::RedirectFollowed => f.write_str("the sender followed a redirect; it must not"),
+            Note::Retry { try_number } => write!(f, "a retry: this delivery id came {try_number} times"),
+        }
+    }
+}
+
+/// Returns the notes about a single request.
+pub fn notes(caught: &ReceivedRequest, names: &Names) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if caught.path == REDIRECTED {
+        notes.push(Note::RedirectFollowed);
+    }
+    if header_text(caught, names).is_ok_and(|text| Header::read(text).spaced) {
+        notes.push(Note::SignatureSpaced);
+    }
+    let content_type = lossy(caught, "Content-Type").unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        notes.push(Note::ContentType { got: quote(&content_type) });
+    }
+    let agent = lossy(caught, "User-Agent").unwrap_or_default();
+    if agent != names.user_agent {
+        notes.push(Note::UserAgent { got: quote(&agent) });
+    }
+    match serde_json::from_slice(&caught.body.0) {
+        Ok(body @ Value::Object(_)) => of_body(caught, names, &body, &mut notes),
+        _ => notes.push(Note::BodyForm),
+    }
+    notes
+}
+
+fn of_body(caught: &ReceivedRequest, names: &Names, body: &Value, notes: &mut Vec<Note>) {
+    for (ending, member) in [("Delivery", "id"), ("Event", "event")] {
+        let name = names.header(ending);
+        match (lossy(caught, &name), body[member].as_str()) {
+            (None, _) => notes.push(Note::HeaderMissing { name }),
+            (Some(header), Some(value)) if header != value => {
+                let (header, body) = (quote(&header), quote(value));
+                notes.push(Note::HeaderDiffers { name, header, member, body });
+            }
+            (Some(_), _) => {}
+        }
+    }
+    let is_test = body["test"] == Value::Bool(true);
+    if is_test {
+        notes.push(Note::TestDelivery);
+    }
+    for name in ["id", "event_id", "event", "mode", "created_at"] {
+        // A test delivery has no event.
+        let may_lack = is_test && name == "event_id";
+        if !body[name].is_string() && !may_lack {
+            notes.push(Note::MemberMissing { name });
+        }
+    }
+    if let Some(event) = body["event"].as_str() {
+        if !EVENT_TYPES.contains(&event) {
+            notes.push(Note::UnknownEvent { got: quote(event) });
+        }
+        let subject = ["charge", "invoice"].into_iter().find(|kind| event.split('.').next() == Some(kind));
+        if let Some(name) = subject.filter(|name| !body["data"][name].is_object()) {
+            notes.push(Note::SubjectMissing { name });
+        }
+    }
+    if let Some(mode) = body["mode"].as_str().filter(|mode| !["live", "test"].contains(mode)) {
+        notes.push(Note::UnknownMode { got: quote(mode) });
+    }
+}
+
+fn lossy(caught: &ReceivedRequest, name: &str) -> Option<String> {
+    caught.values(name).first().map(|value| String::from_utf8_lossy(value).into_owned())
+}
+
+/// A counter of the arrivals of each delivery id, with bounded memory.
+#[derive(Debug, Default)]
+pub struct DeliveryCounter {
+    times: BTreeMap<String, u32>,
+    order: VecDeque<String>,
+}
+
+/// The largest number of stored delivery ids. The oldest is evicted.
+const REMEMBERED_MAX: usize = 100_000;
+/// The largest number of stored characters of an id. A UUID has 36.
+const REMEMBERED_LETTERS_MAX: usize = 64;
+
+impl DeliveryCounter {
+    /// Counts an arrival of a delivery id, and returns the number of its arrivals.
+    pub fn count(&mut self, delivery: &str) -> u32 {
+        let id: String = delivery.chars().take(REMEMBERED_LETTERS_MAX).collect();
+        if let Some(times) = self.times.get_mut(&id) {
+            *times = times.saturating_add(1);
+            return *times;
+        }
+        if self.order.len() == REMEMBERED_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.times.remove(&oldest);
+        }
+        self.order.push_back(id.clone());
+        self.times.insert(id, 1);
+        1
+    }
+}

@@ -1,0 +1,72 @@
+//! The redaction of known secrets in output and files.
+
+use conformance_model::raw_bytes::RawBytes;
+use conformance_model::secret::{Redactor, Secret};
+
+use super::received_request::ReceivedRequest;
+
+const BLANK: &str = "<secret>";
+/// The prefix of every secret.
+const PREFIX: &str = "whsec_";
+
+/// Redacts secrets in a request, in any encoding.
+#[derive(Clone)]
+pub struct SecretRedaction(Redactor);
+
+impl SecretRedaction {
+    /// Creates a redaction of these secrets.
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> SecretRedaction {
+        let tail = |secret: &'a Secret| {
+            let whole = secret.expose().trim();
+            whole.strip_prefix(PREFIX).unwrap_or(whole)
+        };
+        SecretRedaction(Redactor::whole(secrets.into_iter().map(tail), BLANK))
+    }
+
+    /// Returns the text without secrets.
+    pub fn clean(&self, text: &str) -> String {
+        self.0.clean(text)
+    }
+
+    /// Returns the request without secrets. A request that contained one cannot be judged again: its bytes changed.
+    pub fn clean_request(&self, caught: &ReceivedRequest) -> ReceivedRequest {
+        ReceivedRequest {
+            at: caught.at,
+            method: self.clean(&caught.method),
+            path: self.clean(&caught.path),
+            headers: caught
+                .headers
+                .iter()
+                .map(|(name, value)| (self.clean(name), self.clean_octets(value)))
+                .collect(),
+            body: self.clean_octets(&caught.body),
+        }
+    }
+
+    fn clean_octets(&self, octets: &RawBytes) -> RawBytes {
+        RawBytes(self.0.clean_bytes(&octets.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let withheld = SecretRedaction::new([&Secret::new("whsec_0123456789abcdef "), &Secret::new("short")]);
+        assert_eq!(withheld.clean(text), expected);
+        assert_eq!(withheld.clean_octets(&text.as_bytes().into()), expected.as_bytes().into());
+    }
+
+    #[test]
+    fn a_secret_is_redacted_with_and_without_its_prefix() {
+        check("a whsec_0123456789abcdef b", "a whsec_<secret> b");
+        check("a 0123456789abcdef b 0123456789abcdef", "a <secret> b <secret>");
+    }
+
+    #[test]
+    fn other_text_stays() {
+        check("short whsec_0123", "short whsec_0123");
+    }
+}

@@ -1,0 +1,214 @@
+//! The client of a fuzz run: sends requests within the rate limit and judges the responses.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+
+use super::{
+    Found, Outcome, Plan,
+    ask::{Ask, By, Keys, ResolvedRequest, Sent, address},
+    known::KnownIds,
+    law::{self, Breach},
+};
+use conformance_model::reading::retry_after;
+use conformance_model::recording::Ending;
+use conformance_model::secret::{KEY_BLANK, Redactor};
+use conformance_probe::{Connections, HttpClient, Waiter};
+
+const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+const MINUTE: Duration = Duration::from_secs(60);
+/// The pause before a retry after a transient failure.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest `Retry-After` that is waited for.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Receives the progress of a fuzz run.
+pub trait Progress {
+    /// Called after each request.
+    fn asked(&mut self, requests: u32, of: u32, found: usize);
+    /// Called before a wait.
+    fn waiting(&mut self, span: Duration, why: &str);
+}
+
+/// The judged response to a request.
+pub(super) struct JudgedResponse {
+    pub(super) went_out: Sent,
+    pub(super) ending: Ending,
+    pub(super) breaches: Vec<Breach>,
+}
+
+/// The reason why no request was sent.
+pub(super) enum StopBefore {
+    Unreachable(String),
+    WrongKey(String),
+}
+
+impl StopBefore {
+    pub(super) fn tell(self, outcome: &mut Outcome) {
+        match self {
+            StopBefore::Unreachable(why) => outcome.unreachable = Some(why),
+            StopBefore::WrongKey(why) => outcome.wrong_key = Some(why),
+        }
+    }
+}
+
+/// The client of a fuzz run.
+pub(super) struct FuzzClient<'a> {
+    plan: &'a Plan,
+    client: HttpClient,
+    redactor: Redactor,
+    pub(super) waiter: &'a mut dyn Waiter,
+    pub(super) progress: &'a mut dyn Progress,
+    /// The times of requests in the last minute, by key.
+    sent: BTreeMap<&'static str, VecDeque<Duration>>,
+    pub(super) requests: u32,
+}
+
+impl<'a> FuzzClient<'a> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        waiter: &'a mut dyn Waiter,
+        progress: &'a mut dyn Progress,
+    ) -> FuzzClient<'a> {
+        let (limit, ca_pem) = (plan.time_limit, plan.ca_pem.as_deref());
+        let client = HttpClient::new(&plan.base, Connections::Kept, limit, BODY_BYTES_MAX, ca_pem);
+        let tails = [&plan.live_key, &plan.test_key].map(|key| key.tail(&plan.key_prefix));
+        let redactor = Redactor::new(tails, KEY_BLANK);
+        FuzzClient { plan, client, redactor, waiter, progress, sent: BTreeMap::new(), requests: 0 }
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
+        Outcome {
+            base: self.plan.base.to_string(),
+            key_prefix: self.plan.key_prefix.clone(),
+            seed: self.plan.seed,
+            requests: 0,
+            statuses: BTreeMap::new(),
+            unreachable: None,
+            wrong_key: None,
+            interrupted: false,
+            found: Vec::new(),
+        }
+    }
+
+    /// Checks that the server responds, and that each key has its mode.
+    pub(super) async fn ground(&mut self) -> Result<(), StopBefore> {
+        for (by, name) in [(By::Live, "live"), (By::Test, "test")] {
+            let ask = Ask::get(by, "/v1/account");
+            let filled = ask.filled(&KnownIds::default());
+            match self.send(&ask, &filled).await {
+                Ending::Lost(why) => return Err(StopBefore::Unreachable(why)),
+                Ending::Answered(answer) if answer.status != 200 => {
+                    return Err(StopBefore::WrongKey(format!(
+                        "the {name} key gets {} from /v1/account, and 200 is needed",
+                        answer.status
+                    )));
+                }
+                ending => {
+                    if let Some(breach) = law::judge(&ask, &filled, &ending, &KnownIds::default())
+                        .into_iter()
+                        .find(|breach| breach.law == "account.mode")
+                    {
+                        return Err(StopBefore::WrongKey(format!("the {name} key: {}", breach.actual)));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a request, judges the response and adds its objects to the known ones.
+    pub(super) async fn judged(&mut self, ask: &Ask, known: &mut KnownIds) -> JudgedResponse {
+        let filled = ask.filled(known);
+        let mut ending = self.send(ask, &filled).await;
+        if law::may_pass(&ending) && !ask.writes() {
+            self.pause(PAUSE, "a second look at a weak answer").await;
+            ending = self.send(ask, &filled).await;
+        }
+        let mut breaches = law::judge(ask, &filled, &ending, known);
+        if let Ending::Answered(answer) = &ending
+            && law::may_pass(&ending)
+        {
+            breaches.push(Breach {
+                law: "answers.no_server_error".to_owned(),
+                expected: "an answer at the second look".to_owned(),
+                actual: answer.status.to_string(),
+            });
+        }
+        for breach in &mut breaches {
+            breach.actual = self.redactor.clean(&breach.actual);
+            breach.expected = self.redactor.clean(&breach.expected);
+        }
+        law::learn(ask, &filled, &ending, known);
+        JudgedResponse { went_out: filled.sent, ending, breaches }
+    }
+
+    /// Sends a sequence. Returns the violation if its last response violates this invariant.
+    pub(super) async fn breaks(&mut self, law: &str, asks: &[Ask]) -> Option<Found> {
+        let mut known = KnownIds::default();
+        let (mut sent, mut last) = (Vec::new(), Vec::new());
+        for ask in asks {
+            let judged = self.judged(ask, &mut known).await;
+            sent.push(judged.went_out);
+            last = judged.breaches;
+        }
+        let breach = last.into_iter().find(|breach| breach.law == law)?;
+        Some(Found { breach, asks: asks.to_vec(), sent, repeats: true })
+    }
+
+    async fn send(&mut self, ask: &Ask, filled: &ResolvedRequest) -> Ending {
+        let keys =
+            Keys { live: &self.plan.live_key, test: &self.plan.test_key, prefix: &self.plan.key_prefix };
+        let mut headers: Vec<(String, String)> =
+            vec![("user-agent".to_owned(), concat!("chargeproof/", env!("CARGO_PKG_VERSION")).to_owned())];
+        if !ask.headers.iter().any(|(name, _)| name == "accept") {
+            headers.push(("accept".to_owned(), "application/json".to_owned()));
+        }
+        headers.extend(keys.authorization(ask.by).map(|value| ("authorization".to_owned(), value)));
+        headers.extend(ask.headers.iter().cloned());
+        let address = address(&self.plan.base, &filled.sent.target);
+        let body = filled.sent.body.clone().unwrap_or_default().into_bytes();
+        loop {
+            self.keep_pace(ask.by).await;
+            self.requests += 1;
+            let ending = self.client.send(&ask.method, &address, &headers, body.clone()).await;
+            let wait = match &ending {
+                Ending::Answered(answer) if answer.status == 429 => retry_after(answer),
+                _ => None,
+            };
+            // A refusal without Retry-After is judged as the response.
+            match wait.filter(|wait| *wait <= PATIENCE) {
+                None => return ending,
+                Some(wait) => self.pause(wait.max(PAUSE), "the server asked to wait").await,
+            }
+        }
+    }
+
+    async fn pause(&mut self, span: Duration, why: &str) {
+        self.progress.waiting(span, why);
+        // If the clock cannot be advanced, the next response shows it.
+        let _ = self.waiter.wait(span).await;
+    }
+
+    /// Waits until the key may send a request. Requests without a valid key count for the test key, because a server
+    /// may count them.
+    async fn keep_pace(&mut self, by: By) {
+        let Some(rate) = self.plan.rate else { return };
+        let whose = if by == By::Live { "live" } else { "test" };
+        let now = self.waiter.now();
+        let sent = self.sent.entry(whose).or_default();
+        while sent.front().is_some_and(|at| *at + MINUTE < now) {
+            sent.pop_front();
+        }
+        let wait = match sent.front() {
+            Some(first) if sent.len() >= rate as usize => Some(*first + MINUTE - now),
+            _ => None,
+        };
+        if let Some(wait) = wait {
+            self.pause(wait, "keeping within the limit").await;
+        }
+        let now = self.waiter.now();
+        self.sent.entry(whose).or_default().push_back(now);
+    }
+}

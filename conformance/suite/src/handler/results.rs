@@ -1,0 +1,61 @@
+//! The results of the trials: the responses and actions of the handler.
+
+use super::{Attempt, trials::Trial};
+use conformance_model::catalogue::fits;
+use conformance_model::recording::Ending;
+use conformance_receiver::SecretRedaction;
+
+/// The largest number of characters of a response in a report.
+const SHOWN_CHARS_MAX: usize = 200;
+
+/// The response to one delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HandlerResponse {
+    /// A response: its status, and the start of its body.
+    Status(u16, String),
+    /// No response, with the reason.
+    Nothing(String),
+}
+
+impl HandlerResponse {
+    pub(super) fn of(ending: Ending, withheld: &SecretRedaction) -> HandlerResponse {
+        match ending {
+            Ending::Answered(answer) => HandlerResponse::Status(
+                answer.status,
+                withheld.clean(&answer.body).chars().take(SHOWN_CHARS_MAX).collect(),
+            ),
+            Ending::Lost(why) => HandlerResponse::Nothing(withheld.clean(&why)),
+        }
+    }
+}
+
+/// A delivery that was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The event type.
+    pub kind: String,
+    /// The response.
+    pub heard: HandlerResponse,
+}
+
+/// The result of a trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrialResult {
+    /// The name of the trial.
+    pub trial: &'static str,
+    /// The deliveries, in order.
+    pub sent: Vec<Sent>,
+    /// The number of the handler's actions; `None` without a witness, an error if the witness failed.
+    pub acts: Option<Result<u64, String>>,
+}
+
+pub(super) fn ids(trial: &Trial) -> impl Iterator<Item = &'static str> {
+    let answers = trial.answers.map(|((id, ..), _)| id);
+    answers.into_iter().chain(trial.acts.map(|((id, ..), _)| id))
+}
+
+/// Returns `true` if a statement was selected.
+pub(super) fn wants(attempt: &Attempt, id: &str) -> bool {
+    let named = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, id));
+    (attempt.only.is_empty() || named(&attempt.only)) && !named(&attempt.skip)
+}

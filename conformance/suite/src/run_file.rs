@@ -1,0 +1,70 @@
+//! The file of a run: requests, responses, and the selection of statements.
+//!
+//! A report is a pure function of this file, so a stored run has the same report.
+
+use serde::{Deserialize, Serialize};
+
+use conformance_model::baseline::Baseline;
+use conformance_model::budget::{Budget, Ledger};
+use conformance_model::recording::{FORMAT, Recording};
+use conformance_model::selection::Selection;
+use conformance_model::verdict::Stop;
+
+use conformance_probe::Run;
+
+use crate::check::{Origin, Outcome};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptRun {
+    recording: Recording,
+    selection: Selection,
+    baseline: Baseline,
+    private: bool,
+    stop: Option<Stop>,
+    budget: Budget,
+    requests: Ledger,
+    #[serde(default)]
+    origin: Origin,
+}
+
+impl Outcome {
+    /// Returns the contents of the file. It contains no keys.
+    pub fn to_file(&self) -> String {
+        let kept = KeptRun {
+            recording: self.recording.clone(),
+            selection: self.selection.clone(),
+            baseline: self.baseline.clone(),
+            private: self.private,
+            stop: self.stop.clone(),
+            budget: self.budget.clone(),
+            requests: self.ledger.clone(),
+            origin: self.origin.clone(),
+        };
+        serde_json::to_string(&kept).expect("a run is plain data") + "\n"
+    }
+
+    /// Reads a stored run and judges it again.
+    ///
+    /// # Errors
+    ///
+    /// A message, if the text is not a recording of this format.
+    pub fn from_file(text: &str) -> Result<Outcome, String> {
+        let none = |why: String| format!("no recording of `chargeproof check --record`: {why}");
+        let value: serde_json::Value = serde_json::from_str(text).map_err(|err| none(err.to_string()))?;
+        match value["recording"]["format"].as_u64() {
+            Some(format) if format != u64::from(FORMAT) => {
+                return Err(format!(
+                    "a recording of format {format}; this program reads {FORMAT}, so record again"
+                ));
+            }
+            Some(_) => {}
+            None => return Err(none("it names no `recording.format`".into())),
+        }
+        let kept: KeptRun = serde_json::from_value(value).map_err(|err| none(err.to_string()))?;
+        let KeptRun { recording, selection, baseline, private, stop, budget, requests, origin } = kept;
+        let interrupted = origin.interrupted.clone();
+        let run = Run { recording, stop, budget, ledger: requests, interrupted };
+        Ok(Outcome { origin, ..Outcome::of(run, selection, baseline, private) })
+    }
+}

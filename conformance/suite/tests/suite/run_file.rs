@@ -1,0 +1,179 @@
+//! Run files: equal reports, and no keys or personal values in them.
+
+use ::mutants::fake::{FakeServer, LIVE_KEY, Reply, TEST_KEY, named, run_with};
+use conformance::{Baseline, Known, Outcome, Part, Plan, Redaction, report};
+use report::{Format, Style, render};
+use serde_json::json;
+
+const FORMATS: [Format; 6] =
+    [Format::Text, Format::Json, Format::Junit, Format::Markdown, Format::Html, Format::Github];
+
+/// Stores a run, reads it, and compares the two reports.
+#[track_caller]
+fn check(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
+    let outcome = run_with(server, change);
+    let file = outcome.to_file();
+    let again = Outcome::from_file(&file).expect("a kept run");
+    assert_eq!(again.exit_code(), outcome.exit_code());
+    for format in FORMATS {
+        assert!(
+            render(&again, format, Style::Plain) == render(&outcome, format, Style::Plain),
+            "{format:?} differs"
+        );
+    }
+    assert_eq!(again.to_file(), file, "keeping it again changes nothing");
+    outcome
+}
+
+/// Returns a server whose accepted assets are not a list.
+fn wrong_assets() -> FakeServer {
+    let mut server = FakeServer::default();
+    server.rewrite(|asked, reply| {
+        if asked.path == "/v1/account" && reply.status == 200 {
+            reply.body["meta"]["accepted_assets"] = json!("BTC");
+        }
+    });
+    server
+}
+
+#[test]
+fn a_known_failure_is_reported_as_known_and_the_run_passes() {
+    let broken = run_with(wrong_assets(), |_| {});
+    let report: serde_json::Value = serde_json::from_str(&report::json(&broken)).expect("JSON");
+    let mut known = Baseline { today: "2026-11-21".into(), ..Baseline::default() };
+    for it in report["statements"].as_array().expect("a list") {
+        if it["verdict"] == "fail" || it["verdict"] == "warn" {
+            let fingerprint = it["fingerprint"].as_str().expect("a text").to_owned();
+            let entry = Known { reason: "ticket 7".into(), fingerprint, expires: "2026-11-30".into() };
+            known.known.insert(it["id"].as_str().expect("a text").to_owned(), entry);
+        }
+    }
+    assert!(known.known.contains_key("account.accepted_assets"), "{known:?}");
+    let again = check(wrong_assets(), |plan| plan.baseline = known.clone());
+    assert_eq!(named(&again, &["known"]).len(), known.known.len());
+    assert_eq!(again.exit_code(), 0, "{:?}", again.faults);
+    known.today = "2026-12-01".into();
+    let late = check(wrong_assets(), |plan| plan.baseline = known);
+    assert_eq!((late.exit_code(), named(&late, &["known"]).len()), (1, 0));
+}
+
+#[test]
+fn a_baseline_for_an_unknown_statement_is_a_configuration_error() {
+    let entry = Known { reason: "x".into(), fingerprint: "0".into(), expires: "2999-01-01".into() };
+    let stray = Baseline { today: "2026-11-21".into(), known: [("no.such".to_owned(), entry)].into() };
+    let outcome = check(FakeServer::default(), |plan| plan.baseline = stray);
+    assert_eq!(outcome.exit_code(), 2);
+}
+
+/// Returns a server that responds 403 to an event of the other mode, with the key in the response.
+fn leaky() -> FakeServer {
+    let mut server = FakeServer::default();
+    server.rewrite(|asked, reply| {
+        if reply.status == 404 {
+            *reply = Reply::json(403, json!({ "message": "wrong mode", "given": asked.authorization }));
+        }
+    });
+    server
+}
+
+#[test]
+fn a_stored_run_has_the_same_report() {
+    check(FakeServer::default(), |_| {});
+    check(FakeServer::default(), |plan| plan.only = vec!["paging.*".into(), "limits.refused".into()]);
+    check(FakeServer::default(), |plan| {
+        plan.skip = vec!["auth.*".into()];
+        plan.without.insert(Part::Other);
+    });
+    check(FakeServer::default(), |plan| plan.quick = true);
+    let broken = check(leaky(), |_| {});
+    assert_eq!(broken.exit_code(), 1);
+}
+
+#[test]
+fn a_stopped_run_is_stored_too() {
+    let stopped = check(FakeServer::default(), |plan| plan.only = vec!["nothing".into()]);
+    assert_eq!(stopped.exit_code(), 2);
+}
+
+#[test]
+fn no_report_and_no_file_contains_a_key() {
+    let outcome = check(leaky(), |_| {});
+    let mut told = outcome.to_file();
+    for format in FORMATS {
+        told += &render(&outcome, format, Style::Colour);
+    }
+    for key in [LIVE_KEY, TEST_KEY] {
+        let tail = &key["svc_live_".len()..];
+        assert!(!told.contains(tail) && !told.contains(&tail[..10]), "a part of a key shows");
+    }
+}
+
+#[track_caller]
+fn check_privacy(make: impl Fn() -> FakeServer) {
+    let words = |outcome: &Outcome| {
+        let rows = outcome.rows.iter();
+        rows.map(|row| format!("{} {}", row.id, row.verdict.word())).collect::<Vec<_>>()
+    };
+    let plain = run_with(make(), |_| {});
+    for key in [1, 2, 3] {
+        let hidden = check(make(), |plan| plan.privacy = Some(Redaction::new([key; 32])));
+        assert_eq!(words(&hidden), words(&plain));
+        assert!(hidden.private);
+    }
+}
+
+#[test]
+fn redaction_changes_no_verdict() {
+    check_privacy(FakeServer::default);
+    check_privacy(leaky);
+    check_privacy(|| {
+        // A broken list: text that is not JSON does not become JSON.
+        let mut server = FakeServer::default();
+        server.rewrite(|asked, reply| {
+            if asked.path == "/v1/invoices" {
+                reply.raw = Some("<html>Sorry, Ann Lee</html>".into());
+            }
+        });
+        server
+    });
+}
+
+#[test]
+fn personal_values_and_amounts_are_not_in_the_file() {
+    let personal = || {
+        let mut server = FakeServer::default();
+        server.rewrite(|_, reply| {
+            for row in reply.body["data"].as_array_mut().into_iter().flatten() {
+                row["customer"] = json!({ "name": "Ann Leerick", "email": "ann@shop.example" });
+                row["metadata"] = json!({ "order": "A-4711-B" });
+                row["amount"] = json!("4913.57");
+                row["address"] = json!("bc1qxy2kgdygjrsqtzq2n0yrf2493p83kkfjhx0wlh");
+            }
+        });
+        server
+    };
+    let parts = ["Leerick", "shop.example", "4711", "4913.57", "bc1qxy2kgd"];
+    let open = run_with(personal(), |_| {}).to_file();
+    let hidden = run_with(personal(), |plan| plan.privacy = Some(Redaction::new([9; 32]))).to_file();
+    for part in parts {
+        assert!(open.contains(part), "{part} is there at first");
+        assert!(!hidden.contains(part), "{part} shows");
+    }
+}
+
+#[track_caller]
+fn check_refused(text: &str, expected: &str) {
+    let err = Outcome::from_file(text).expect_err("it is refused");
+    assert!(err.contains(expected), "{err}");
+}
+
+#[test]
+fn a_file_that_is_not_a_recording_is_reported() {
+    check_refused("", "no recording of `chargeproof check --record`");
+    check_refused("{}", "it names no `recording.format`");
+    check_refused("[1]", "it names no `recording.format`");
+    check_refused(r#"{"recording":{"format":99}}"#, "of format 99; this program reads 2");
+    check_refused(r#"{"recording":{"format":2}}"#, "missing field");
+    let whole = run_with(FakeServer::default(), |plan| plan.quick = true).to_file();
+    check_refused(&whole[..whole.len() / 2], "no recording");
+}

@@ -1,0 +1,129 @@
+//! Forms that create or change an object by a call of the API: charges, refunds, invoices, payment links.
+
+use serde::{Deserialize, Serialize};
+use simulator::api::{NewCharge, NewInvoice, NewItem, NewLink, NewRefund};
+
+use super::{ActionResult, Outcome, call_saying};
+use crate::pages::{
+    dashboard::{
+        context::PageContext,
+        flash::Notice,
+        paths::{Page, Place},
+    },
+    form::Form,
+    json,
+};
+
+/// The response with a new object.
+#[derive(Deserialize)]
+struct NewObject {
+    data: ObjectCode,
+}
+
+#[derive(Deserialize)]
+struct ObjectCode {
+    code: String,
+}
+
+/// The metadata key of an order's number.
+pub(in super::super) const ORDER: &str = "order_id";
+
+/// Returns the path of an API call in this book.
+fn in_book(context: &PageContext, rest: &str) -> String {
+    let Place { account, mode } = &context.place;
+    format!("/sandbox/books/{account}/{mode}/{rest}")
+}
+
+/// Creates an object in a list of the book and shows its page; an error is shown on the page of the form.
+async fn make(
+    context: &PageContext,
+    (list, request): (&str, impl Serialize),
+    (form, made): (Page, fn(String) -> Page),
+    said: &str,
+) -> ActionResult {
+    Ok(match context.client.act("POST", &in_book(context, list), &json(&request)).await? {
+        Ok(NewObject { data: ObjectCode { code } }) => (made(code), Outcome::Done(Notice::said(said))),
+        Err(complaint) => (form, Outcome::Refused(complaint)),
+    })
+}
+
+fn text(form: &Form, name: &str) -> Option<String> {
+    form.text(name).map(str::to_owned)
+}
+
+pub(super) async fn charge(context: &PageContext, form: &Form) -> ActionResult {
+    let request = NewCharge {
+        asset: text(form, "asset"),
+        amount: text(form, "amount"),
+        currency: text(form, "currency"),
+        customer_email: text(form, "customer_email"),
+        description: text(form, "description"),
+        metadata: text(form, "metadata").map(|order| (ORDER.to_owned(), order)).into_iter().collect(),
+    };
+    let said = "The charge is open. Pay it as a customer would, or share its checkout page.";
+    make(context, ("charges", request), (Page::NewCharge, Page::Charge), said).await
+}
+
+pub(super) async fn invoice(context: &PageContext, form: &Form) -> ActionResult {
+    let request = NewInvoice {
+        customer_name: text(form, "customer_name"),
+        customer_email: text(form, "customer_email"),
+        currency: text(form, "currency"),
+        amount: text(form, "amount"),
+        items: items(form),
+        memo: text(form, "memo"),
+        due_at: text(form, "due_at"),
+        send_email: form.text("send_email").is_some(),
+    };
+    let said = "The invoice is issued. Its hosted page is where the customer pays it.";
+    make(context, ("invoices", request), (Page::NewInvoice, Page::Invoice), said).await
+}
+
+/// Returns the lines with any input; the preset quantity alone does not count.
+fn items(form: &Form) -> Vec<NewItem> {
+    let full = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let rows = form.all("item").zip(form.all("quantity")).zip(form.all("unit_amount"));
+    rows.map(|((item, quantity), price)| NewItem {
+        description: full(item),
+        quantity: full(quantity),
+        unit_amount: full(price),
+    })
+    .filter(|item| item.description.is_some() || item.unit_amount.is_some())
+    .collect()
+}
+
+pub(super) async fn link(context: &PageContext, form: &Form) -> ActionResult {
+    let request = NewLink {
+        title: text(form, "title"),
+        description: text(form, "description"),
+        pricing_type: text(form, "pricing_type"),
+        amount: text(form, "amount"),
+        min_amount: text(form, "min_amount"),
+        max_amount: text(form, "max_amount"),
+        currency: text(form, "currency"),
+        accepted_assets: form.all("accepted_assets").map(str::to_owned).collect(),
+        collect_name: form.text("collect_name").is_some(),
+        require_email: form.text("require_email").is_some(),
+    };
+    let said = "The link was created. Anyone with the address of its page can pay.";
+    make(context, ("payment-links", request), (Page::NewLink, Page::Link), said).await
+}
+
+/// Records a refund.
+pub(super) async fn refund(context: &PageContext, code: &str, form: &Form) -> ActionResult {
+    let request =
+        NewRefund { amount: text(form, "amount"), txid: text(form, "txid"), reason: text(form, "reason") };
+    let path = in_book(context, &format!("charges/{code}/refunds"));
+    let said = "The refund is recorded. No coins moved: you sent them yourself.";
+    call_saying(context, Page::Charge(code.to_owned()), ("POST", &path, &json(&request)), said).await
+}
+
+/// Archives or restores a payment link.
+pub(super) async fn archive(context: &PageContext, code: &str, what: &str) -> ActionResult {
+    let path = in_book(context, &format!("payment-links/{code}/archive"));
+    let (method, said) = match what {
+        "archive" => ("POST", "The link was archived. Its open charges stay open."),
+        _ => ("DELETE", "The link is active again."),
+    };
+    call_saying(context, Page::Link(code.to_owned()), (method, &path, ""), said).await
+}

@@ -1,0 +1,38 @@
+//! The form that pays an invoice or a payment link as a customer would.
+
+use simulator::api::{Caused, ChargeAnswer, PayRequest};
+
+use super::{ActionResult, Outcome, call, with_count};
+use crate::pages::{
+    dashboard::{context::PageContext, paths::Page},
+    form::{CustomerChoice, Form},
+    json,
+};
+
+/// Chooses a coin and pays the charge that this opens.
+pub(super) async fn pay_in(
+    context: &PageContext,
+    (list, page): (&str, Page),
+    code: &str,
+    form: &Form,
+) -> ActionResult {
+    let typed = |name| form.text(name).unwrap_or_default();
+    let mut choice =
+        CustomerChoice { asset: typed("asset"), amount: typed("amount"), ..CustomerChoice::default() };
+    if list == "links" {
+        let link = context.read(|book| book.link(code)).await?;
+        choice.custom_fields = link.sample_answers();
+        choice.customer_email = link.sample_email().unwrap_or_default();
+    } else {
+        context.read(|book| book.invoice(code)).await?;
+    }
+    let path = format!("/sandbox/{list}/{code}/choose");
+    let charge = match context.client.act("POST", &path, &json(&choice)).await? {
+        Ok(ChargeAnswer { charge }) => charge.to_string(),
+        Err(complaint) => return Ok((page, Outcome::Refused(complaint))),
+    };
+    let said = format!("A simulated customer opened charge {charge} and paid it.");
+    let request = json(&PayRequest { charge: Some(charge), ..PayRequest::default() });
+    let asked = ("POST", "/sandbox/pay", request.as_str());
+    call(context, page, asked, |caused: Caused| with_count(&said, &caused)).await
+}

@@ -1,0 +1,255 @@
+//! The paths of the dashboard: account, mode, page and query.
+
+use reference_core::mode::Mode;
+use url::form_urlencoded;
+
+/// The maximum length of an id, longer than any real one.
+const ID_MAX: usize = 64;
+/// The maximum length of a search text in bytes.
+pub(super) const WANTED_MAX: usize = 255;
+/// The maximum number of query fields, more than any page has.
+const QUERY_MAX: usize = 20;
+
+/// An account and mode of the dashboard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) account: String,
+    pub(super) mode: Mode,
+}
+
+/// A page of the dashboard. Ids contain only characters that are safe in a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Page {
+    Overview,
+    Charges,
+    NewCharge,
+    Charge(String),
+    Invoices,
+    NewInvoice,
+    Invoice(String),
+    Links,
+    NewLink,
+    Link(String),
+    Search,
+    Events,
+    Event(String),
+    Late,
+    Deliveries,
+    Delivery(String),
+    Endpoints,
+    Endpoint(String),
+    Keys,
+    Requests,
+    /// A request, by its number.
+    Request(u64),
+    Wallets,
+    Wallet(String),
+    Outbox,
+    World,
+    History,
+    Settings,
+}
+
+impl Page {
+    /// Parses the segments of a path.
+    pub(super) fn read(segments: &[&str]) -> Option<Page> {
+        let id = |text: &str| is_id(text).then(|| text.to_owned());
+        Some(match segments {
+            [] => Page::Overview,
+            ["charges"] => Page::Charges,
+            ["charges", "new"] => Page::NewCharge,
+            ["charges", code] => Page::Charge(id(code)?),
+            ["invoices"] => Page::Invoices,
+            ["invoices", "new"] => Page::NewInvoice,
+            ["invoices", code] => Page::Invoice(id(code)?),
+            ["links"] => Page::Links,
+            ["links", "new"] => Page::NewLink,
+            ["links", code] => Page::Link(id(code)?),
+            ["search"] => Page::Search,
+            ["events"] => Page::Events,
+            ["events", event] => Page::Event(id(event)?),
+            ["late"] => Page::Late,
+            ["deliveries"] => Page::Deliveries,
+            ["deliveries", delivery] => Page::Delivery(id(delivery)?),
+            ["endpoints"] => Page::Endpoints,
+            ["endpoints", endpoint] => Page::Endpoint(id(endpoint)?),
+            ["keys"] => Page::Keys,
+            ["requests"] => Page::Requests,
+            ["requests", n] => Page::Request(n.parse().ok().filter(|_| is_id(n))?),
+            ["wallets"] => Page::Wallets,
+            ["wallets", asset] => Page::Wallet(id(asset)?),
+            ["outbox"] => Page::Outbox,
+            ["world"] => Page::World,
+            ["history"] => Page::History,
+            ["settings"] => Page::Settings,
+            _ => return None,
+        })
+    }
+
+    /// Returns the path below the place, with a leading slash; empty for the overview.
+    pub(super) fn path(&self) -> String {
+        match self {
+            Page::Overview => String::new(),
+            Page::NewCharge | Page::NewInvoice | Page::NewLink => format!("/{}/new", self.section()),
+            Page::Charge(id) => format!("/charges/{id}"),
+            Page::Invoice(id) => format!("/invoices/{id}"),
+            Page::Link(id) => format!("/links/{id}"),
+            Page::Event(id) => format!("/events/{id}"),
+            Page::Delivery(id) => format!("/deliveries/{id}"),
+            Page::Endpoint(id) => format!("/endpoints/{id}"),
+            Page::Request(n) => format!("/requests/{n}"),
+            Page::Wallet(asset) => format!("/wallets/{asset}"),
+            list => format!("/{}", list.section()),
+        }
+    }
+
+    /// Returns the menu entry of the page.
+    pub(super) fn section(&self) -> &'static str {
+        match self {
+            Page::Overview => "",
+            Page::Charges | Page::NewCharge | Page::Charge(_) => "charges",
+            Page::Invoices | Page::NewInvoice | Page::Invoice(_) => "invoices",
+            Page::Links | Page::NewLink | Page::Link(_) => "links",
+            Page::Search => "search",
+            Page::Events | Page::Event(_) => "events",
+            Page::Late => "late",
+            Page::Deliveries | Page::Delivery(_) => "deliveries",
+            Page::Endpoints | Page::Endpoint(_) => "endpoints",
+            Page::Keys => "keys",
+            Page::Requests | Page::Request(_) => "requests",
+            Page::Wallets | Page::Wallet(_) => "wallets",
+            Page::Outbox => "outbox",
+            Page::World => "world",
+            Page::History => "history",
+            Page::Settings => "settings",
+        }
+    }
+
+    /// Returns the path of the corresponding page in the other mode: a list instead of an object, which does not exist
+    /// there.
+    pub(super) fn in_other_mode(&self) -> String {
+        match self.section() {
+            "" => String::new(),
+            section => format!("/{section}"),
+        }
+    }
+}
+
+/// Returns `true` if a text has the length and characters of an id.
+pub(super) fn is_id(text: &str) -> bool {
+    (1..=ID_MAX).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+}
+
+impl Place {
+    /// Parses an account and a mode.
+    pub(super) fn read(account: &str, mode: &str) -> Option<Place> {
+        let mode = Mode::parse(mode)?;
+        is_id(account).then(|| Place { account: account.to_owned(), mode })
+    }
+
+    /// Returns a path in this account and mode, without the public prefix. `rest` starts with a slash or is empty.
+    pub(super) fn path(&self, rest: &str) -> String {
+        format!("/dashboard/{}/{}{rest}", self.account, self.mode)
+    }
+}
+
+/// The query of a page's URL.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(super) fn read(text: Option<&str>) -> Query {
+        let fields = form_urlencoded::parse(text.unwrap_or_default().as_bytes()).take(QUERY_MAX);
+        Query(fields.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
+    }
+
+    /// Returns the first value of a field, unless it is empty.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
+        Some(value.as_str()).filter(|value| !value.is_empty())
+    }
+}
+
+/// Returns a query of the present fields, with its question mark; empty if there are none.
+pub(super) fn query(fields: &[(&str, Option<&str>)]) -> String {
+    let mut writer = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in fields {
+        if let Some(value) = value {
+            writer.append_pair(name, value);
+        }
+    }
+    match writer.finish() {
+        none if none.is_empty() => none,
+        some => format!("?{some}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &str) -> Option<Page> {
+        let segments: Vec<&str> = path.split('/').skip(1).collect();
+        Page::read(&segments)
+    }
+
+    #[test]
+    fn a_page_is_found_by_its_own_path() {
+        for path in [
+            "/charges",
+            "/charges/new",
+            "/charges/abc123",
+            "/invoices/new",
+            "/links/new",
+            "/search",
+            "/invoices/abc",
+            "/links/abc",
+            "/events/0197a0be-42aa-7000-8000-000000000000",
+            "/late",
+            "/deliveries/0197",
+            "/endpoints/abc",
+            "/keys",
+            "/requests",
+            "/requests/7",
+            "/wallets/USDT_TRON",
+            "/outbox",
+            "/world",
+            "/history",
+            "/settings",
+        ] {
+            assert_eq!(read(path).map(|page| page.path()).as_deref(), Some(path));
+        }
+        assert_eq!(Page::read(&[]), Some(Page::Overview));
+    }
+
+    #[test]
+    fn what_is_no_id_names_no_page() {
+        for path in [
+            "/charges/",
+            "/charges/a%2Fb",
+            "/charges/..",
+            "/charges/a?b",
+            "/nowhere",
+            "/charges/a/b",
+            "/requests/x",
+            "/requests/+1",
+        ] {
+            assert_eq!(read(path), None, "{path}");
+        }
+        assert_eq!(Page::read(&["charges", &"a".repeat(ID_MAX + 1)]), None);
+        assert_eq!(Place::read("acme", "both"), None);
+        assert_eq!(Place::read("../x", "live"), None);
+    }
+
+    #[test]
+    fn a_query_leaves_out_what_is_not_asked() {
+        assert_eq!(query(&[("a", None)]), "");
+        assert_eq!(
+            query(&[("status", Some("paid")), ("page", None), ("x", Some("a b&c"))]),
+            "?status=paid&x=a+b%26c"
+        );
+        assert_eq!(Query::read(Some("a=&b=1&b=2")).get("a"), None);
+        assert_eq!(Query::read(Some("a=&b=1&b=2")).get("b"), Some("1"));
+    }
+}

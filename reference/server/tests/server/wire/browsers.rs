@@ -1,0 +1,85 @@
+//! Pages for browsers and JSON for programs, chosen by the request's headers.
+
+use reference_server::{ClockKind, Server};
+use testkit::Message;
+
+use super::{Client, config};
+
+const BROWSER: &str = "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
+const PROGRAM: &str = "Accept: */*\r\n";
+
+async fn open() -> (Server, Client) {
+    let server = Server::start(config(ClockKind::Frozen)).await.expect("loopback has a free port");
+    let client = Client::connect(server.address()).await;
+    (server, client)
+}
+
+async fn ask(client: &mut Client, method: &str, path: &str, accept: &str) -> Message {
+    client.ask(format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{accept}\r\n")).await
+}
+
+#[tokio::test]
+async fn a_browser_gets_pages_and_a_program_gets_json() {
+    let (_server, mut client) = open().await;
+    let (html, json) = ("text/html; charset=utf-8", "application/json");
+    for (method, path, accept, status, kind, part) in [
+        ("GET", "/", BROWSER, 200, html, "href=\"/docs\""),
+        ("GET", "/", PROGRAM, 200, json, "\"docs\":\"/docs\""),
+        ("GET", "/nowhere", BROWSER, 404, html, "no page at this address"),
+        ("GET", "/nowhere", PROGRAM, 404, json, "Not found."),
+        ("GET", "/docs/nowhere", BROWSER, 404, html, "no page at this address"),
+        ("GET", "/docs/nowhere", PROGRAM, 404, json, "Not found."),
+        ("POST", "/nowhere", BROWSER, 404, json, "Not found."),
+        ("POST", "/docs", BROWSER, 405, json, "GET and HEAD only"),
+        ("GET", "/v1/nowhere", BROWSER, 401, json, "Unauthenticated."),
+        ("GET", "/sandbox/nowhere", BROWSER, 404, json, "message"),
+        ("GET", "/docs", PROGRAM, 200, html, "<h1>API</h1>"),
+    ] {
+        let reply = ask(&mut client, method, path, accept).await;
+        let found = (reply.status, reply.header("content-type"));
+        assert_eq!(found, (status, Some(kind)), "{method} {path} {accept}: {}", reply.body);
+        assert!(reply.body.contains(part), "{method} {path} {accept}: {part} in {}", reply.body);
+        if kind == html {
+            assert!(reply.header("content-security-policy").is_some(), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_docs_show_every_call_and_load_nothing_from_elsewhere() {
+    let (server, mut client) = open().await;
+    let page = ask(&mut client, "GET", "/docs", BROWSER).await.body;
+    for call in [
+        "POST /v1/charges",
+        "GET /v1/events/{id}",
+        "POST /sandbox/pay",
+        "POST /sandbox/forwards",
+        "GET /healthz",
+    ] {
+        let (method, path) = call.split_once(' ').expect("a method and a path");
+        let shown = format!("{method}</span> <code dir=\"ltr\">{path}</code>");
+        assert!(page.contains(&shown), "{call}");
+    }
+    // Of the page itself, not its texts: everything that a browser would load.
+    for (n, _) in page.match_indices(" src=\"").chain(page.match_indices(" href=\"")) {
+        let to = page[n..].split('"').nth(1).expect("a value");
+        assert!(to.starts_with(['/', '#', '?']), "{to}");
+    }
+    assert!(page.contains("http://localhost/v1/charges"), "the address that was called");
+    let keys = server.first_keys().expect("a sound world");
+    assert!(!page.contains(&keys.live) && !page.contains(server.sandbox_token()), "no secret is shown");
+}
+
+/// Callers from other machines, or through a proxy, cannot send calls.
+#[tokio::test]
+async fn calls_are_tried_from_this_machine_only() {
+    let (_server, mut client) = open().await;
+    for (trace, is_offered) in [("", true), ("Via: 1.1 proxy\r\n", false)] {
+        let page = ask(&mut client, "GET", "/docs", &format!("{BROWSER}{trace}")).await;
+        assert_eq!(page.status, 200);
+        for part in ["data-try", "data-make-key"] {
+            assert_eq!(page.body.contains(part), is_offered, "{trace}{part}");
+        }
+        assert!(page.body.contains("hmac.compare_digest"), "the samples are for everybody");
+    }
+}

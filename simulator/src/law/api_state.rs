@@ -1,0 +1,133 @@
+//! The state of a world as the API shows it, read page by page like a client.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::Deserialize;
+
+use crate::{
+    model::{ChargeView, EventView, InvoiceView, LinkView, List, WithText},
+    record::BookId,
+};
+
+/// The maximum number of pages of a list.
+const PAGES_MAX: u32 = 200;
+
+/// A reader of the books of a service.
+pub trait Reader {
+    /// Returns the status and body of `GET target` with a key of the book, where `target` is a path with its query.
+    fn get(&mut self, book: BookId, target: &str) -> (u16, Bytes);
+}
+
+/// Everything shown of one account in one mode, newest first.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the words of the contract")]
+pub struct BookApiState {
+    pub charges: Vec<WithText<ChargeView>>,
+    pub invoices: Vec<WithText<InvoiceView>>,
+    pub links: Vec<WithText<LinkView>>,
+    /// The events; empty unless they were read.
+    pub events: Vec<WithText<EventView>>,
+    /// The depth of the reading.
+    pub depth: Depth,
+}
+
+/// Everything that the API shows.
+#[derive(Clone, Debug, Default)]
+pub struct ApiState {
+    /// The books, by account and mode.
+    pub books: BTreeMap<BookId, BookApiState>,
+    places: BTreeMap<String, (BookId, usize)>,
+}
+
+impl ApiState {
+    /// Returns a charge by its code, and its book.
+    pub fn charge(&self, code: &str) -> Option<(BookId, &ChargeView)> {
+        let (id, place) = self.places.get(code)?;
+        Some((*id, &self.books[id].charges[*place]))
+    }
+}
+
+/// A page of a list.
+#[derive(Deserialize)]
+struct PageOfList<T> {
+    data: Vec<T>,
+    links: ListLinks,
+}
+
+#[derive(Deserialize)]
+struct ListLinks {
+    next: Option<String>,
+}
+
+/// The depth of a reading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Depth {
+    #[default]
+    /// Charges, invoices and payment links.
+    Objects,
+    /// Events too, each with its complete object.
+    Events,
+}
+
+/// Reads what the API shows of these books.
+///
+/// # Errors
+///
+/// The page that could not be read.
+pub fn read_api_state(
+    reader: &mut impl Reader,
+    books: impl IntoIterator<Item = BookId>,
+    depth: Depth,
+) -> Result<ApiState, String> {
+    let mut shown = ApiState::default();
+    for id in books {
+        let charges: Vec<WithText<ChargeView>> = read_all(reader, id, List::Charges)?;
+        for (place, charge) in charges.iter().enumerate() {
+            shown.places.insert(charge.code.clone(), (id, place));
+        }
+        let events = match depth {
+            Depth::Objects => Vec::new(),
+            Depth::Events => read_all(reader, id, List::Events)?,
+        };
+        let (invoices, links) = (read_all(reader, id, List::Invoices)?, read_all(reader, id, List::Links)?);
+        shown.books.insert(id, BookApiState { charges, invoices, links, events, depth });
+    }
+    Ok(shown)
+}
+
+fn read_all<T: for<'de> Deserialize<'de>>(
+    reader: &mut impl Reader,
+    book: BookId,
+    list: List,
+) -> Result<Vec<T>, String> {
+    read_list(reader, book, &format!("{}?per_page=100", list.path()))
+}
+
+/// Reads every record of a list, following its links.
+pub(super) fn read_list<T: for<'de> Deserialize<'de>>(
+    reader: &mut impl Reader,
+    book: BookId,
+    target: &str,
+) -> Result<Vec<T>, String> {
+    let mut records = Vec::new();
+    let mut next = Some(target.to_owned());
+    for _ in 0..PAGES_MAX {
+        let Some(target) = next.take() else { return Ok(records) };
+        let (status, body) = reader.get(book, &target);
+        if status != 200 {
+            return Err(format!("GET {target} answered {status}"));
+        }
+        let page: PageOfList<T> =
+            serde_json::from_slice(&body).map_err(|error| format!("GET {target} cannot be read: {error}"))?;
+        records.extend(page.data);
+        next = page.links.next.as_deref().map(|link| local(link).to_owned());
+    }
+    Err(format!("GET {target} does not end"))
+}
+
+/// Returns the path and query of an absolute link.
+pub fn local(link: &str) -> &str {
+    let host = link.find("://").map_or(0, |at| at + 3);
+    link[host..].find('/').map_or("/", |at| &link[host + at..])
+}

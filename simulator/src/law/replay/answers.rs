@@ -1,0 +1,185 @@
+//! Checks of responses under `/v1` against the model: the status for keys, and the complete body of every success.
+
+use std::collections::BTreeMap;
+
+use reference_core::time::{Span, Timestamp};
+
+use super::{ModelReplay, Object, bearer};
+use crate::{
+    law::{
+        Law,
+        compare::{ANY_BLOCKS, report},
+        diff::{differences, law_of_page},
+        page::{ListRequest, public_ids},
+    },
+    model::{List, ObjectContext, Presentation},
+    record::{BookId, RecordedCall},
+};
+
+/// The time for which a key's anchor in a list is remembered after its last read.
+const PLACE_KEPT: Span = Span::mins(10);
+
+/// The anchors of keys in lists: the newest record when page 1 was read, and the time of the last read.
+#[derive(Default)]
+pub(super) struct ListReads {
+    places: BTreeMap<(String, String), (Timestamp, usize)>,
+}
+
+impl ListReads {
+    pub(super) fn restart(&mut self) {
+        self.places.clear();
+    }
+}
+
+impl ModelReplay<'_> {
+    /// Checks the authentication of a request. Returns `false` if there is nothing else to check.
+    pub(super) fn judge_key(&mut self, at: Timestamp, call: &RecordedCall) -> bool {
+        if !call.path.starts_with("/v1/") {
+            return true;
+        }
+        let bearer = bearer(call);
+        let is_live = self.bearers.contains_key(bearer) && !self.revoked.contains(bearer);
+        let is_refused = call.status == 401;
+        self.findings.check(Law::ModesApart, Some(at), || {
+            let shape = match is_live {
+                true if is_refused => "a valid key is refused",
+                false if !is_refused => "a revoked, unknown or missing key is accepted",
+                _ => return None,
+            };
+            Some((shape.to_owned(), format!("{} {} at {at}: {}", call.method, call.path, call.status)))
+        });
+        is_live && !is_refused
+    }
+
+    /// Checks the body of a success, and the status of a request that reads.
+    pub(super) fn judge_answer(&mut self, at: Timestamp, call: &RecordedCall) {
+        let Some(id) = self.asker(call) else { return };
+        let parts: Vec<&str> = call.path.trim_matches('/').split('/').collect();
+        let is_good = (200..300).contains(&call.status);
+        let mut is_filtered = false;
+        let expected = match parts.as_slice() {
+            ["v1", _] if call.method == "GET" => match ListRequest::read(&call.path, call.query.as_deref()) {
+                // The ids of events are only known where all are read at the end.
+                Some(Ok(request)) if request.list == List::Events && !self.knows_events(id) => return,
+                Some(request) => {
+                    is_filtered = request.as_ref().is_ok_and(|request| !request.filters.is_empty());
+                    self.expected_page(at, id, call, request)
+                }
+                None => return,
+            },
+            ["v1", "events", _] if !self.knows_events(id) => return,
+            ["v1", "events", event] if call.method == "GET" => self.expected_event(at, id, event).ok_or(404),
+            ["v1", _, code, ..] if call.method == "GET" || is_good => {
+                self.expected_object(at, id, code).ok_or(404)
+            }
+            ["v1", "charges" | "invoices" | "payment-links"] if is_good => {
+                let code = made(call);
+                self.expected_object(at, id, &code).ok_or(call.status)
+            }
+            _ => return,
+        };
+        let about = format!("{} {} at {at}", call.method, call.path);
+        match expected {
+            Ok(expected) if is_good => {
+                let actual = String::from_utf8_lossy(&call.answer);
+                let found = differences(&expected, &actual, ANY_BLOCKS);
+                self.findings.checks[Law::SameObject as usize] += u64::from(found.is_empty());
+                let law = law_of_page(&found, is_filtered);
+                report(&mut self.findings, ("an answer", &about), Some(at), &found, law);
+            }
+            Ok(_) if call.method != "GET" => {}
+            Ok(_) => self.must_answer(Law::SameObject, at, ("read", &about), 200, call.status),
+            Err(status) if call.method == "GET" => {
+                self.must_answer(Law::SameObject, at, ("read", &about), status, call.status);
+            }
+            Err(_) => {}
+        }
+        self.is_judged = true;
+    }
+
+    fn knows_events(&self, id: BookId) -> bool {
+        self.ids[&id].events.len() >= self.model.book(id).events.len()
+    }
+
+    fn expected_object(&self, at: Timestamp, id: BookId, code: &str) -> Option<String> {
+        let (owner, object) = self.objects.get(code).copied()?;
+        if owner != id {
+            return None;
+        }
+        let book = self.model.book(id);
+        // The last sighting is a lower bound for what can be shown.
+        let context =
+            ObjectContext { ids: &self.ids[&id], public_url: self.public_url, now: at, heights: &|_| 0 };
+        let data = match object {
+            Object::Charge(no) => book.charge_json(context, no, Presentation::Api),
+            Object::Invoice(no) => book.invoice_json(context, no, Presentation::Api),
+            Object::Link(no) => book.link_json(context, no),
+        };
+        Some(format!("{{\"data\":{data}}}"))
+    }
+
+    fn event_row(&self, at: Timestamp, id: BookId, no: usize) -> String {
+        let (book, ids) = (self.model.book(id), &self.ids[&id]);
+        let context = ObjectContext { ids, public_url: self.public_url, now: at, heights: &|_| 0 };
+        let object = book.event_object_json(context, book.events[no].subject);
+        book.event_json(ids.events.get(no).map_or("", String::as_str), no, &object)
+    }
+
+    fn expected_event(&self, at: Timestamp, id: BookId, event: &str) -> Option<String> {
+        let event = event.to_ascii_lowercase();
+        let no = self.ids[&id].events.iter().position(|known| *known == event)?;
+        (no < self.model.book(id).events.len())
+            .then(|| format!("{{\"data\":{}}}", self.event_row(at, id, no)))
+    }
+
+    /// Returns the body of a page. The list has the length that it had when page 1 was read.
+    fn expected_page(
+        &mut self,
+        at: Timestamp,
+        id: BookId,
+        call: &RecordedCall,
+        request: Result<ListRequest, u16>,
+    ) -> Result<String, u16> {
+        let request = request?;
+        let (book, ids) = (self.model.book(id), &self.ids[&id]);
+        let mut members = request.members(book, ids);
+        let place = (bearer(call).to_owned(), request.place());
+        let places = &mut self.lists.places;
+        let remembered = places.get(&place).filter(|(read, _)| at.since(*read) < PLACE_KEPT).copied();
+        let newest = match (&request.anchor, remembered) {
+            (Some(anchor), _) => {
+                let known = public_ids(ids, request.list).iter().position(|known| known == anchor);
+                Some(known.filter(|no| *no < book.length(request.list)).ok_or(422_u16)?)
+            }
+            (None, Some((_, newest))) if request.page > 1 => {
+                places.insert(place.clone(), (at, newest));
+                Some(newest)
+            }
+            (None, _) => members.last().copied(),
+        };
+        if let Some(newest) = newest {
+            members.retain(|no| *no <= newest);
+        }
+        if request.page == 1 && request.anchor.is_none() {
+            match newest.filter(|_| members.len() > request.per_page) {
+                Some(newest) => places.insert(place, (at, newest)),
+                None => places.remove(&place),
+            };
+        }
+        let context = ObjectContext { ids, public_url: self.public_url, now: at, heights: &|_| 0 };
+        let list = request.list;
+        let row = |no: usize| match list {
+            List::Charges => book.charge_json(context, no, Presentation::Api),
+            List::Invoices => book.invoice_json(context, no, Presentation::Api),
+            List::Links => book.link_json(context, no),
+            List::Events => self.event_row(at, id, no),
+        };
+        Ok(request.body(self.public_url, ids, &members, row))
+    }
+}
+
+/// Returns the id of a created object.
+fn made(call: &RecordedCall) -> String {
+    let answer: serde_json::Value = serde_json::from_slice(&call.answer).unwrap_or_default();
+    answer["data"]["id"].as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,163 @@
+//! The faults around a charge, to report which faults were combined with which events.
+
+use std::collections::BTreeMap;
+
+use reference_core::{
+    asset::Asset,
+    mode::Mode,
+    time::{Span, Timestamp},
+};
+
+use super::request_fields::RequestFields;
+use crate::{record::RecordedCall, workload::Fault};
+
+/// The time after a momentary fault during which it still counts as active.
+const AFTERMATH: Span = Span::hours(1);
+
+/// A set of faults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultSet(u64);
+
+impl FaultSet {
+    /// Returns the set of one fault.
+    pub fn only(fault: Fault) -> FaultSet {
+        FaultSet(1 << fault as u64)
+    }
+
+    /// Returns the union of two sets.
+    #[must_use]
+    pub fn with(self, other: FaultSet) -> FaultSet {
+        FaultSet(self.0 | other.0)
+    }
+
+    /// Returns `true` if the set contains the fault.
+    pub fn has(self, fault: Fault) -> bool {
+        self.0 & (1 << fault as u64) != 0
+    }
+
+    /// Returns `true` if the set is empty.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl FromIterator<Fault> for FaultSet {
+    fn from_iter<T: IntoIterator<Item = Fault>>(faults: T) -> FaultSet {
+        faults.into_iter().fold(FaultSet::default(), |all, fault| all.with(FaultSet::only(fault)))
+    }
+}
+
+type ChainId = (Mode, Asset);
+
+/// The faults of a world, with their times.
+#[derive(Default)]
+pub(super) struct FaultTracker {
+    /// The faults of each transaction.
+    transactions: BTreeMap<String, FaultSet>,
+    /// Faults of a chain that last until they are healed.
+    lasting: BTreeMap<ChainId, FaultSet>,
+    /// The time of each fault's last occurrence on a chain.
+    struck: BTreeMap<ChainId, BTreeMap<Fault, Timestamp>>,
+    /// The time of each fault's last occurrence in the whole world.
+    everywhere: BTreeMap<Fault, Timestamp>,
+    /// Faulty merchants.
+    merchants: BTreeMap<String, FaultSet>,
+}
+
+impl FaultTracker {
+    /// Returns the faults of a transaction.
+    pub(super) fn of(&self, txid: &str) -> FaultSet {
+        self.transactions.get(txid).copied().unwrap_or_default()
+    }
+
+    pub(super) fn touch(&mut self, txid: &str, faults: FaultSet) {
+        let all = self.transactions.entry(txid.to_owned()).or_default();
+        *all = all.with(faults);
+    }
+
+    pub(super) fn strike_everywhere(&mut self, at: Timestamp, fault: Fault) {
+        self.everywhere.insert(fault, at);
+    }
+
+    fn strike(&mut self, at: Timestamp, chain: ChainId, fault: Fault) {
+        self.struck.entry(chain).or_default().insert(fault, at);
+    }
+
+    fn last(&mut self, chain: ChainId, fault: Fault, is_on: bool) {
+        let faults = self.lasting.entry(chain).or_default();
+        let (with, bit) = (faults.0 | FaultSet::only(fault).0, FaultSet::only(fault).0);
+        faults.0 = if is_on { with } else { faults.0 & !bit };
+    }
+
+    /// Records a successful sandbox call. `path` is the part after `/sandbox/`.
+    pub(super) fn note(&mut self, at: Timestamp, path: &[&str], call: &RecordedCall, fields: &RequestFields) {
+        let mode = fields.mode.as_deref().and_then(Mode::parse).unwrap_or(Mode::Live);
+        let chain = fields.asset.as_deref().and_then(Asset::parse).map(|asset| (mode, asset));
+        let txid = fields.txid.as_deref().unwrap_or_default();
+        match (path, chain) {
+            (["double-spend"], _) => self.touch(txid, FaultSet::only(Fault::DoubleSpend)),
+            (["replace"], _) => self.touch(txid, FaultSet::only(Fault::Replace)),
+            (["drop" | "rebroadcast"], _) => self.touch(txid, FaultSet::only(Fault::Drop)),
+            (["reorg"], Some(chain)) => self.strike(at, chain, Fault::Reorg),
+            (["stall"], Some(chain)) => self.strike(at, chain, Fault::Stall),
+            (["congest"], Some(chain)) => {
+                let is_on = fields.empty.unwrap_or(0) + fields.full.unwrap_or(0) > 0;
+                self.last(chain, Fault::Congestion, is_on);
+            }
+            (["watchers"], Some(chain)) => {
+                self.strike(at, chain, Fault::Watcher);
+                self.last(chain, Fault::Watcher, fields.notices.as_deref() != Some("up"));
+            }
+            (["merchants"], _) => {
+                let words = fields.answers.iter().map(String::as_str).chain(fields.state.as_deref());
+                let host = fields.name.clone().unwrap_or_default();
+                self.merchants.insert(host, words.filter_map(of_merchant).collect());
+            }
+            (["endpoints", _, "rotate"], _) => self.strike_everywhere(at, Fault::Rotation),
+            (["endpoints", ..], _) => self.strike_everywhere(at, Fault::EndpointChange),
+            (["deliveries", ..], _) => self.strike_everywhere(at, Fault::Resend),
+            (["accounts", _], _) if call.method == "PATCH" => self.strike_everywhere(at, Fault::Settings),
+            _ => {}
+        }
+    }
+
+    /// Returns the current faults of the whole world.
+    pub(super) fn everywhere(&self, now: Timestamp) -> FaultSet {
+        let recent = recent(&self.everywhere, now);
+        self.merchants.values().fold(recent, |all, faults| all.with(*faults))
+    }
+
+    /// Returns the current faults around a charge, without those of its own transfers.
+    pub(super) fn around(&self, now: Timestamp, chain: ChainId) -> FaultSet {
+        let lasting = self.lasting.get(&chain).copied().unwrap_or_default();
+        let struck = self.struck.get(&chain).map_or(FaultSet::default(), |struck| recent(struck, now));
+        self.everywhere(now).with(lasting).with(struck)
+    }
+}
+
+fn recent(struck: &BTreeMap<Fault, Timestamp>, now: Timestamp) -> FaultSet {
+    struck.iter().filter(|(_, at)| now.since(**at) < AFTERMATH).map(|(fault, _)| *fault).collect()
+}
+
+/// Returns the faults that a payment introduces.
+pub(super) fn of_payment(fields: &RequestFields) -> FaultSet {
+    let fee = match fields.fee.as_deref() {
+        Some("low") => Some(Fault::LowFee),
+        Some("stuck") => Some(Fault::Stuck),
+        _ => None,
+    };
+    let unseen = (fields.unseen == Some(true)).then_some(Fault::Unseen);
+    let outputs = fields.outputs.is_some_and(|outputs| outputs > 1).then_some(Fault::Outputs);
+    [fee, unseen, outputs].into_iter().flatten().collect()
+}
+
+fn of_merchant(word: &str) -> Option<Fault> {
+    match word {
+        "up" => None,
+        "lost" => Some(Fault::AnswerLost),
+        "twice" => Some(Fault::DoublePost),
+        "lagging" => Some(Fault::Lag),
+        "down" | "slow" | "private" | "redirect" => Some(Fault::Outage),
+        _ => Some(Fault::BadAnswer),
+    }
+}

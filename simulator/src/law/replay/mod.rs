@@ -1,0 +1,253 @@
+//! The replay of a recorded world in the model, entry by entry. The model gets the same inputs, and recorded responses
+//! and posts must equal those of the model.
+
+mod answers;
+mod calls;
+mod faults;
+mod posts;
+mod request_fields;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use reference_core::{asset::Asset, mode::Mode, sighting::Sighting, time::Timestamp};
+
+pub use self::faults::FaultSet;
+use self::{answers::ListReads, faults::FaultTracker, posts::Posts};
+use super::{ApiState, Findings, Law};
+use crate::{
+    model::{Account, Ids, Model, Situation, Subject},
+    record::{BookId, Entry, Observation, Record, RecordedCall},
+    workload::Fault,
+};
+
+/// An expected event, and the circumstances at its time.
+#[derive(Clone, Debug)]
+pub struct ExpectedEvent {
+    /// The position in the record: twice the index of the entry after it, plus one if that entry caused it.
+    pub place: usize,
+    /// The time.
+    pub at: Timestamp,
+    /// The type of the event.
+    pub kind: &'static str,
+    /// The code of the charge or the invoice.
+    pub subject: String,
+    /// The status of the object at the time.
+    pub status: &'static str,
+    /// The state of the chain for the charge.
+    pub situation: Situation,
+    /// The active faults.
+    pub faults: FaultSet,
+}
+
+/// The facts known before the replay.
+pub struct ReplayStart<'a> {
+    /// The id of the first account.
+    pub account: &'a str,
+    /// The relevant settings of the first account.
+    pub terms: Account,
+    /// The first keys.
+    pub keys: [(String, Mode); 2],
+    /// The keys that only read.
+    pub observers: BTreeMap<BookId, String>,
+    /// The objects at the end: the source of ids, addresses and rates that no request determines.
+    pub shown: &'a ApiState,
+    /// The base URL of the hosted pages and of the API.
+    pub public_url: &'a str,
+}
+
+/// Returns the key of a call. The scheme is case-insensitive.
+fn bearer(call: &RecordedCall) -> &str {
+    let text = call.bearer.as_deref().unwrap_or_default();
+    match text.split_once(' ') {
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key,
+        _ => text,
+    }
+}
+
+/// An object, as a number in its book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Object {
+    Charge(usize),
+    Invoice(usize),
+    Link(usize),
+}
+
+/// A replay of a record in the model.
+pub struct ModelReplay<'a> {
+    /// The model.
+    pub model: Model,
+    /// The public ids of all objects.
+    pub ids: BTreeMap<BookId, Ids>,
+    /// The expected events, in order.
+    pub expected: Vec<ExpectedEvent>,
+    /// The differences between actual and expected responses and posts.
+    pub findings: Findings,
+    /// The base URL of the hosted pages and of the API.
+    pub public_url: &'a str,
+    shown: &'a ApiState,
+    /// The ids of the accounts, in order of opening.
+    accounts: Vec<String>,
+    bearers: BTreeMap<String, BookId>,
+    /// The revoked keys.
+    revoked: BTreeSet<String>,
+    /// The keys by their ids.
+    keys: BTreeMap<String, String>,
+    /// The anchors of keys in lists.
+    lists: ListReads,
+    objects: BTreeMap<String, (BookId, Object)>,
+    addresses: BTreeMap<(Mode, Asset, &'a str), (BookId, usize)>,
+    answers: Vec<(u16, Bytes)>,
+    faults: FaultTracker,
+    /// The faults of the transfers of each charge.
+    of_charges: BTreeMap<(BookId, usize), FaultSet>,
+    posts: Posts<'a>,
+    place: usize,
+    /// Set by a rule that covers the response of the current call.
+    is_judged: bool,
+}
+
+impl<'a> ModelReplay<'a> {
+    /// Replays a record up to `now`.
+    pub fn run(replay_start: ReplayStart<'a>, record: &'a Record, now: Timestamp) -> ModelReplay<'a> {
+        let ReplayStart { account, terms, keys, observers, shown, public_url } = replay_start;
+        let mut replay = ModelReplay {
+            model: Model::default(),
+            ids: BTreeMap::new(),
+            expected: Vec::new(),
+            findings: Findings::default(),
+            public_url,
+            revoked: BTreeSet::new(),
+            keys: BTreeMap::new(),
+            lists: ListReads::default(),
+            shown,
+            accounts: Vec::new(),
+            bearers: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+            answers: Vec::new(),
+            faults: FaultTracker::default(),
+            of_charges: BTreeMap::new(),
+            posts: Posts::default(),
+            place: 0,
+            is_judged: false,
+        };
+        replay.open_account(account.to_owned(), terms, keys);
+        replay.bearers.extend(observers.into_iter().map(|(id, key)| (key, id)));
+        for (number, Entry { at, what }) in record.seen.iter().enumerate() {
+            replay.place = 2 * number;
+            replay.wake(*at);
+            replay.place += 1;
+            match what {
+                Observation::Call(call) => replay.call(*at, call),
+                Observation::Told(sightings) => replay.on_sightings(*at, sightings),
+                Observation::Restarted => {
+                    replay.model.restart(*at);
+                    replay.lists.restart();
+                    replay.faults.strike_everywhere(*at, Fault::Restart);
+                }
+                Observation::Post(post) => replay.post(*at, post),
+                Observation::Landed { delivery, outcome } => {
+                    replay.land(*at, *delivery, outcome.is_success());
+                }
+            }
+            replay.note_events();
+        }
+        replay.place = 2 * record.seen.len();
+        replay.wake(now);
+        replay.finish_posts();
+        replay
+    }
+
+    fn open_account(&mut self, id: String, terms: Account, keys: impl IntoIterator<Item = (String, Mode)>) {
+        let no = self.model.open_account(terms);
+        self.accounts.push(id);
+        self.bearers.extend(keys.into_iter().map(|(key, mode)| (key, (no, mode))));
+        for mode in Mode::ALL {
+            let listed = self.shown.books.get(&(no, mode)).map(|book| &book.events);
+            let events = listed.into_iter().flatten().rev().map(|event| event.id.clone()).collect();
+            self.ids.insert((no, mode), Ids { events, ..Ids::default() });
+        }
+    }
+
+    /// Returns the number of an account, by its id.
+    fn account(&self, id: &str) -> Option<usize> {
+        self.accounts.iter().position(|account| account == id)
+    }
+
+    /// Returns the book of the key in a call.
+    fn asker(&self, call: &RecordedCall) -> Option<BookId> {
+        self.bearers.get(bearer(call)).copied()
+    }
+
+    /// Expires locks, one after the other.
+    fn wake(&mut self, now: Timestamp) {
+        while let Some(end) = self.model.next_lock().filter(|end| *end <= now) {
+            self.model.wake(end);
+            self.note_events();
+        }
+    }
+
+    fn on_sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
+        let mut parts: BTreeMap<BookId, Vec<(usize, &Sighting)>> = BTreeMap::new();
+        for sighting in sightings {
+            let address = (sighting.mode, sighting.asset, sighting.address.as_str());
+            let Some((id, no)) = self.addresses.get(&address).copied() else { continue };
+            let all = self.of_charges.entry((id, no)).or_default();
+            *all = all.with(self.faults.of(&sighting.txid));
+            parts.entry(id).or_default().push((no, sighting));
+        }
+        for (id, part) in parts {
+            self.model.at(id).1.on_sightings(now, part.into_iter());
+        }
+    }
+
+    /// Processes the events and deliveries that the model recorded since the last call.
+    fn note_events(&mut self) {
+        for (id, book) in self.model.books() {
+            let (events, deliveries) = self.posts.news(id, book);
+            for event in &book.events[events] {
+                let around = |no: usize| {
+                    let chain = (id.1, book.charges[no].terms.asset);
+                    let own = self.of_charges.get(&(id, no)).copied().unwrap_or_default();
+                    own.with(self.faults.around(event.at, chain))
+                };
+                let faults = match event.subject {
+                    Subject::Charge(no) => around(no),
+                    Subject::Invoice(no) => match book.invoices[no].charges.last() {
+                        Some(newest) => around(*newest),
+                        None => self.faults.everywhere(event.at),
+                    },
+                };
+                self.expected.push(ExpectedEvent {
+                    place: self.place,
+                    at: event.at,
+                    kind: event.kind,
+                    subject: self.ids[&id].code(event.subject).to_owned(),
+                    status: event.then.status,
+                    situation: event.then.situation,
+                    faults,
+                });
+            }
+            self.posts.expect(id, deliveries);
+        }
+    }
+
+    /// Checks that a response has the expected status.
+    fn must_answer(
+        &mut self,
+        law: Law,
+        at: Timestamp,
+        (act, about): (&str, &str),
+        expected: u16,
+        actual: u16,
+    ) {
+        self.is_judged = true;
+        self.findings.check(law, Some(at), || {
+            (expected != actual).then(|| {
+                let shape = format!("{act} is answered {actual}, not {expected}");
+                (shape, format!("{act} {about} at {at}"))
+            })
+        });
+    }
+}

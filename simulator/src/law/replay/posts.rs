@@ -1,0 +1,358 @@
+//! Checks of endpoints and posts of a recorded world: every post must be an attempt of a delivery that is due in the
+//! model, and every delivery of the model must be posted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use reference_core::{id::Code, mode::Mode, time::Timestamp};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::ModelReplay;
+use crate::{
+    law::{ApiState, Findings, Law, compare_delivery, hmac::Keyed},
+    model::{Book, DeliveryState, EndpointSwitch, Envelope, ObjectContext},
+    record::{BookId, RecordedCall, RecordedPost, Signature},
+};
+
+#[derive(Deserialize)]
+struct EndpointChanged {
+    endpoint: EndpointMade,
+}
+
+#[derive(Deserialize)]
+struct EndpointMade {
+    id: String,
+    account: String,
+    mode: String,
+    events: BTreeSet<String>,
+    status: String,
+    #[serde(default)]
+    secret: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct TestSent {
+    delivery: String,
+}
+
+/// The first attempt of a delivery, which all others must repeat.
+struct FirstPost<'a> {
+    body: &'a [u8],
+    kind: &'static str,
+    endpoint: Code,
+}
+
+/// The known endpoints and posts.
+#[derive(Default)]
+pub(super) struct Posts<'a> {
+    /// Endpoints by their ids.
+    endpoints: BTreeMap<Code, (BookId, usize)>,
+    secrets: BTreeMap<BookId, Vec<(String, Keyed)>>,
+    /// The numbers of processed events and deliveries of each book.
+    noted: BTreeMap<BookId, (usize, usize)>,
+    /// Deliveries that were not posted yet.
+    fresh: Vec<(BookId, usize)>,
+    /// Deliveries by their ids.
+    known: BTreeMap<Uuid, (BookId, usize)>,
+    first: BTreeMap<Uuid, FirstPost<'a>>,
+    /// The events sent to each endpoint.
+    sent: BTreeSet<(Code, String)>,
+    /// The object of each event, by its id.
+    subjects: BTreeMap<String, (String, &'static str)>,
+}
+
+impl Posts<'_> {
+    /// Takes the events and deliveries that a book recorded since the last call, as ranges of numbers.
+    pub(super) fn news(&mut self, id: BookId, book: &Book) -> (Range<usize>, Range<usize>) {
+        let noted = self.noted.entry(id).or_default();
+        let news = (noted.0..book.events.len(), noted.1..book.deliveries.len());
+        *noted = (book.events.len(), book.deliveries.len());
+        news
+    }
+
+    /// Adds deliveries that must be posted.
+    pub(super) fn expect(&mut self, id: BookId, deliveries: Range<usize>) {
+        self.fresh.extend(deliveries.map(|no| (id, no)));
+    }
+}
+
+impl<'a> ModelReplay<'a> {
+    /// Applies a successful call on endpoints or deliveries. `path` is the part after `/sandbox/`.
+    pub(super) fn call_about_deliveries(&mut self, at: Timestamp, path: &[&str], call: &RecordedCall) {
+        let endpoint = |id: &str| Code::parse(id).and_then(|id| self.posts.endpoints.get(&id).copied());
+        match (call.method.as_str(), path) {
+            ("POST", ["endpoints"]) | ("PATCH", ["endpoints", _]) | ("POST", ["endpoints", _, "rotate"]) => {
+                let Ok(EndpointChanged { endpoint }) = serde_json::from_slice(&call.answer) else { return };
+                self.set_endpoint(endpoint, call);
+            }
+            ("DELETE", ["endpoints", id]) => {
+                if let Some((id, no)) = endpoint(id) {
+                    self.model.at(id).1.switch_endpoint(no, EndpointSwitch::Removed);
+                }
+            }
+            ("POST", ["endpoints", id, "test"]) => {
+                let Ok(TestSent { delivery }) = serde_json::from_slice(&call.answer) else { return };
+                if let (Some((id, no)), Ok(delivery)) = (endpoint(id), Uuid::try_parse(&delivery))
+                    && let Ok(no) = self.model.at(id).1.send_test(at, no)
+                {
+                    self.posts.known.insert(delivery, (id, no));
+                }
+            }
+            ("POST", ["deliveries", id, "resend"]) => {
+                let delivery = Uuid::try_parse(id).ok().and_then(|id| self.posts.known.get(&id).copied());
+                if let Some((id, no)) = delivery {
+                    // The delivery log is bounded, so a refusal is not checked.
+                    let _ = self.model.at(id).1.resend(at, no);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn set_endpoint(&mut self, made: EndpointMade, call: &RecordedCall) {
+        let Some(code) = Code::parse(&made.id) else { return };
+        let Some(id) = self.account(&made.account).zip(Mode::parse(&made.mode)) else { return };
+        let secret = made.secret.map(|secret| {
+            let keyed = Keyed::new(secret.as_bytes());
+            (secret, keyed)
+        });
+        let book = self.model.at(id).1;
+        match self.posts.endpoints.get(&code) {
+            None => {
+                let no = book.add_endpoint(made.events);
+                self.posts.endpoints.insert(code, (id, no));
+            }
+            Some((_, no)) if call.method == "PATCH" => {
+                book.endpoints[*no].types = made.events;
+                if call.body.windows(8).any(|part| part == b"\"status\"") {
+                    let switch =
+                        if made.status == "enabled" { EndpointSwitch::On } else { EndpointSwitch::Off };
+                    book.switch_endpoint(*no, switch);
+                }
+                return;
+            }
+            Some((_, no)) => book.rotate(*no),
+        }
+        self.posts.secrets.entry(id).or_default().extend(secret);
+    }
+
+    /// Checks a post.
+    pub(super) fn post(&mut self, at: Timestamp, post: &'a RecordedPost) {
+        self.judge_signature(at, post);
+        let is_first = !self.posts.first.contains_key(&post.delivery);
+        if is_first {
+            let first = FirstPost { body: &post.body, kind: post.kind, endpoint: post.endpoint };
+            self.posts.first.insert(post.delivery, first);
+            let Some(read) = Envelope::read(&post.body) else {
+                self.findings.check(Law::Deliveries, Some(at), || {
+                    Some(("a body is not valid JSON".to_owned(), post.delivery.to_string()))
+                });
+                return;
+            };
+            self.begin_delivery(at, post, &read);
+        }
+        let first = &self.posts.first[&post.delivery];
+        let same = first.body == post.body && first.kind == post.kind;
+        let same_endpoint = first.endpoint == post.endpoint;
+        self.findings.check(Law::Once, Some(at), || {
+            (!same).then(|| {
+                ("an attempt carries another body than the first".to_owned(), post.delivery.to_string())
+            })
+        });
+        self.findings.check(Law::Deliveries, Some(at), || {
+            (!same_endpoint)
+                .then(|| ("a delivery goes to another endpoint".to_owned(), post.delivery.to_string()))
+        });
+        let Some((id, no)) = self.posts.known.get(&post.delivery).copied() else { return };
+        let book = self.model.at(id).1;
+        let state = book.deliveries[no].state;
+        book.post(no);
+        let tries = book.deliveries[no].tries;
+        self.findings.check(Law::Deliveries, Some(at), || {
+            (state != DeliveryState::Waiting(at)).then(|| {
+                let shape = match state {
+                    DeliveryState::Waiting(due) if due < at => "an attempt is late",
+                    DeliveryState::Waiting(_) => "an attempt is early",
+                    DeliveryState::InFlight => "a delivery is posted while an attempt is in flight",
+                    DeliveryState::Delivered => "a delivery is posted again after a success",
+                    DeliveryState::Failed => "a delivery is posted after its last attempt",
+                    DeliveryState::Canceled => "a delivery is posted after it was canceled",
+                };
+                (shape.to_owned(), format!("{} try {tries} at {at}, {state:?}", post.delivery))
+            })
+        });
+    }
+
+    /// Checks the first post of a delivery: it must be due, and contain the object at the time of its event.
+    fn begin_delivery(&mut self, at: Timestamp, post: &RecordedPost, read: &Envelope<'_>) {
+        if read.test {
+            let fields = self.posts.known.contains_key(&post.delivery);
+            self.findings.check(Law::Deliveries, Some(at), || {
+                (!fields || read.event_id.is_some())
+                    .then(|| ("a test delivery without a request".to_owned(), post.delivery.to_string()))
+            });
+            if let Some(known) = self.posts.known.get(&post.delivery).copied() {
+                self.judge_body(at, known, post, "a test");
+            }
+            return;
+        }
+        let due = self.due(at, post, read.subject());
+        let about = read.subject();
+        let why = due.is_none().then(|| (self.why_not_due(post, about), format!("{about} at {at}")));
+        self.findings.check(Law::Deliveries, Some(at), || why);
+        self.judge_event_id(at, post, read);
+        if let Some((id, no)) = due {
+            self.posts.known.insert(post.delivery, (id, no));
+            self.posts.fresh.retain(|fresh| *fresh != (id, no));
+            self.judge_body(at, (id, no), post, about);
+        }
+    }
+
+    fn judge_body(&mut self, at: Timestamp, (id, no): (BookId, usize), post: &RecordedPost, about: &str) {
+        let context =
+            ObjectContext { ids: &self.ids[&id], public_url: self.public_url, now: at, heights: &|_| 0 };
+        let book = self.model.book(id);
+        let expected = book.envelope_json(context, &post.delivery.to_string(), no);
+        let is_test = book.deliveries[no].event.is_none();
+        compare_delivery(&mut self.findings, at, about, (&expected, &post.body), is_test);
+    }
+
+    /// Returns the delivery of which a post can be the first attempt.
+    fn due(&self, at: Timestamp, post: &RecordedPost, subject: &str) -> Option<(BookId, usize)> {
+        let (id, endpoint) = self.posts.endpoints.get(&post.endpoint).copied()?;
+        let book = self.model.book(id);
+        let is_it = |no: usize| {
+            let delivery = &book.deliveries[no];
+            delivery.endpoint == endpoint
+                && delivery.opened == at
+                && delivery.event.map(|no| &book.events[no]).is_some_and(|event| {
+                    event.kind == post.kind && self.ids[&id].code(event.subject) == subject
+                })
+        };
+        self.posts.fresh.iter().copied().find(|(of, no)| *of == id && is_it(*no))
+    }
+
+    fn why_not_due(&self, post: &RecordedPost, subject: &str) -> String {
+        let Some((id, endpoint)) = self.posts.endpoints.get(&post.endpoint).copied() else {
+            return format!("{} goes to an unknown endpoint", post.kind);
+        };
+        let endpoint = &self.model.book(id).endpoints[endpoint];
+        let owner = self.objects.get(subject).map(|(owner, _)| *owner);
+        let why = if id.1 != post.mode {
+            "goes to an endpoint of the other mode"
+        } else if owner.is_some_and(|owner| owner != id) {
+            "goes to an endpoint of another account"
+        } else if !endpoint.types.contains(post.kind) {
+            "goes to an endpoint that is not registered for it"
+        } else if endpoint.switch != EndpointSwitch::On {
+            "goes to an endpoint that is not enabled"
+        } else {
+            "is delivered without a cause"
+        };
+        format!("{} {why}", post.kind)
+    }
+
+    /// Checks that an event has the same id for all endpoints.
+    fn judge_event_id(&mut self, at: Timestamp, post: &RecordedPost, read: &Envelope<'_>) {
+        let (id, subject) = (read.event_id.as_deref().unwrap_or_default().to_owned(), read.subject());
+        let fresh = self.posts.sent.insert((post.endpoint, id.clone()));
+        self.findings.check(Law::Once, Some(at), || {
+            (!fresh)
+                .then(|| ("an event is delivered to an endpoint by two deliveries".to_owned(), id.clone()))
+        });
+        let known = self.posts.subjects.entry(id.clone()).or_insert_with(|| (subject.to_owned(), post.kind));
+        let same = (known.0.as_str(), known.1) == (subject, post.kind);
+        self.findings.check(Law::Once, Some(at), || {
+            (!same).then(|| ("two events share an id".to_owned(), id.clone()))
+        });
+    }
+
+    fn judge_signature(&mut self, at: Timestamp, post: &RecordedPost) {
+        if post.arrived.is_none() {
+            return;
+        }
+        let secret = self.posts.endpoints.get(&post.endpoint).and_then(|(id, no)| {
+            let secret = self.model.book(*id).endpoints[*no].secret;
+            self.posts.secrets.get(id)?.get(secret)
+        });
+        let is_signed = secret.is_some_and(|(text, keyed)| match &post.signature {
+            Signature::Secret(secret) => secret.reveal() == text,
+            Signature::Header(header) => {
+                let t = at.unix_secs().to_string();
+                let shown = header.strip_prefix("t=").and_then(|rest| rest.split_once(",v1="));
+                shown.is_some_and(|(time, digits)| {
+                    time == t && digits.as_bytes() == keyed.hex(&[t.as_bytes(), b".", &post.body])
+                })
+            }
+        });
+        self.findings.check(Law::Deliveries, Some(at), || {
+            (!is_signed).then(|| {
+                ("the signature is not that of the endpoint's secret".to_owned(), post.delivery.to_string())
+            })
+        });
+        let mut digits = Uuid::encode_buffer();
+        let id = post.delivery.hyphenated().encode_lower(&mut digits);
+        let rest = post.body.strip_prefix(b"{\"id\":\"").and_then(|body| body.strip_prefix(id.as_bytes()));
+        let begins_with_it = rest.is_some_and(|rest| rest.starts_with(b"\","));
+        self.findings.check(Law::Deliveries, Some(at), || {
+            let is_in_body = begins_with_it || Envelope::read(&post.body).is_some_and(|read| read.id == *id);
+            (!is_in_body).then(|| {
+                ("the delivery's header is not the id in its body".to_owned(), post.delivery.to_string())
+            })
+        });
+    }
+
+    /// Applies the result of an attempt.
+    pub(super) fn land(&mut self, at: Timestamp, delivery: Uuid, is_success: bool) {
+        let Some((id, no)) = self.posts.known.get(&delivery).copied() else { return };
+        let book = self.model.at(id).1;
+        if book.deliveries[no].state == DeliveryState::InFlight {
+            book.land(at, no, is_success);
+        }
+    }
+
+    /// Checks that the API shows each delivered event under its id, if events were read.
+    pub(crate) fn compare_event_ids(&self, shown: &ApiState) -> Findings {
+        let mut findings = Findings::default();
+        let events = shown.books.values().flat_map(|book| &book.events);
+        let listed: BTreeMap<&str, (&str, &str)> =
+            events.map(|event| (event.id.as_str(), (event.subject(), event.kind.as_str()))).collect();
+        if listed.is_empty() {
+            return findings;
+        }
+        for (id, (subject, kind)) in &self.posts.subjects {
+            let same = listed.get(id.as_str()) == Some(&(subject.as_str(), *kind));
+            findings.check(Law::SameObject, None, || {
+                let shape = "a delivered event is missing in the list under its id";
+                (!same).then(|| (shape.to_owned(), format!("{kind} {id}")))
+            });
+        }
+        findings
+    }
+
+    /// Checks that no delivery is left.
+    pub(super) fn finish_posts(&mut self) {
+        for (id, no) in std::mem::take(&mut self.posts.fresh) {
+            let book = self.model.book(id);
+            let delivery = &book.deliveries[no];
+            let Some(event) = delivery.event.map(|no| &book.events[no]) else { continue };
+            self.findings.check(Law::Deliveries, Some(delivery.opened), || {
+                matches!(delivery.state, DeliveryState::Waiting(_)).then(|| {
+                    let subject = self.ids[&id].code(event.subject);
+                    (format!("{} is not delivered", event.kind), format!("{subject} of {}", event.at))
+                })
+            });
+        }
+        for (uuid, (id, no)) in &self.posts.known {
+            let state = self.model.book(*id).deliveries[*no].state;
+            self.findings.check(Law::Liveness, None, || match state {
+                DeliveryState::Waiting(at) => {
+                    Some(("a delivery is still waiting at the end".to_owned(), format!("{uuid} for {at}")))
+                }
+                DeliveryState::InFlight => Some(("a delivery never ends".to_owned(), uuid.to_string())),
+                DeliveryState::Delivered | DeliveryState::Failed | DeliveryState::Canceled => None,
+            });
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Dry runs: a script is played without a transcript, and refused steps are recorded and skipped.
+//!
+//! They are for generated scripts, for which the refusals are not known beforehand. The world and the order of events
+//! are the same as in a play.
+
+use std::collections::BTreeMap;
+
+use reference_core::{mode::Mode, time::Span};
+
+use super::{Cause, LocalStage, Player};
+use crate::{
+    record::BookId,
+    sandbox::{EndedAttempt, Sandbox},
+    script::{Kind, Script, step::Step},
+};
+
+/// The result of a dry run.
+pub struct DryRun {
+    /// The world at the end.
+    pub sandbox: Sandbox,
+    /// A key of each account and mode for reading state, with an unused rate limit.
+    pub observers: BTreeMap<BookId, String>,
+    /// The statuses of refused calls, by the number of the step.
+    pub refusals: BTreeMap<usize, u16>,
+    /// Steps that could not be taken, or that did not meet an expectation.
+    pub errors: Vec<DryRunError>,
+    /// The codes and ids of the names that the script gives.
+    pub names: BTreeMap<String, String>,
+    /// The length of the record at the start of each step, and at the end.
+    pub began: Vec<usize>,
+}
+
+/// A step that could not be taken, or that did not meet an expectation.
+#[derive(Clone, Debug)]
+pub struct DryRunError {
+    /// The index of the step.
+    pub place: usize,
+    /// The cause.
+    pub cause: Cause,
+    /// The expected and the actual value.
+    pub what: String,
+}
+
+/// Plays a script in a world with the script's seed, start and settings, without a transcript.
+pub fn dry_run(script: &Script, sandbox: Sandbox) -> DryRun {
+    let mut stage = LocalStage::around(sandbox);
+    let (mut errors, mut began) = (Vec::new(), Vec::new());
+    let mut player = Player::new(script, &mut stage);
+    player.refusals = Some(BTreeMap::new());
+    player.names_deliveries = script.steps.iter().any(|step| names_deliveries(&step.value));
+    player.move_in();
+    for (place, step) in script.steps.iter().enumerate() {
+        (player.here, player.place) = (step.span, place);
+        began.push(player.recorded());
+        let taken = match &step.value {
+            Step::Expect(_) => Ok(()),
+            Step::Wait(span) => player.advance_to(player.now.plus(span.0)),
+            Step::Until(until) => player.until(until),
+            act => {
+                let paced =
+                    place > 0 && !matches!(script.steps[place - 1].value, Step::Wait(_) | Step::Until(_));
+                let pace = if paced { script.pace } else { Span(0) };
+                player.advance_to(player.now.plus(pace)).and_then(|()| player.act(act))
+            }
+        };
+        if let Err(stop) = taken {
+            errors.push(DryRunError { place, cause: stop.cause, what: stop.brief() });
+        }
+        player.name_new_objects();
+    }
+    began.push(player.recorded());
+    let (observers, refusals) = (player.observers, player.refusals.unwrap_or_default());
+    let names = player.aliases.given();
+    DryRun { sandbox: stage.into_sandbox(), observers, refusals, errors, names, began }
+}
+
+/// Returns `true` if a step needs the names of deliveries.
+fn names_deliveries(step: &Step) -> bool {
+    matches!(step, Step::Resend(_)) || matches!(step, Step::Until(until) if until.attempt.is_some())
+}
+
+impl Player<'_> {
+    /// Takes the keys of an existing world, and creates observer keys.
+    fn move_in(&mut self) {
+        let now = self.script.start;
+        let sandbox = self.stage.local_world().expect("a rehearsal is in this process");
+        sandbox.advance_to(now);
+        let first = sandbox.first_keys();
+        let observers = sandbox.create_observer_keys();
+        self.accounts = vec![Sandbox::FIRST_ACCOUNT.to_owned()];
+        self.own_keys = BTreeMap::from([((0, Mode::Live), first.live), ((0, Mode::Test), first.test)]);
+        self.keys = self.own_keys.iter().map(|((_, mode), key)| (mode.to_string(), key.clone())).collect();
+        self.observers = observers.into_iter().map(|(mode, key)| ((0, mode), key)).collect();
+    }
+
+    fn recorded(&mut self) -> usize {
+        self.stage.local_world().map_or(0, |sandbox| sandbox.recorded())
+    }
+
+    /// Names the new objects to which steps may refer without naming them.
+    fn name_new_objects(&mut self) {
+        let Some(sandbox) = self.stage.local_world() else { return };
+        // A step that moves the clock has moved only that of the world.
+        self.now = sandbox.now();
+        let landed = sandbox.take_ended();
+        if !self.names_deliveries {
+            return;
+        }
+        for EndedAttempt { mode, delivery, endpoint, next_at } in landed {
+            let delivery = delivery.to_string();
+            self.aliases.name(Kind::Delivery, mode, &delivery);
+            self.tally.next_at.insert(delivery, (endpoint.to_string(), next_at));
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The step `request`, and the substitution of names in texts.
+
+use reference_core::mode::Mode;
+use serde_json::Value;
+
+use super::{Answer, Call, Player, alias::Thing, failure::Stop, message};
+use crate::script::{
+    At, Kind, SourceSpan,
+    step::{ExpectedResponse, Request},
+    value::Name,
+};
+
+impl Player<'_> {
+    pub(super) fn request(&mut self, request: &Request) -> Result<(), Stop> {
+        let at = self.now;
+        let method = request.method.as_deref().unwrap_or("GET");
+        let path = local(&self.filled(&request.path.value, request.path.span)?).to_owned();
+        let body = match &request.body {
+            Some(body) => Some(self.filled_json(body)?),
+            None => None,
+        };
+        let mut headers = Vec::new();
+        for (name, value) in &request.headers {
+            headers.push((name.to_ascii_lowercase(), self.filled(value, self.here)?));
+        }
+        let own = headers.iter().any(|(name, _)| name == "authorization");
+        let bearer =
+            if own || path.starts_with("/sandbox") { None } else { self.bearer(request.key.as_ref())? };
+        let times = request.times.unwrap_or(1);
+        let mut about = format!("{method} {}", request.path.value);
+        if let Some(key) = &request.key {
+            about.push_str(&format!(" as {}", key.value));
+        }
+        if times > 1 {
+            about.push_str(&format!(" {times} times"));
+        }
+        let mut status = 0;
+        for _ in 0..times {
+            let call = Call {
+                method,
+                path: &path,
+                bearer: bearer.as_deref(),
+                headers: &headers,
+                body: body.as_ref(),
+            };
+            let answer = self.ask(&call)?;
+            status = answer.status;
+            if let Some(refusals) = &mut self.refusals {
+                // A dry run accepts any response.
+                if !(200..300).contains(&status) {
+                    refusals.insert(self.place, status);
+                }
+                continue;
+            }
+            if let Err(stop) = self.holds(&request.expect, &answer, &about) {
+                self.wrote(at, "request", &about, Some(&status.to_string()));
+                return Err(stop);
+            }
+            self.save(request, &answer)?;
+        }
+        self.wrote(at, "request", &about, Some(&status.to_string()));
+        Ok(())
+    }
+
+    fn holds(&self, expect: &ExpectedResponse, answer: &Answer, about: &str) -> Result<(), Stop> {
+        let title = || format!("{about} has an unexpected response");
+        match &expect.status {
+            Some(status) if status.value != answer.status => {
+                let actual = format!("{} {}", answer.status, message(answer));
+                return Err(Stop::unmet(
+                    status.span,
+                    title(),
+                    "is not the status",
+                    status.value.to_string(),
+                    actual,
+                ));
+            }
+            None if !(200..300).contains(&answer.status) => {
+                let actual = format!("{} {}", answer.status, message(answer));
+                return Err(Stop::unmet(self.here, title(), "is refused", "any 2xx".to_owned(), actual));
+            }
+            _ => {}
+        }
+        let body = answer.json();
+        for (pointer, expected) in &expect.body {
+            let wanted = self.filled_json(&expected.value)?;
+            let actual = body.pointer(pointer).cloned();
+            if actual.as_ref() != Some(&wanted) {
+                let actual = actual.map_or_else(|| "nothing".to_owned(), |actual| actual.to_string());
+                let label = format!("is not at {pointer}");
+                return Err(Stop::unmet(expected.span, title(), &label, wanted.to_string(), actual));
+            }
+        }
+        for (name, expected) in &expect.headers {
+            let actual = answer.header(name).unwrap_or("nothing");
+            if actual != expected.value {
+                let label = format!("is not in {name}");
+                return Err(Stop::unmet(
+                    expected.span,
+                    title(),
+                    &label,
+                    expected.value.clone(),
+                    actual.to_owned(),
+                ));
+            }
+        }
+        for pointer in &expect.absent {
+            if let Some(actual) = body.pointer(pointer) {
+                let nothing = "nothing".to_owned();
+                return Err(Stop::unmet(pointer.span, title(), "is there", nothing, actual.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    fn save(&mut self, request: &Request, answer: &Answer) -> Result<(), Stop> {
+        let body = answer.json();
+        let mode = match request.key.as_ref().map(|key| key.value.0.as_str()) {
+            Some("test") => Mode::Test,
+            Some("live") => Mode::Live,
+            _ => self.script.mode,
+        };
+        for (name, pointer) in &request.save {
+            let value = match body.pointer(pointer) {
+                Some(Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+                None => {
+                    let label = format!("the answer has nothing at {pointer}");
+                    return Err(Stop::impossible(self.here, format!("`{name}` cannot be saved"), label));
+                }
+            };
+            self.aliases.give(name, Thing { kind: Kind::Saved, mode, id: value });
+        }
+        Ok(())
+    }
+
+    pub(super) fn bearer(&self, key: Option<&At<Name>>) -> Result<Option<String>, Stop> {
+        let (name, span) = match key {
+            Some(key) if key.value.0 == "none" => return Ok(None),
+            Some(key) => (key.value.0.as_str(), key.span),
+            None => (self.script.mode.as_str(), self.here),
+        };
+        match self.keys.get(name) {
+            Some(secret) => Ok(Some(secret.clone())),
+            None => self.find(name, span).map(|saved| Some(saved.id)),
+        }
+    }
+
+    /// Replaces `${c1}` in a text by the code of c1.
+    pub(super) fn filled(&self, text: &str, span: SourceSpan) -> Result<String, Stop> {
+        let mut filled = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("${") {
+            let (name, behind) = after.split_once('}').ok_or_else(|| {
+                Stop::impossible(span, "a name is not closed", "`${` needs a `}`, as in ${c1}")
+            })?;
+            filled.push_str(before);
+            match self.keys.get(name) {
+                Some(secret) => filled.push_str(secret),
+                None => filled.push_str(&self.find(name, span)?.id),
+            }
+            rest = behind;
+        }
+        filled.push_str(rest);
+        Ok(filled)
+    }
+
+    fn filled_json(&self, value: &Value) -> Result<Value, Stop> {
+        Ok(match value {
+            Value::String(text) => Value::String(self.filled(text, self.here)?),
+            Value::Array(list) => {
+                Value::Array(list.iter().map(|item| self.filled_json(item)).collect::<Result<_, _>>()?)
+            }
+            Value::Object(map) => {
+                let filled = map.iter().map(|(key, value)| Ok((key.clone(), self.filled_json(value)?)));
+                Value::Object(filled.collect::<Result<_, Stop>>()?)
+            }
+            plain => plain.clone(),
+        })
+    }
+}
+
+/// Returns a link of the service without scheme and host.
+pub(super) fn local(link: &str) -> &str {
+    let Some((_, rest)) =
+        link.split_once("://").filter(|(scheme, _)| *scheme == "https" || *scheme == "http")
+    else {
+        return link;
+    };
+    rest.find('/').map_or("/", |start| &rest[start..])
+}

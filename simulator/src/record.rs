@@ -1,0 +1,164 @@
+//! The record of everything observable around a world: every request with its response, every notice of a watcher,
+//! every post and its result, in order.
+//!
+//! Must not contain verdicts: the invariants read it. Contains nothing from inside the service.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use reference_core::{
+    endpoint::Secret, id::Code, mode::Mode, outbox::AttemptResult, sighting::Sighting, time::Timestamp,
+};
+use reference_wire::AttemptRequest;
+use uuid::Uuid;
+
+/// A book: the number of the account, in order of opening from 0, and the mode.
+pub type BookId = (usize, Mode);
+
+/// A recorded observation.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The time.
+    pub at: Timestamp,
+    /// The observation.
+    pub what: Observation,
+}
+
+/// An observation.
+#[derive(Clone, Debug)]
+pub enum Observation {
+    /// A request and its response.
+    Call(Box<RecordedCall>),
+    /// The watchers' sightings of one moment, as reported to the service.
+    Told(Vec<Sighting>),
+    /// The service sent a post.
+    Post(Box<RecordedPost>),
+    /// The service received the result of a post.
+    Landed {
+        /// The delivery.
+        delivery: Uuid,
+        /// The result.
+        outcome: AttemptResult,
+    },
+    /// The service restarted.
+    Restarted,
+}
+
+/// A request and its response.
+#[derive(Clone, Debug)]
+pub struct RecordedCall {
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// The path, without the query.
+    pub path: String,
+    /// The query, without `?`.
+    pub query: Option<String>,
+    /// The API key of the request.
+    pub bearer: Option<String>,
+    /// The `Idempotency-Key`.
+    pub idempotency_key: Option<String>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// The status of the response.
+    pub status: u16,
+    /// `Retry-After` of the response, in seconds.
+    pub retry_after: Option<u64>,
+    /// `true` if the response is marked as an idempotent replay.
+    pub replayed: bool,
+    /// The body of the response.
+    pub answer: Bytes,
+}
+
+/// A webhook post, as the network saw it.
+#[derive(Clone, Debug)]
+pub struct RecordedPost {
+    /// The mode of the post's book.
+    pub mode: Mode,
+    /// The id of the endpoint.
+    pub endpoint: Code,
+    /// The host of the merchant.
+    pub host: String,
+    /// The delivery id in the headers.
+    pub delivery: Uuid,
+    /// The event type in the headers.
+    pub kind: &'static str,
+    /// The signature.
+    pub signature: Signature,
+    /// The body.
+    pub body: Bytes,
+    /// The time of arrival at the merchant; `None` if it did not arrive.
+    pub arrived: Option<Timestamp>,
+    /// The number of copies that arrived.
+    pub copies: u32,
+}
+
+/// The signature of a post.
+#[derive(Clone, Debug)]
+pub enum Signature {
+    /// The header, if the record has [`Detail::Bytes`].
+    Header(String),
+    /// The signing secret at the time of the post, if the record has [`Detail::Values`].
+    Secret(Secret),
+}
+
+/// The level of detail of recorded posts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// All bytes: the body and the signature header of each attempt.
+    #[default]
+    Bytes,
+    /// The body of the first attempt, which all others share, and the secret. Encoding and signing each attempt takes
+    /// an eighth of a world's run time.
+    Values,
+}
+
+/// The record of one world.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// The entries in order.
+    pub seen: Vec<Entry>,
+    detail: Detail,
+    /// The bodies of first attempts, for [`Detail::Values`].
+    bodies: BTreeMap<Uuid, Bytes>,
+}
+
+impl Record {
+    /// Creates an empty record.
+    pub(crate) fn new(detail: Detail) -> Record {
+        Record { detail, ..Record::default() }
+    }
+
+    /// Returns the record of these entries.
+    pub(crate) fn of(seen: Vec<Entry>) -> Record {
+        Record { seen, ..Record::default() }
+    }
+
+    /// Returns the body of an earlier attempt, if the level of detail allows reusing it.
+    pub(crate) fn body_of(&self, delivery: Uuid) -> Option<Bytes> {
+        self.bodies.get(&delivery).cloned()
+    }
+
+    /// Returns the entry for a post that leaves now.
+    pub(crate) fn seal(
+        &mut self,
+        now: Timestamp,
+        post: &AttemptRequest,
+        arrives: bool,
+    ) -> (Signature, Bytes) {
+        let body = post.body.clone();
+        match self.detail {
+            Detail::Bytes => {
+                let sign = || post.secret.sign(now.unix_secs(), &body);
+                (Signature::Header(arrives.then(sign).unwrap_or_default()), body)
+            }
+            Detail::Values => {
+                self.bodies.entry(post.id).or_insert_with(|| body.clone());
+                (Signature::Secret(post.secret.clone()), body)
+            }
+        }
+    }
+
+    pub(crate) fn note(&mut self, at: Timestamp, what: Observation) {
+        self.seen.push(Entry { at, what });
+    }
+}

@@ -1,0 +1,105 @@
+//! Constructors for steps without source positions.
+
+use reference_core::{
+    asset::{Asset, Currency},
+    mode::Mode,
+    time::Span,
+};
+
+use crate::script::{
+    At, SourceSpan,
+    step::{
+        Accept, Answers, By, Cancel, FeeLevel, MerchantState, Notices, Pay, Rate, Refund, Shorthand, Step,
+        Watcher,
+    },
+    value::{Amount, AssetCode, CurrencyCode, Duration, FiatRate, InMode, Name, Price, Share},
+};
+
+pub(super) fn at<T>(value: T) -> At<T> {
+    At { value, span: SourceSpan::default() }
+}
+
+pub(super) fn name(text: &str) -> At<Name> {
+    at(Name(text.to_owned()))
+}
+
+/// Returns a mode for a step; live mode is omitted.
+pub(super) fn mode(mode: Mode) -> Option<InMode> {
+    (mode != Mode::Live).then_some(InMode(mode))
+}
+
+pub(super) fn coin(asset: Asset) -> AssetCode {
+    AssetCode(asset)
+}
+
+pub(super) fn price(cents: u64) -> Price {
+    Price { amount: format!("{}.{:02}", cents / 100, cents % 100), currency: Currency::Eur }
+}
+
+/// The currency of all prices.
+pub(super) const EUR: CurrencyCode = CurrencyCode(Currency::Eur);
+
+/// Returns a price without its currency.
+pub(super) fn cents(cents: u64) -> Amount {
+    Amount(price(cents).amount)
+}
+
+/// Formats hundredths: 250 gives `2.5`.
+pub(super) fn percent(hundredths: u32) -> String {
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+pub(super) fn amount(text: String) -> At<Amount> {
+    at(Amount(text))
+}
+
+pub(super) fn pay(charge: &str, tx: &str) -> Pay {
+    Pay { charge: Some(name(charge)), tx: Some(name(tx)), ..Pay::default() }
+}
+
+pub(super) fn share(percent: u64) -> At<Share> {
+    at(Share(format!("0.{percent:02}")))
+}
+
+pub(super) fn paid(pay: Pay) -> Step {
+    Step::Pay(Shorthand(pay))
+}
+
+pub(super) fn cancel(charge: &str, by: By) -> Step {
+    Step::Cancel(Shorthand(Cancel { charge: name(charge), by, refused: None }))
+}
+
+pub(super) fn accept(charge: &str, tx: Option<&str>) -> Step {
+    Step::Accept(Shorthand(Accept { charge: name(charge), tx: tx.map(name), refused: None }))
+}
+
+pub(super) fn refund(charge: &str, text: String) -> Step {
+    Step::Refund(Refund {
+        charge: name(charge),
+        amount: Amount(text),
+        reason: None,
+        txid: None,
+        refused: None,
+    })
+}
+
+pub(super) fn rate(asset: Asset, units: Option<u64>) -> Step {
+    let text = units.map(|units| format!("{}.{:08}", units / 100_000_000, units % 100_000_000));
+    Step::Rate(Rate { asset: coin(asset), currency: CurrencyCode(Currency::Eur), rate: FiatRate(text) })
+}
+
+pub(super) fn merchant(host: &str, first: &[&str], then: &str) -> Step {
+    let first = first.iter().map(|word| (*word).to_owned()).collect();
+    let answers = Answers { first, then: MerchantState(then.to_owned()) };
+    Step::Merchant([(host.to_owned(), at(answers))].into())
+}
+
+pub(super) fn watcher(mode: Mode, asset: Asset, notices: Notices) -> Step {
+    Step::Watcher(Watcher { asset: coin(asset), mode: self::mode(mode), notices })
+}
+
+pub(super) fn lasting(micros: u64) -> Duration {
+    Duration(Span::micros(micros))
+}
+
+pub(super) const FEES: [FeeLevel; 2] = [FeeLevel::Normal, FeeLevel::High];

@@ -1,0 +1,366 @@
+//! Scenarios exported from a world's inputs: played, they have the same result.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use simulator::{
+    play::{Call, LocalStage, Stage, play},
+    sandbox::Sandbox,
+    script::Script,
+};
+
+use crate::world;
+
+/// An action of a client.
+#[derive(Clone, Debug)]
+enum Op {
+    Open { asset: &'static str, test: bool },
+    Invoice { send: bool },
+    Link,
+    PayLink(usize),
+    Pay { charge: usize, share: &'static str },
+    Cancel(usize),
+    Mine { blocks: u32, at_once: bool },
+    Reorg,
+    Drop(usize),
+    Advance(u32),
+    Endpoint { test: bool, by_key: bool },
+    Merchant(&'static str),
+    Key,
+    Account,
+    Restart,
+    Rate(bool),
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        4 => (prop::sample::select(vec!["BTC", "ETH"]), any::<bool>()).prop_map(|(asset, test)| Op::Open { asset, test }),
+        1 => any::<bool>().prop_map(|send| Op::Invoice { send }),
+        1 => Just(Op::Link),
+        1 => (0..3_usize).prop_map(Op::PayLink),
+        4 => (0..6_usize, prop::sample::select(vec!["1", "0.5", "1.2"])).prop_map(|(charge, share)| Op::Pay { charge, share }),
+        1 => (0..6_usize).prop_map(Op::Cancel),
+        3 => (1..4_u32, any::<bool>()).prop_map(|(blocks, at_once)| Op::Mine { blocks, at_once }),
+        1 => Just(Op::Reorg),
+        1 => (0..4_usize).prop_map(Op::Drop),
+        3 => (1..4_000_000_u32).prop_map(Op::Advance),
+        1 => any::<(bool, bool)>().prop_map(|(test, by_key)| Op::Endpoint { test, by_key }),
+        1 => prop::sample::select(vec!["down", "slow", "up"]).prop_map(Op::Merchant),
+        1 => Just(Op::Key),
+        1 => Just(Op::Account),
+        1 => Just(Op::Restart),
+        1 => any::<bool>().prop_map(Op::Rate),
+    ];
+    prop::collection::vec(op, 0..25)
+}
+
+/// A client, and the objects that it created.
+struct Client {
+    sandbox: Sandbox,
+    live: String,
+    test: String,
+    charges: Vec<String>,
+    links: Vec<String>,
+    transactions: Vec<String>,
+}
+
+impl Client {
+    fn new() -> Client {
+        let mut sandbox = world::open();
+        sandbox.keep_history();
+        let keys = sandbox.first_keys();
+        let none = Vec::new;
+        Client {
+            sandbox,
+            live: keys.live,
+            test: keys.test,
+            charges: none(),
+            links: none(),
+            transactions: none(),
+        }
+    }
+
+    /// Returns the response. Refused calls are not part of the history.
+    fn ask(&mut self, method: &str, path: &str, key: &str, body: &Value) -> Value {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let response = world::send(&mut self.sandbox, method, path, key, &body);
+        serde_json::from_slice(&response.body).expect("JSON")
+    }
+
+    fn done(&mut self, path: &str, body: &Value) -> Value {
+        self.ask("POST", path, "", body)
+    }
+
+    fn keep(list: &mut Vec<String>, id: &Value) {
+        list.extend(id.as_str().map(str::to_owned));
+    }
+
+    fn act(&mut self, op: &Op) {
+        let pick = |list: &[String], n: usize| list.get(n % list.len().max(1)).cloned();
+        match op {
+            Op::Open { asset, test } => {
+                let key = if *test { self.test.clone() } else { self.live.clone() };
+                let body = json!({ "asset": asset, "amount": 12.5, "currency": "EUR", "description": "a: b # \"c\"" });
+                let made = self.ask("POST", "/v1/charges", &key, &body);
+                Client::keep(&mut self.charges, &made["data"]["id"]);
+            }
+            Op::Invoice { send } => {
+                let key = self.live.clone();
+                let body = json!({ "customer_email": "ann@example.com", "amount": "99.00", "currency": "EUR", "send_email": send });
+                let made = self.ask("POST", "/v1/invoices", &key, &body);
+                if let Some(id) = made["data"]["id"].as_str() {
+                    let chosen =
+                        self.done(&format!("/sandbox/invoices/{id}/choose"), &json!({ "asset": "BTC" }));
+                    Client::keep(&mut self.charges, &chosen["charge"]);
+                }
+            }
+            Op::Link => {
+                let key = self.live.clone();
+                let body =
+                    json!({ "title": "Mug", "pricing_type": "fixed", "amount": "12.00", "currency": "EUR" });
+                let made = self.ask("POST", "/v1/payment-links", &key, &body);
+                Client::keep(&mut self.links, &made["data"]["id"]);
+            }
+            Op::PayLink(n) => {
+                if let Some(link) = pick(&self.links, *n) {
+                    let chosen =
+                        self.done(&format!("/sandbox/links/{link}/choose"), &json!({ "asset": "BTC" }));
+                    Client::keep(&mut self.charges, &chosen["charge"]);
+                }
+            }
+            Op::Pay { charge, share } => {
+                if let Some(charge) = pick(&self.charges, *charge) {
+                    let paid = self.done("/sandbox/pay", &json!({ "charge": charge, "share": share }));
+                    Client::keep(&mut self.transactions, &paid["txid"]);
+                }
+            }
+            Op::Cancel(n) => {
+                if let Some(charge) = pick(&self.charges, *n) {
+                    let key = self.live.clone();
+                    self.ask("POST", &format!("/v1/charges/{charge}/cancel"), &key, &Value::Null);
+                }
+            }
+            Op::Drop(n) => {
+                if let Some(txid) = pick(&self.transactions, *n) {
+                    self.done("/sandbox/drop", &json!({ "txid": txid }));
+                }
+            }
+            // The key restricts the call to its own book.
+            Op::Endpoint { test, by_key: true } => {
+                let key = if *test { self.test.clone() } else { self.live.clone() };
+                let body = json!({ "url": "https://shop.sim/hooks" }).to_string();
+                world::send_as(&mut self.sandbox, "POST", "/sandbox/endpoints", &key, &body);
+            }
+            other => self.act_on_the_world(other),
+        }
+    }
+
+    fn act_on_the_world(&mut self, op: &Op) {
+        let (path, body) = match op {
+            Op::Mine { blocks, at_once } => {
+                ("/sandbox/mine", json!({ "asset": "BTC", "blocks": blocks, "at_once": at_once }))
+            }
+            Op::Reorg => ("/sandbox/reorg", json!({ "asset": "BTC", "depth": 1, "keep": "all" })),
+            Op::Advance(ms) => ("/sandbox/advance", json!({ "by": format!("{ms}ms") })),
+            Op::Endpoint { test, .. } => {
+                let mode = if *test { "test" } else { "live" };
+                ("/sandbox/endpoints", json!({ "url": "https://shop.sim/hooks", "mode": mode }))
+            }
+            Op::Merchant(state) => ("/sandbox/merchants", json!({ "name": "shop", "state": state })),
+            Op::Account => ("/sandbox/accounts", json!({ "id": "bakery" })),
+            Op::Restart => ("/sandbox/restart", json!({})),
+            Op::Rate(known) => {
+                let rate = if *known { json!("60000") } else { Value::Null };
+                ("/sandbox/rates", json!({ "asset": "BTC", "currency": "EUR", "rate": rate }))
+            }
+            _ => ("/sandbox/keys", json!({ "mode": "live" })),
+        };
+        let answer = self.done(path, &body);
+        // Later calls use the new key.
+        if let Some(secret) = answer["key"]["secret"].as_str().or(answer["keys"]["live"].as_str()) {
+            self.live = secret.to_owned();
+        }
+    }
+}
+
+/// Returns all events of a world.
+fn happened(answer: &[u8]) -> Value {
+    serde_json::from_slice::<Value>(answer).expect("JSON")["happened"].take()
+}
+
+/// Returns the scenario, and the number of omitted calls.
+fn told(client: &mut Client) -> (String, u64) {
+    let told = client.ask("GET", "/sandbox/scenario", "", &Value::Null);
+    let (text, untold) = (told["scenario"].as_str(), told["untold"].as_u64());
+    (text.expect("a text").to_owned(), untold.expect("a number"))
+}
+
+fn check(ops: &[Op]) -> Result<(), TestCaseError> {
+    let mut client = Client::new();
+    ops.iter().for_each(|op| client.act(op));
+    let (text, untold) = told(&mut client);
+    prop_assert_eq!(untold, 0, "{}", text);
+    let script =
+        Script::parse("told.yaml", &text).map_err(|why| TestCaseError::fail(format!("{why}\n{text}")))?;
+    let mut stage = LocalStage::new();
+    play(&script, None, &mut stage).map_err(|why| TestCaseError::fail(format!("{why}\n{text}")))?;
+    let target = "/sandbox/happenings?after=0";
+    let first = world::send(&mut client.sandbox, "GET", target, "", "");
+    let call = Call { method: "GET", path: target, bearer: None, headers: &[], body: None };
+    let second = stage.call(&call).expect("a world in this process answers");
+    prop_assert_eq!(happened(&first.body), happened(&second.body), "{}", text);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_exported_scenario_reproduces_the_world(ops in ops()) {
+        check(&ops)?;
+    }
+}
+
+#[test]
+fn an_omitted_call_is_listed_with_the_reason() {
+    let mut client = Client::new();
+    let key = client.live.clone();
+    let body = json!({ "asset": "BTC", "amount": "5", "description": "${c1}" });
+    let made = client.ask("POST", "/v1/charges", &key, &body);
+    let code = made["data"]["id"].as_str().expect("a new charge").to_owned();
+    client.done("/sandbox/pay", &json!({ "charge": code }));
+    client.act(&Op::Open { asset: "BTC", test: false });
+    let (text, untold) = told(&mut client);
+    assert_eq!(untold, 2, "{text}");
+    for line in [
+        "  # omitted: POST /v1/charges: `${` stands for a name in a scenario",
+        &format!("  # omitted: POST /sandbox/pay: {code} was created by an omitted call"),
+        "# This world had no limit for one key; a scenario has 120 a minute.",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    let script = Script::parse("told.yaml", &text).unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(play(&script, None, &mut LocalStage::new()).map(|played| played.events).unwrap_or(0), 1);
+}
+
+#[test]
+fn an_unchanged_world_is_exported_too() {
+    check(&[]).unwrap_or_else(|why| panic!("{why}"));
+}
+
+#[test]
+fn created_objects_have_names_that_later_calls_use() {
+    let mut client = Client::new();
+    for op in [Op::Open { asset: "BTC", test: false }, Op::Link, Op::Invoice { send: false }] {
+        client.act(&op);
+    }
+    client.act(&Op::Pay { charge: 0, share: "1" });
+    let made = client.done("/sandbox/endpoints", &json!({ "url": "https://shop.sim/hooks", "mode": "live" }));
+    let endpoint = made["endpoint"]["id"].as_str().expect("an id");
+    client.done(&format!("/sandbox/endpoints/{endpoint}/rotate"), &json!({}));
+    client.act(&Op::Drop(0));
+    client.act(&Op::Key);
+    let (text, _) = told(&mut client);
+    for step in [
+        "path: /v1/charges, save: { c1: /data/id } }",
+        "path: /v1/payment-links, save: { l1: /data/id } }",
+        "path: /v1/invoices, save: { i1: /data/id } }",
+        r#"path: "/sandbox/invoices/${i1}/choose", save: { c2: /charge } }"#,
+        r#"body: { charge: "${c1}", share: "1" }, method: POST, path: /sandbox/pay, save: { t1: /txid } }"#,
+        "path: /sandbox/endpoints, save: { shop1: /endpoint/id } }",
+        r#"path: "/sandbox/endpoints/${shop1}/rotate" }"#,
+        r#"body: { txid: "${t1}" }, method: POST, path: /sandbox/drop }"#,
+        "path: /sandbox/keys, save: { k1: /key/secret, key1: /key/id } }",
+    ] {
+        assert!(text.contains(step), "{step} is not in\n{text}");
+    }
+}
+
+#[test]
+fn passing_time_becomes_a_wait() {
+    let mut client = Client::new();
+    client.act(&Op::Open { asset: "BTC", test: false });
+    client.act(&Op::Advance(90_000));
+    client.act(&Op::Mine { blocks: 1, at_once: true });
+    client.act(&Op::Mine { blocks: 2, at_once: false });
+    let (text, _) = told(&mut client);
+    let steps: Vec<&str> = text.lines().filter(|line| line.starts_with("  - ")).collect();
+    let mined =
+        "  - request: { body: { asset: BTC, at_once: true, blocks: 1 }, method: POST, path: /sandbox/mine }";
+    assert_eq!((steps.len(), &steps[1..3]), (4, &["  - wait: 1m30s", mined][..]), "{text}");
+    assert!(steps[3].starts_with("  - wait: "), "{text}");
+}
+
+#[test]
+fn a_replaced_world_starts_the_scenario() {
+    for (body, expected) in
+        [(json!({ "seed": 7 }), 0), (json!({ "seed": 7, "account": { "display_name": "Bakery" } }), 1)]
+    {
+        let mut client = Client::new();
+        client.act(&Op::Link);
+        client.act(&Op::Advance(90_000));
+        client.done("/sandbox/world", &body);
+        let (text, untold) = told(&mut client);
+        assert!(text.contains("\nseed: 7\n"), "{text}");
+        assert_eq!(
+            (text.matches("PATCH, path: /sandbox/accounts/acme").count(), untold),
+            (expected, 0),
+            "{text}"
+        );
+        assert_eq!(text.matches("- request:").count(), expected, "nothing of the world before: {text}");
+        assert!(!text.contains("1m30s"), "its time is omitted too: {text}");
+    }
+}
+
+#[test]
+fn a_restricted_call_gets_its_account_and_mode() {
+    let mut client = Client::new();
+    let body = json!({ "asset": "BTC", "amount": "5", "currency": "EUR" });
+    let key = client.test.clone();
+    let made = client.ask("POST", "/v1/charges", &key, &body)["data"].clone();
+    for (path, body) in [
+        ("/sandbox/pay", json!({ "charge": made["id"], "share": "0.5" })),
+        ("/sandbox/pay", json!({ "address": made["deposit_address"], "asset": "BTC", "amount": "0.001" })),
+        ("/sandbox/mine", json!({ "asset": "BTC", "at_once": true })),
+        ("/sandbox/reorg", json!({ "asset": "BTC", "depth": 1 })),
+    ] {
+        let answer = world::send_as(&mut client.sandbox, "POST", path, &key, &body.to_string());
+        assert_eq!(answer.status, 200, "{path} {body}");
+    }
+    let (text, _) = told(&mut client);
+    for body in [
+        r#"{ charge: "${c1}", share: "0.5" }"#.to_owned(),
+        format!(
+            r#"{{ address: {}, amount: "0.001", asset: BTC, mode: test }}"#,
+            made["deposit_address"].as_str().expect("an address")
+        ),
+        "{ account: acme, asset: BTC, depth: 1, mode: test }".to_owned(),
+    ] {
+        assert!(text.contains(&format!("body: {body}")), "{body} is not in\n{text}");
+    }
+}
+
+/// Checks how many calls are exported and omitted; `bytes` is the size of a call's body and path.
+#[track_caller]
+fn check_room(calls: usize, bytes: usize, expected: (usize, u64)) {
+    let mut client = Client::new();
+    let path = "/sandbox/merchants";
+    let said = r#"{"name":"shop","state":"down"}"#;
+    let body = format!("{said:<width$}", width = bytes - path.len());
+    for _ in 0..calls {
+        let response = world::send(&mut client.sandbox, "POST", path, "", &body);
+        assert_eq!(response.status, 200);
+    }
+    let (text, untold) = told(&mut client);
+    assert_eq!((text.matches("- request:").count(), untold), expected, "{calls} of {bytes}");
+    let left_out = format!("  # omitted: {untold} later calls, beyond the size limit\n");
+    assert_eq!(text.contains(&left_out), untold > 0, "{text}");
+}
+
+#[test]
+fn the_history_ends_at_its_limits() {
+    check_room(5_000, 48, (5_000, 0));
+    check_room(5_003, 48, (5_000, 3));
+    check_room(8, 64 * 1_024, (8, 0));
+    check_room(10, 64 * 1_024, (8, 2));
+    check_room(9, 64 * 1_024 - 1, (8, 1));
+}
