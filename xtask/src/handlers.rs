@@ -70,7 +70,7 @@ fn accepts(program: &Path, command: &mut Command, home: &Path, port: u16) -> Res
     let _listening = listening(command, port)?;
     let mut trial = Command::new(program);
     trial.args(["receiver", "try", &format!("http://127.0.0.1:{port}/hooks")]);
-    trial.args(["--secret-env", "WEBHOOK_SECRET", "--mode", "test", "--acted", ACTED]);
+    trial.args(["--secret-env", "WEBHOOK_SECRET", "--acted", ACTED]);
     let output = output(trial.current_dir(home).env("WEBHOOK_SECRET", SECRET))?;
     let text = String::from_utf8_lossy(&output.stdout);
     if output.status.success() {

@@ -104,7 +104,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
 /// Causes a payment, and returns the URL of its checkout page.
 fn checkout(program: &Path, url: &str) -> Result<String, String> {
     let mut trigger = Command::new(program);
-    trigger.args(["trigger", "charge.payment_detected", "--mode", "test", "--format", "json", "--to", url]);
+    trigger.args(["trigger", "charge.payment_detected", "--format", "json", "--to", url]);
     let output = trigger.output().map_err(|err| format!("cannot start {trigger:?}: {err}"))?;
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     match answer["charge"].as_str() {

@@ -4,9 +4,13 @@ use std::{
     borrow::Cow,
     fmt,
     io::{self, IsTerminal, Write},
-    sync::{Mutex, mpsc},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anstyle::{AnsiColor, Style};
@@ -24,6 +28,9 @@ pub(crate) const PLACE: Style = AnsiColor::Cyan.on_default();
 
 /// The maximum time to print a line while exiting.
 const NOTE_TIME: Duration = Duration::from_millis(200);
+
+/// Without a terminal, progress is printed this often.
+pub(crate) const LOG_EVERY_SECS: u64 = 15;
 
 /// The first error of writing to stdout.
 static LOST: Mutex<Option<io::ErrorKind>> = Mutex::new(None);
@@ -125,6 +132,27 @@ pub(crate) fn spinner() -> ProgressBar {
     bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a constant template"));
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
+}
+
+/// Progress without a terminal: a line on stderr from time to time.
+pub(crate) struct ProgressLog {
+    begun: Instant,
+    /// The number of intervals for which a line was printed.
+    printed: AtomicU64,
+}
+
+impl ProgressLog {
+    pub(crate) fn start() -> ProgressLog {
+        ProgressLog { begun: Instant::now(), printed: AtomicU64::new(0) }
+    }
+
+    /// Prints the line if the bar is hidden and the last line is older than [`LOG_EVERY_SECS`].
+    pub(crate) fn line(&self, bar: &ProgressBar, text: impl FnOnce() -> String) {
+        let due = self.begun.elapsed().as_secs() / LOG_EVERY_SECS;
+        if bar.is_hidden() && self.printed.fetch_max(due, Ordering::Relaxed) < due {
+            note!("{}", text());
+        }
+    }
 }
 
 #[cfg(test)]

@@ -27,10 +27,16 @@ type Observer = fn(&Recording) -> BTreeSet<String>;
 /// The observers of a recording, by topic. A topic without observations is not reported.
 const OBSERVERS: &[(&str, Observer)] = &[
     ("Retry-After", retry_after),
-    ("Media type of a refusal", refusal_types),
+    ("Media type of a 401", |recording| refusal_types(recording, 401)),
+    ("Media type of a 404", |recording| refusal_types(recording, 404)),
+    ("Media type of a 429", |recording| refusal_types(recording, 429)),
     ("WWW-Authenticate of a 401", challenge),
     ("Status for an event that does not exist", absent_events),
-    ("A filter that names nothing", absent_filters),
+    ("A ?charge= that names nothing", |recording| absent_filter(recording, "charge")),
+    ("A ?invoice= that names nothing", |recording| absent_filter(recording, "invoice")),
+    ("A ?payment_link= that names nothing", |recording| absent_filter(recording, "payment_link")),
+    ("A ?status= that names nothing", |recording| absent_filter(recording, "status")),
+    ("A ?type= that names nothing", |recording| absent_filter(recording, "type")),
     ("Ids of events", event_ids),
     ("Times", times),
     ("Links of a page", links),
@@ -93,8 +99,9 @@ fn retry_after(recording: &Recording) -> BTreeSet<String> {
     refused.map(form).map(str::to_owned).collect()
 }
 
-fn refusal_types(recording: &Recording) -> BTreeSet<String> {
-    let refused = answers(recording).filter(|(_, answer)| matches!(answer.status, 401 | 404 | 429));
+/// A topic for each status: whether a run meets a 429 depends on the use of the key before it.
+fn refusal_types(recording: &Recording, status: u16) -> BTreeSet<String> {
+    let refused = answers(recording).filter(|(_, answer)| answer.status == status);
     let told = refused.map(|(_, answer)| {
         let kind = answer.header("content-type").unwrap_or("none");
         let members = answer
@@ -103,8 +110,8 @@ fn refusal_types(recording: &Recording) -> BTreeSet<String> {
             .filter(|_| is_json(answer))
             .and_then(|body| Some(body.as_object()?.keys().cloned().collect::<Vec<_>>().join(" ")));
         match members {
-            Some(members) => format!("{} {kind} ({members})", answer.status),
-            None => format!("{} {kind}", answer.status),
+            Some(members) => format!("{kind} ({members})"),
+            None => kind.to_owned(),
         }
     });
     told.collect()
@@ -121,16 +128,17 @@ fn absent_events(recording: &Recording) -> BTreeSet<String> {
     absent.map(|(_, answer)| answer.status.to_string()).collect()
 }
 
-fn absent_filters(recording: &Recording) -> BTreeSet<String> {
-    let asked = recording.exchanges.iter().filter_map(|it| match &it.purpose {
-        Purpose::Twin { filter, side: Side::AbsentBefore, .. } => Some((it, filter)),
-        _ => None,
+fn absent_filter(recording: &Recording, name: &str) -> BTreeSet<String> {
+    let asked = recording.exchanges.iter().filter(
+        |it| matches!(&it.purpose, Purpose::Twin { filter, side: Side::AbsentBefore, .. } if filter == name),
+    );
+    let seen = asked.filter_map(|it| match it.status()? {
+        200 => Some("an empty list".to_owned()),
+        // The request was repeated after the wait.
+        429 => None,
+        status => Some(status.to_string()),
     });
-    let told = asked.filter_map(|(it, filter)| match it.status()? {
-        200 => Some(format!("?{filter}= an empty list")),
-        status => Some(format!("?{filter}= {status}")),
-    });
-    told.collect()
+    seen.collect()
 }
 
 fn event_ids(recording: &Recording) -> BTreeSet<String> {

@@ -58,7 +58,7 @@ pub(crate) struct Try {
     #[arg(long, value_name = "NAME")]
     pub(crate) other_mode_secret_env: Option<String>,
     /// Mode of the endpoint
-    #[arg(long, value_enum, default_value_t = EndpointMode::Live)]
+    #[arg(long, value_enum, default_value_t = EndpointMode::Test)]
     pub(crate) mode: EndpointMode,
     /// A shell command that prints how often your handler acted on the charge $CHARGEPROOF_CHARGE, as a whole number
     #[arg(long, value_name = "COMMAND")]

@@ -8,7 +8,7 @@ use super::Format;
 const EXAMPLES: &str = "\
 Examples:
   chargeproof trigger charge.paid
-  chargeproof trigger invoice.sent --mode test --to http://127.0.0.1:8402
+  chargeproof trigger invoice.sent --mode live --to http://127.0.0.1:8402
 
 It opens what it needs, pays, and mines blocks at once. `charge.expired` moves the service clock by 31 minutes.";
 
@@ -31,7 +31,7 @@ pub(crate) struct Trigger {
     )]
     pub(crate) to: String,
     /// The mode of the event
-    #[arg(long, value_name = "MODE", default_value = "live", value_parser = modes())]
+    #[arg(long, value_name = "MODE", default_value = "test", value_parser = modes())]
     pub(crate) mode: Mode,
     /// Environment variable with the sandbox token, for a server on another machine or behind a proxy
     #[arg(long, value_name = "NAME")]

@@ -31,11 +31,8 @@ use crate::{
     reports,
     settings::nearest,
     signals,
-    terminal::{DIM, GOOD, note, say, spinner},
+    terminal::{DIM, GOOD, LOG_EVERY_SECS, note, say, spinner},
 };
-
-/// The interval of lines about a wait in a log.
-const LOG_EVERY_SECS: u64 = 15;
 
 pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     let format = args.reports.format;

@@ -419,6 +419,13 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
 
 fn read(path: &Path) -> Result<ScenarioFile, Failure> {
     let text = files::text_of(path, SCENARIO_MAX)?;
+    if serde_json::from_str::<ScenarioAnswer>(&text).is_ok() {
+        return Err(Failure::usage(format!(
+            "`{0}` is the JSON response of /sandbox/scenario, which contains a scenario; save the scenario itself with \
+             `chargeproof play --save-from URL FILE`, or request it with `Accept: application/yaml`",
+            path.display()
+        )));
+    }
     let golden = path.with_extension("transcript");
     Ok(ScenarioFile {
         name: path.display().to_string(),

@@ -25,7 +25,7 @@ pub(super) struct Terms {
 impl Default for Terms {
     fn default() -> Terms {
         Terms {
-            mode: Mode::Live,
+            mode: Mode::Test,
             asset: Asset::Btc,
             amount: "49.90",
             description: "Triggered",

@@ -1,16 +1,24 @@
 //! [`ServedWorld`]: a served reference for `trigger` and `serve --demo`, with separate keys and one call at a time.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    thread,
+    time::{Duration, Instant},
+};
 
 use reference_core::{event::EventType, mode::Mode};
 use serde_json::{Value, json};
 use simulator::{
-    api::{WorldEvent, WorldEventKind},
+    api::{DeliveryRecord, WorldEvent, WorldEventKind},
     play::{Call, Stage as _},
 };
 
 use super::recipe::{Step, Terms, fill, recipe};
 use crate::{Failure, remote::RemoteStage};
+
+/// The time that first attempts of deliveries may take before they are reported as unfinished.
+const FIRST_ATTEMPTS_WITHIN: Duration = Duration::from_secs(5);
+const ATTEMPTS_READ_EVERY: Duration = Duration::from_millis(25);
 
 /// A served reference.
 pub(super) struct ServedWorld {
@@ -56,6 +64,7 @@ impl ServedWorld {
     pub(super) fn make(&mut self, kind: EventType, terms: &Terms) -> Result<CreatedObjects, Failure> {
         let before = self.ask("GET", "/sandbox", "")?["happenings"].as_u64().unwrap_or_default();
         let given = self.follow(recipe(kind), terms)?;
+        self.await_first_attempts(terms.mode, &given)?;
         let events = self.ask("GET", &format!("/sandbox/happenings?after={before}"), "")?;
         let events: Vec<WorldEvent> = serde_json::from_value(events["happened"].clone())
             .map_err(|error| Failure::usage(format!("the events of the server cannot be read: {error}")))?;
@@ -82,6 +91,29 @@ impl ServedWorld {
             )));
         }
         Ok(CreatedObjects { charge, invoice, happened })
+    }
+
+    /// Waits until each delivery about these objects to a handler on the network was attempted. Deliveries inside the
+    /// simulated network follow the service clock, so waiting does not help them.
+    fn await_first_attempts(&mut self, mode: Mode, objects: &[(&str, String)]) -> Result<(), Failure> {
+        let deadline = Instant::now() + FIRST_ATTEMPTS_WITHIN;
+        for (name, code) in objects.iter().filter(|(name, _)| ["charge", "invoice"].contains(name)) {
+            let path = format!("/sandbox/deliveries?mode={}&{name}={code}", mode.as_str());
+            loop {
+                let list = self.ask("GET", &path, "")?;
+                let deliveries: Vec<DeliveryRecord> = serde_json::from_value(list["deliveries"].clone())
+                    .map_err(|error| Failure::usage(format!("the deliveries cannot be read: {error}")))?;
+                let is_open = |it: &DeliveryRecord| {
+                    let host = it.url.split('/').nth(2).unwrap_or_default();
+                    it.attempts.is_empty() && !host.ends_with(".sim") && &*it.status != "canceled"
+                };
+                if !deliveries.iter().any(is_open) || Instant::now() >= deadline {
+                    break;
+                }
+                thread::park_timeout(ATTEMPTS_READ_EVERY);
+            }
+        }
+        Ok(())
     }
 
     /// Performs these calls. Returns the terms and the values of responses by name.

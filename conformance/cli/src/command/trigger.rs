@@ -10,8 +10,11 @@ use super::{
 use crate::{
     Failure,
     args::{Format, Trigger},
-    terminal::{DIM, GOOD, say},
+    terminal::{DIM, GOOD, note, say},
 };
+
+/// Responses of a handler that does not accept a signature.
+const REFUSALS: [&str; 3] = ["400", "401", "403"];
 
 pub(crate) fn run(args: &Trigger) -> Result<u8, Failure> {
     let token = args.sandbox_token_env.as_deref().map(super::variable).transpose()?;
@@ -36,7 +39,7 @@ pub(crate) fn run(args: &Trigger) -> Result<u8, Failure> {
                 .to_string()
             )
         ),
-        Format::Text => print_result(&made, &address),
+        Format::Text => print_result(args, &made, &address),
     }
     Ok(0)
 }
@@ -52,18 +55,24 @@ fn address_of(args: &Trigger, world: &ServedWorld, made: &CreatedObjects) -> Str
     format!("{base}/dashboard/{}/{}/{list}/{code}", world.account(), args.mode.as_str())
 }
 
-fn print_result(made: &CreatedObjects, address: &str) {
+fn print_result(args: &Trigger, made: &CreatedObjects, address: &str) {
+    let mut is_refused = false;
     for WorldEvent { what, .. } in &made.happened {
         match what {
             WorldEventKind::Event { kind, subject, .. } => {
                 say!("{GOOD}{:<24}{GOOD:#} {subject}", kind.as_str());
             }
             WorldEventKind::Post { host, kind, attempt, answer, .. } => {
+                is_refused |= REFUSALS.contains(&answer.as_str());
                 let post = format!("POST to {host}: {}, try {attempt}: {answer}", kind.as_str());
                 say!("  {DIM}{}{DIM:#}", one_line(&post));
             }
             _ => {}
         }
+    }
+    if is_refused {
+        let mode = args.mode.as_str();
+        note!("the handler refused a delivery of {mode} mode; check that it has the secret of that mode");
     }
     say!("{}", one_line(address));
 }

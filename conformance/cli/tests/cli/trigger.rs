@@ -45,7 +45,7 @@ fn the_events_are_printed_in_lines() {
     for kind in ["invoice.created", "invoice.viewed", "charge.paid", "invoice.paid"] {
         assert!(text.lines().any(|line| line.starts_with(kind)), "{kind} in {text}");
     }
-    assert!(text.lines().any(|line| line.contains("/dashboard/acme/live/invoices/")), "{text}");
+    assert!(text.lines().any(|line| line.contains("/dashboard/acme/test/invoices/")), "{text}");
 }
 
 #[test]

@@ -7,9 +7,8 @@ use super::{
 };
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult, Verdict, verdict};
 
-const NEEDS_WITNESS: &str = "from outside nobody sees what the handler does";
-const WITNESS: &str =
-    "--acted COMMAND: it prints how often the handler acted on $CHARGEPROOF_CHARGE; or --without acts";
+const NEEDS_WITNESS: &str = "actions of the handler cannot be observed from outside";
+const WITNESS: &str = "use `--acted COMMAND`, which prints how often the handler acted on $CHARGEPROOF_CHARGE, or `--without acts`";
 
 /// Returns the verdicts on the selected statements.
 pub(super) fn rows(attempt: &Attempt, took: &[TrialResult]) -> Vec<HandlerRow> {
@@ -67,13 +66,13 @@ fn of_answers(
     let Some(seen) = seen else {
         return Err(CheckError::unjudged(
             "it was not tried",
-            "let the run come to its end, without --only and --skip",
+            "let the run finish, without --only and --skip",
         ));
     };
     let no_ground = || {
         Err(CheckError::unjudged(
-            "the handler refuses what is right, so its refusals say nothing",
-            "make `answers.delivery` hold: look at the secret and the header prefix",
+            "the handler refuses valid deliveries, so its refusals prove nothing",
+            "fix `answers.delivery` first: check the secret and the header prefix",
         ))
     };
     if !is_first(trial) && !first.takes {
@@ -115,7 +114,7 @@ fn of_acts(trial: &Trial, times: u64, seen: Option<&TrialResult>, first: &FirstT
         None => unjudged(NEEDS_WITNESS.to_owned()),
         Some(Err(why)) => unjudged(why.clone()),
         Some(Ok(_)) if !is_first(trial) && first.acts != Some(1) => unjudged(
-            "the witness does not tell that the handler acted once on a good delivery, so what it tells says nothing"
+            "`--acted` did not report one action for a valid delivery, so its other results prove nothing"
                 .to_owned(),
         ),
         Some(Ok(count)) if *count == times => Ok(CheckOutcome::Holds),

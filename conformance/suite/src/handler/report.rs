@@ -7,7 +7,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use conformance_model::verdict::Verdict;
 
 use super::{HandlerOutcome, HandlerRow};
-use crate::report::{Style, one_line, pretty};
+use crate::report::{Style, Tone, one_line, pretty};
 
 /// The format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ fn text(outcome: &HandlerOutcome, style: Style, again: &str) -> String {
     if let Some(why) = stop(outcome) {
         line(why);
     }
-    for row in &outcome.rows {
+    for row in outcome.rows.iter().filter(|row| !matches!(row.verdict, Verdict::NotJudged { .. })) {
         line(format!("{}  {:<22} {}", style.paint(&row.verdict), row.id, row.text));
         for (name, text) in details(row) {
             line(format!("{MARGIN}{name:<9} {text}"));
@@ -98,8 +98,40 @@ fn text(outcome: &HandlerOutcome, style: Style, again: &str) -> String {
             line(format!("{MARGIN}{:<9} {again} --only {}", "again", row.id));
         }
     }
-    line(summary(outcome));
+    let gaps = gaps(&outcome.rows);
+    if !gaps.is_empty() {
+        line(format!("\n{}", style.coloured("Not judged", Tone::Doubt)));
+    }
+    for ((why, remedy), ids) in gaps {
+        let statements = if ids.len() == 1 { "statement" } else { "statements" };
+        line(format!("  {}: {} {statements}", one_line(why), ids.len()));
+        line(format!("    {}", one_line(remedy)));
+        line(format!("    {}", ids.join(", ")));
+    }
+    line(format!("\n{}", summary(outcome)));
+    let (word, tone) = match outcome.exit_code() {
+        0 => ("Passed", Tone::Good),
+        1 => ("Failed", Tone::Bad),
+        4 => ("Unreachable", Tone::Bad),
+        130 => ("Interrupted", Tone::Doubt),
+        _ => ("Incomplete", Tone::Doubt),
+    };
+    line(format!("\n{}: exit {}", style.coloured(word, tone), outcome.exit_code()));
     out
+}
+
+/// Statements that were not judged, by cause and remedy in the order of the trials.
+fn gaps(rows: &[HandlerRow]) -> Vec<((&str, &str), Vec<&str>)> {
+    let mut gaps: Vec<((&str, &str), Vec<&str>)> = Vec::new();
+    for row in rows {
+        let Verdict::NotJudged { why, remedy } = &row.verdict else { continue };
+        let cause = (why.as_str(), remedy.as_str());
+        match gaps.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, ids)) => ids.push(row.id),
+            None => gaps.push((cause, vec![row.id])),
+        }
+    }
+    gaps
 }
 
 fn json(outcome: &HandlerOutcome) -> String {

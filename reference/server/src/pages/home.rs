@@ -30,5 +30,5 @@ pub(crate) fn lost(call: &Call<'_>) -> Result<Answer, Refusal> {
     if !wants_page(call.head) {
         return Err(Refusal::NotFound);
     }
-    html(StatusCode::NOT_FOUND, &HomePage { site: &call.site()?, title: "Nothing here", is_lost: true })
+    html(StatusCode::NOT_FOUND, &HomePage { site: &call.site()?, title: "Page not found", is_lost: true })
 }

@@ -44,7 +44,7 @@ async fn every_trouble_of_the_panel_shows_on_the_page() {
         ("dropped", "Waiting for your payment", "the network dropped it"),
         ("over", "Payment seen, confirming", "seen, not in a block yet"),
         ("double-spent", "Payment seen, confirming", ""),
-        ("mine", "Waiting for your payment", "the same money was spent elsewhere"),
+        ("mine", "Waiting for your payment", "double-spent"),
         ("split", "Payment seen, confirming", "seen, not in a block yet"),
         ("mine", "Payment seen, confirming", "1 of 3 confirmations"),
         ("reorganised", "Payment seen, confirming", "seen, not in a block yet"),
@@ -78,11 +78,11 @@ async fn an_underpaid_charge_asks_for_the_rest() {
     let whole = page.text("#pay-amount").await;
     page.click("#act-short").await;
     page.wait_for_text("h1", "Payment seen, confirming").await;
-    page.wait_for_text(".due", &format!("still missing of {whole} LTC")).await;
+    page.wait_for_text(".due", &format!("remaining of {whole} LTC")).await;
     let rest = page.text("#pay-amount").await;
     assert_ne!(rest, whole);
     page.click("#act-mine-enough").await;
-    page.wait_for_text("h1", "A part is still missing").await;
+    page.wait_for_text("h1", "Partially paid").await;
     assert_eq!(page.text("#pay-amount").await, rest);
     page.click("#act-exact").await;
     page.wait_for_text(".payment", "There is nothing more to do").await;
@@ -99,9 +99,9 @@ async fn late_payments_are_shown_as_late() {
     let path = shop.charge("BTC").await;
     page.open(&shop.url(&path)).await;
     page.click("#act-late").await;
-    page.wait_for_text("h1", "Your payment came too late").await;
+    page.wait_for_text("h1", "Your payment arrived too late").await;
     page.click("#act-mine-enough").await;
-    page.wait_for_text("[data-result]", "The clock was moved on").await;
+    page.wait_for_text("[data-result]", "The clock was advanced").await;
     shop.sandbox(&format!("charges/{}/accept", Shop::code(&path)), json!({})).await;
     page.wait_for_text("h1", "Paid").await;
 }
@@ -134,7 +134,7 @@ async fn the_time_left_runs_as_the_service_clock_does() {
     let page = browser.page().await;
     page.open(&shop.url(&shop.charge("BTC").await)).await;
     // Half an hour passes in three seconds, and the page follows.
-    page.wait_for_text("h1", "The time to pay is over").await;
+    page.wait_for_text("h1", "This payment has expired").await;
 
     let shop = Shop::frozen().await;
     page.open(&shop.url(&shop.charge("BTC").await)).await;

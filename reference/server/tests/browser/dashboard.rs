@@ -109,7 +109,7 @@ async fn a_late_payment_is_accepted() {
     page.wait_for_address("/late").await;
     page.click(".acts button").await;
     page.wait_for_text(".note.good", &code).await;
-    page.wait_for_text("main", "Nothing waits for you").await;
+    page.wait_for_text("main", "No late payments").await;
     page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
     page.wait_for_text(".figure", "paid").await;
     page.wait_for_text(".timeline", "charge.paid").await;
@@ -147,7 +147,7 @@ async fn what_happens_elsewhere_appears_without_a_reload() {
     let shop = Shop::frozen().await;
     let page = browser.page().await;
     page.open(&shop.url(LIVE)).await;
-    page.wait_for_text("main", "Nothing has happened yet").await;
+    page.wait_for_text("main", "No events yet").await;
     mark(&page).await;
     let path = shop.charge("LTC").await;
     page.wait_for_text("main", "charge.created").await;

@@ -166,7 +166,7 @@ async fn empty_pages_state_the_next_step() {
         ("/invoices", "curl -s"),
         ("/links", "curl -s"),
         ("/events", "curl -s"),
-        ("/late", "Nothing waits for you"),
+        ("/late", "No late payments"),
         ("/deliveries", "New webhook endpoint"),
         ("/endpoints", "https://shop.sim/hooks"),
         ("/requests", "curl -s"),
@@ -203,7 +203,7 @@ async fn errors_and_secrets_are_accessible() {
         page.must_fit().await;
         axe::judge(&page, "the menu").await;
         page.open(&shop.url(&format!("{LIVE}/charges/aaaaaaaaaaaa"))).await;
-        page.wait_for_text("h1", "Nothing here").await;
+        page.wait_for_text("h1", "Page not found").await;
         axe::judge(&page, "a page that is not there").await;
         page.open(&shop.url("/dashboard?token=wrong")).await;
         page.wait_for("#token-wrong").await;

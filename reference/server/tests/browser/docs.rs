@@ -79,6 +79,6 @@ async fn documentation_pages_are_accessible() {
     assert_eq!(page.eval(shown).await, serde_json::json!([]));
     // A link to an event opens it.
     page.open(&shop.url("/docs#charge.paid")).await;
-    page.wait_for_text("details[id='charge.paid']", "chargeproof trigger charge.paid --mode test").await;
+    page.wait_for_text("details[id='charge.paid']", "chargeproof trigger charge.paid").await;
     assert_eq!(page.complaints(), Vec::<String>::new());
 }

@@ -69,11 +69,11 @@ async fn checkouts(shop: &Shop) -> Vec<Piece> {
         ("checkout-waiting", waiting, "Waiting for your payment"),
         ("checkout-token", token, "Tether USD address on Tron"),
         ("checkout-confirming", confirming, "1 of 3 confirmations"),
-        ("checkout-underpaid", underpaid, "A part is still missing"),
-        ("checkout-paid", paid, "More came than was asked for"),
-        ("checkout-expired", expired, "The time to pay is over"),
-        ("checkout-canceled", canceled, "This payment was called off"),
-        ("checkout-late", late, "Your payment came too late"),
+        ("checkout-underpaid", underpaid, "Partially paid"),
+        ("checkout-paid", paid, "You paid more than the amount due"),
+        ("checkout-expired", expired, "This payment has expired"),
+        ("checkout-canceled", canceled, "This payment was canceled"),
+        ("checkout-late", late, "Your payment arrived too late"),
         ("checkout-nowhere", "/c/aaaaaaaaaaaa".to_owned(), "Page not found"),
     ]
 }
@@ -109,7 +109,7 @@ async fn invoices(shop: &Shop) -> Vec<Piece> {
         ("invoice-chosen", chosen, "Pay with another coin"),
         ("invoice-document", format!("{paid}/document"), "Transaction"),
         ("invoice-paid", paid, "Receipt"),
-        ("invoice-void", void, "This invoice was withdrawn"),
+        ("invoice-void", void, "This invoice was voided"),
     ]
 }
 
@@ -129,6 +129,6 @@ async fn links(shop: &Shop) -> Vec<Piece> {
     vec![
         ("link-fixed", shop.make("payment-links", fixed).await, "Dietary wishes"),
         ("link-open", shop.make("payment-links", open).await, "Another amount"),
-        ("link-archived", archived, "This offer was withdrawn"),
+        ("link-archived", archived, "This payment link was archived"),
     ]
 }

@@ -76,7 +76,7 @@ async fn a_link_that_takes_nothing_more_says_so() {
     shop.sandbox("advance", json!({ "by": "2d" })).await;
 
     let page = browser.page().await;
-    for (path, says) in [(&archived, "withdrawn"), (&expired, "ended"), (&sold_out, "sold out")] {
+    for (path, says) in [(&archived, "archived"), (&expired, "expired"), (&sold_out, "sold out")] {
         page.open(&shop.url(path)).await;
         page.wait_for_text(".note", says).await;
         assert_eq!(page.count("form").await, 0, "{says}");

@@ -35,7 +35,7 @@ const FORMS: [Form; 4] = [
         wrong: ("#amount", "-1"),
         says: "amount",
         right: &[("#title", "A cup of coffee"), ("#amount", "3.50")],
-        made: "The link is made",
+        made: "The link was created",
     },
     Form {
         list: "/charges",
@@ -93,7 +93,7 @@ async fn search_finds_objects() {
         page.wait_for_address(&format!("/charges/{code}")).await;
     }
     page.open(&shop.url(&format!("{LIVE}/search?q=%3Cb%3Enobody"))).await;
-    page.wait_for_text("main", "Nothing holds <b>nobody").await;
+    page.wait_for_text("main", "No results for <b>nobody").await;
     assert_eq!(page.complaints(), Vec::<String>::new());
 }
 
@@ -184,7 +184,7 @@ async fn money_sent_back_is_shown_as_sent_back() {
     page.wait_for_text(".transfers", "sent back").await;
     page.wait_for_text("main", "Too late").await;
     page.open(&shop.url(&format!("{LIVE}/late"))).await;
-    page.wait_for_text("main", "Nothing waits for you").await;
+    page.wait_for_text("main", "No late payments").await;
     page.open(&shop.url(&path)).await;
     page.wait_for_text("main", &format!("{due} BTC was sent back to you")).await;
     page.wait_for_text(".transfers", "came too late, and was sent back").await;
@@ -202,7 +202,7 @@ async fn a_link_is_archived_and_restored() {
     page.open(&shop.url(&format!("{LIVE}/links/{}", Shop::code(&link)))).await;
     page.click("#archive summary").await;
     page.click_through("#archive-now").await;
-    page.wait_for_text(".note.good", "The link is archived").await;
+    page.wait_for_text(".note.good", "The link was archived").await;
     page.wait_for_text(".figure", "archived").await;
     assert_eq!(page.count("#pay-in").await, 0, "nobody can pay by it");
     page.click_through("#restore").await;

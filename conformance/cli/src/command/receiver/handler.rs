@@ -149,8 +149,8 @@ fn again(outcome: &HandlerOutcome, args: &Try) -> String {
             line.push_str(&format!(" {option} {}", quoted(value)));
         }
     }
-    if args.mode == EndpointMode::Test {
-        line.push_str(" --mode test");
+    if args.mode == EndpointMode::Live {
+        line.push_str(" --mode live");
     }
     if args.strict {
         line.push_str(" --strict");

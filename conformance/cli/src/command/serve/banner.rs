@@ -40,7 +40,7 @@ pub(super) fn print(ready: &ServerReady, format: Format) {
     say!();
     let trust =
         ready.certificate.as_ref().map(|path| format!("--cacert {} ", path.display())).unwrap_or_default();
-    say!("  curl {trust}-H \"Authorization: Bearer $CHARGEPROOF_LIVE_KEY\" {url}/v1/account");
+    say!("  curl {trust}-H \"Authorization: Bearer $CHARGEPROOF_TEST_KEY\" {url}/v1/account");
     say!();
     say!("Press Ctrl-C to stop.");
 }

@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use simulator::sweep::Runner;
 
 use super::SweepTotals;
-use crate::args::Sweep;
+use crate::{args::Sweep, terminal::ProgressLog};
 
 /// Runs `seeds` simulations, the first of which is `begin` after `from`, until all have run, time is up, or `stop` is
 /// set.
@@ -23,7 +23,7 @@ pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &
     let begun = Instant::now();
     let next = AtomicU64::new(0);
     let whole = Mutex::new(SweepTotals::default());
-    let bar = bar(seeds, args.lasting.is_some());
+    let (bar, log) = (bar(seeds, args.lasting.is_some()), ProgressLog::start());
     thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
@@ -45,6 +45,9 @@ pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &
                     }
                     sum.add(seed, verdict);
                     bar.inc(1);
+                    log.line(&bar, || {
+                        format!("{} simulations in {} s", bar.position(), begun.elapsed().as_secs())
+                    });
                 }
                 whole.lock().unwrap_or_else(PoisonError::into_inner).absorb(sum);
             });
@@ -58,7 +61,7 @@ pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &
     sum
 }
 
-/// Returns a progress bar, hidden unless stderr is a terminal.
+/// The progress bar of a terminal; hidden elsewhere, where [`ProgressLog`] prints lines.
 fn bar(seeds: u64, is_timed: bool) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -6,6 +6,7 @@ mod world;
 
 use std::collections::BTreeMap;
 
+use reference_core::mode::Mode;
 use serde::{Serialize, de::DeserializeOwned};
 use simulator::api::{Caused, Empty, EndpointAnswer, KeyAnswer, KeyRequest, TestAnswer, WalletAnswer};
 
@@ -178,9 +179,9 @@ fn with_secret(text: &str, label: String, secret: Option<String>, hint: String) 
 async fn create_key(context: &PageContext) -> ActionResult {
     let Place { account, mode } = &context.place;
     let request = json(&KeyRequest { account: Some(account.clone()), mode: Some(*mode) });
-    let hint = format!("curl -s -H \"Authorization: Bearer $KEY\" {}/v1/account", context.site.base);
+    let hint = context.curl_get("/v1/account");
     call(context, Page::Keys, ("POST", "/sandbox/keys", &request), |KeyAnswer { key }| {
-        let text = "The key is made. Copy it now: it is not shown again.";
+        let text = "The key was created. Copy it now: it is not shown again.";
         with_secret(text, format!("API key, mode {mode}"), key.secret, hint)
     })
     .await
@@ -200,16 +201,17 @@ fn events(form: &Form) -> FormValue<'_> {
 }
 
 /// Returns a notice that shows the signing secret of an endpoint.
-fn signing_secret(text: &str, EndpointAnswer { endpoint }: EndpointAnswer) -> Option<Notice> {
-    let hint = "SHOP_SECRET=whsec_… chargeproof receiver listen --secret-env SHOP_SECRET";
-    with_secret(text, "Signing secret".to_owned(), endpoint.secret, hint.to_owned())
+fn signing_secret(mode: Mode, text: &str, EndpointAnswer { endpoint }: EndpointAnswer) -> Option<Notice> {
+    let variable = format!("CHARGEPROOF_{}_WEBHOOK_SECRET", mode.as_str().to_uppercase());
+    let hint = format!("{variable}=whsec_… chargeproof receiver listen --secret-env {variable}");
+    with_secret(text, "Signing secret".to_owned(), endpoint.secret, hint)
 }
 
 async fn add_endpoint(context: &PageContext, form: &Form) -> ActionResult {
     let body = FormBody::placed(context, form, &["url"]).with("events", events(form)).json();
     let text = "The endpoint is added. Copy its signing secret now: it is not shown again.";
     let asked = ("POST", "/sandbox/endpoints", body.as_str());
-    call(context, Page::Endpoints, asked, |answer| signing_secret(text, answer)).await
+    call(context, Page::Endpoints, asked, |answer| signing_secret(context.place.mode, text, answer)).await
 }
 
 async fn change_endpoint(context: &PageContext, id: &str, form: &Form) -> ActionResult {
@@ -233,9 +235,12 @@ async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> ActionResul
             call_saying(context, page, ("PATCH", &path, r#"{"status":"disabled"}"#), said).await
         }
         "rotate" => {
-            let text = "The old secret signs nothing more. Copy the new one now: it is not shown again.";
+            let text = "The old secret is no longer used. Copy the new one now: it is not shown again.";
             let path = format!("{path}/rotate");
-            call(context, page, ("POST", &path, ""), |answer| signing_secret(text, answer)).await
+            call(context, page, ("POST", &path, ""), |answer| {
+                signing_secret(context.place.mode, text, answer)
+            })
+            .await
         }
         "remove" => {
             let said = "The endpoint is removed. Its deliveries stay in the log.";

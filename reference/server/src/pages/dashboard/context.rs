@@ -1,6 +1,6 @@
 //! [`PageContext`]: the context of one dashboard request, through which pages read the world.
 
-use reference_core::{error::ApiError, time::Timestamp};
+use reference_core::{error::ApiError, mode::Mode, time::Timestamp};
 use simulator::{
     api::{DeliveryRecord, EndpointRecord, KeyRecord},
     sandbox::DeliveryFilter,
@@ -102,6 +102,19 @@ impl PageContext {
         format!("{}/v1", self.site.base)
     }
 
+    /// Returns the shell variable with a key of this mode, under the name that `serve` prints.
+    pub(super) fn key_variable(&self) -> &'static str {
+        match self.place.mode {
+            Mode::Live => "$CHARGEPROOF_LIVE_KEY",
+            Mode::Test => "$CHARGEPROOF_TEST_KEY",
+        }
+    }
+
+    /// Returns the line that reads `path` through the API, such as `/v1/events`.
+    pub(super) fn curl_get(&self, path: &str) -> String {
+        format!("curl -s -H \"Authorization: Bearer {}\" '{}{path}'", self.key_variable(), self.site.base)
+    }
+
     /// Returns a curl command that opens a charge.
     pub(super) fn curl_charge(&self) -> String {
         self.curl("/v1/charges", r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#)
@@ -123,7 +136,8 @@ impl PageContext {
 
     fn curl(&self, path: &str, body: &str) -> String {
         format!(
-            "curl -s -H \"Authorization: Bearer $KEY\" -H 'Content-Type: application/json' -d '{body}' {}{path}",
+            "curl -s -H \"Authorization: Bearer {}\" -H 'Content-Type: application/json' -d '{body}' {}{path}",
+            self.key_variable(),
             self.site.base
         )
     }

@@ -136,11 +136,11 @@ async fn enter(call: &Call<'_>) -> Result<Answer, Refusal> {
     }
 }
 
-/// Returns the first account in mode live.
+/// Returns the first account, in test mode.
 async fn first_place(call: &Call<'_>) -> Result<Place, Refusal> {
     let accounts = call.client().read(|sandbox| Ok(sandbox.overview().accounts)).await?;
     let account = accounts.into_iter().next().ok_or(Refusal::NotFound)?.id;
-    Ok(Place { account, mode: Mode::Live })
+    Ok(Place { account, mode: Mode::Test })
 }
 
 async fn show(call: &Call<'_>, place: Place, rest: &[&str], query: Query) -> Result<Answer, Refusal> {

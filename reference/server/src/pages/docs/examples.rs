@@ -61,7 +61,7 @@ impl Example<'_> {
             line.push_str(&format!(" -X {}", self.method));
         }
         if self.needs_key {
-            line.push_str(" -H \"Authorization: Bearer $KEY\"");
+            line.push_str(" -H \"Authorization: Bearer $CHARGEPROOF_TEST_KEY\"");
         }
         if let Some(body) = self.body {
             let body = body.replace('\'', r"'\''");
@@ -76,7 +76,9 @@ impl Example<'_> {
         let mut imports = "import requests\n";
         if self.needs_key {
             imports = "import os\nimport requests\n";
-            call.push_str("    headers={\"Authorization\": f\"Bearer {os.environ['KEY']}\"},\n");
+            call.push_str(
+                "    headers={\"Authorization\": f\"Bearer {os.environ['CHARGEPROOF_TEST_KEY']}\"},\n",
+            );
         }
         if let Some(value) = self.json() {
             call.push_str(&format!("    json={},\n", python_literal(&value)));
@@ -87,7 +89,7 @@ impl Example<'_> {
     fn javascript(&self) -> String {
         let mut headers = Vec::new();
         if self.needs_key {
-            headers.push("Authorization: `Bearer ${process.env.KEY}`".to_owned());
+            headers.push("Authorization: `Bearer ${process.env.CHARGEPROOF_TEST_KEY}`".to_owned());
         }
         if self.body.is_some() {
             headers.push("\"Content-Type\": \"application/json\"".to_owned());
@@ -151,14 +153,19 @@ mod tests {
     #[test]
     fn a_body_is_a_literal_of_the_language() {
         let body = Some(r#"{"gift":true,"note":"it's","none":null,"items":[1,false]}"#);
-        check(body, true, Language::Curl, &["-X POST", r"it'\''s", "Bearer $KEY"]);
+        check(body, true, Language::Curl, &["-X POST", r"it'\''s", "Bearer $CHARGEPROOF_TEST_KEY"]);
         let literal = r#"json={"gift": True, "items": [1, False], "none": None, "note": "it's"}"#;
-        check(body, true, Language::Python, &["requests.post(", literal, "os.environ['KEY']"]);
+        check(
+            body,
+            true,
+            Language::Python,
+            &["requests.post(", literal, "os.environ['CHARGEPROOF_TEST_KEY']"],
+        );
         check(
             body,
             true,
             Language::JavaScript,
-            &["method: \"POST\"", "JSON.stringify({\"gift\":true,", "${process.env.KEY}"],
+            &["method: \"POST\"", "JSON.stringify({\"gift\":true,", "${process.env.CHARGEPROOF_TEST_KEY}"],
         );
     }
 

@@ -170,7 +170,7 @@ impl PaymentView<'_> {
         }
     }
 
-    /// Returns `true` if the charge expired or was canceled.
+    /// This payment has expired, or was called off.
     fn is_over(&self) -> bool {
         matches!(self.payment.stage, Stage::Expired | Stage::Canceled)
     }
@@ -216,12 +216,12 @@ fn heading(payment: &Payment) -> &'static str {
         Stage::Paid if payment.reorganised => "Paid, but no longer confirmed",
         Stage::Waiting => "Waiting for your payment",
         Stage::Confirming => "Payment seen, confirming",
-        Stage::Underpaid => "A part is still missing",
+        Stage::Underpaid => "Partially paid",
         Stage::Paid => "Paid",
-        Stage::Late => "Your payment came too late",
+        Stage::Late => "Your payment arrived too late",
         Stage::Short => "A part is missing",
-        Stage::Expired => "The time to pay is over",
-        Stage::Canceled => "This payment was called off",
+        Stage::Expired => "This payment has expired",
+        Stage::Canceled => "This payment was canceled",
     }
 }
 

@@ -13,6 +13,18 @@ const NAMES: &[(&str, &str)] = &[
     ("USDC", "USD Coin"),
 ];
 
+const MARKS: &[(&str, &str)] = &[
+    ("BTC", "₿"),
+    ("LTC", "Ł"),
+    ("DOGE", "Ð"),
+    ("BCH", "₿"),
+    ("ETH", "Ξ"),
+    ("XMR", "ɱ"),
+    ("SOL", "◎"),
+    ("USDT", "₮"),
+    ("USDC", "$"),
+];
+
 const NETWORKS: &[(&str, &str)] = &[
     ("bitcoin", "Bitcoin"),
     ("litecoin", "Litecoin"),
@@ -53,6 +65,11 @@ pub(super) fn unit(asset: &str) -> &str {
 
 pub(super) fn name(asset: &str) -> &str {
     find(NAMES, unit(asset)).unwrap_or(asset)
+}
+
+/// The symbol on the round mark beside the coin's name; its first letter if there is none.
+pub(super) fn mark(asset: &str) -> &str {
+    find(MARKS, unit(asset)).unwrap_or_else(|| asset.get(..1).unwrap_or_default())
 }
 
 pub(super) fn network_name(network: &str) -> &str {

@@ -82,12 +82,12 @@ struct NoticeTemplate<'a> {
 /// Renders an error page. `back`: the page to return to.
 fn notice(site: Site, status: StatusCode, message: &str, back: &str) -> Result<Answer, Refusal> {
     let back = Some(site.to(back));
-    html(status, &NoticeTemplate { site, heading: "That did not work", message, back })
+    html(status, &NoticeTemplate { site, heading: "The request failed", message, back })
 }
 
 /// Renders the page for an unknown object.
 fn nowhere(call: &Call<'_>) -> Result<Answer, Refusal> {
-    let message = "There is nothing to pay at this address. Check that the link is complete, or ask the sender for a new one.";
+    let message = "There is no payment at this address. Check that the link is complete, or ask its sender.";
     let site = call.site()?;
     html(StatusCode::NOT_FOUND, &NoticeTemplate { site, heading: "Page not found", message, back: None })
 }

@@ -73,6 +73,9 @@ pub(super) trait CoinWords {
     /// Returns the unit of amounts: `USDT`.
     fn unit(&self) -> &str;
 
+    /// The symbol of its mark.
+    fn mark(&self) -> &str;
+
     /// Returns the common name of the network.
     fn network_name(&self) -> &str;
 
@@ -87,6 +90,10 @@ impl CoinWords for CoinRecord {
 
     fn unit(&self) -> &str {
         coin::unit(self.asset.code())
+    }
+
+    fn mark(&self) -> &str {
+        coin::mark(self.asset.code())
     }
 
     fn network_name(&self) -> &str {
@@ -153,7 +160,7 @@ impl TransferWords for TransferRecord {
     fn says(&self) -> String {
         let n = self.confirmations.min(self.required_confirmations);
         match (self.gone, self.standing) {
-            (Some(TransferGone::DoubleSpent), _) => "gone: the same money was spent elsewhere".to_owned(),
+            (Some(TransferGone::DoubleSpent), _) => "gone: double-spent".to_owned(),
             (Some(TransferGone::Replaced), _) => "gone: its sender replaced it".to_owned(),
             (Some(TransferGone::Dropped), _) => "gone: the network dropped it".to_owned(),
             (None, TransferStanding::Late) if self.sent_back => "came too late, and was sent back".to_owned(),

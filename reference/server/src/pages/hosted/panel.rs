@@ -83,7 +83,7 @@ const OPENED: &str = "CHARGE";
 /// The number of coins with a button if none is chosen.
 const COINS_SHOWN: usize = 3;
 const SENT: &str = "Sent. The page follows as soon as the payment is seen.";
-const MOVED: &str = "Done. The clock was moved on.";
+const MOVED: &str = "The clock was advanced.";
 
 /// The object of the panel's page.
 pub(super) enum PanelSubject<'a> {
@@ -149,7 +149,7 @@ fn in_coins(path: &str, offers: &[CoinOffer], choose: impl Fn(Asset) -> ChoiceRe
         PanelAction {
             name: format!("pay-{}", asset.code().to_ascii_lowercase()),
             label: format!("Pay in {asset}"),
-            hint: "A customer chooses this coin and pays what is due.".to_owned(),
+            hint: "A customer chooses this coin and pays the amount due.".to_owned(),
             calls: vec![
                 (path.to_owned(), PanelRequest::Choose(choose(asset))),
                 pay(PayRequest::default(), OPENED),
@@ -181,7 +181,7 @@ fn ways_to_pay(payment: &Payment) -> Vec<PanelAction> {
         Stage::Confirming if payment.covered => Vec::new(),
         Stage::Confirming => {
             let rest = PayRequest { amount: Some(payment.missing.clone()), ..PayRequest::default() };
-            vec![act("exact", "Pay the rest", "What is neither here nor on its way.", vec![pay(rest)])]
+            vec![act("exact", "Pay the rest", "What is neither received nor pending.", vec![pay(rest)])]
         }
         Stage::Waiting | Stage::Underpaid => {
             let parts = PayRequest { outputs: Some(2), ..PayRequest::default() };
@@ -191,7 +191,7 @@ fn ways_to_pay(payment: &Payment) -> Vec<PanelAction> {
                 act(
                     "exact",
                     "Pay exactly",
-                    "What is due and not credited yet.",
+                    "The amount due that is not credited yet.",
                     vec![pay(PayRequest::default())],
                 ),
                 act(
@@ -200,22 +200,22 @@ fn ways_to_pay(payment: &Payment) -> Vec<PanelAction> {
                     "Too little: underpaid once it is confirmed.",
                     vec![pay(part("0.5"))],
                 ),
-                act("over", "Pay too much", "A fifth more than is due.", vec![pay(part("1.2"))]),
+                act("over", "Pay too much", "20 % more than the amount due.", vec![pay(part("1.2"))]),
                 act("split", "In two parts", "One transaction with two outputs.", vec![pay(parts)]),
                 act(
                     "late",
                     "Pay too late",
-                    "Lets the time run out first.",
+                    "Lets the charge expire first.",
                     vec![wait, pay(PayRequest::default())],
                 ),
             ]
         }
         Stage::Paid => {
-            let hint = "A second payment for a paid charge.";
+            let hint = "A second payment of a paid charge.";
             vec![act("again", "Pay once more", hint, vec![pay(PayRequest::default())])]
         }
         Stage::Late | Stage::Short | Stage::Expired | Stage::Canceled => {
-            let hint = "The money waits for the merchant.";
+            let hint = "The payment awaits the merchant's decision.";
             vec![act("late", "Pay too late", hint, vec![pay(PayRequest::default())])]
         }
     }
@@ -234,7 +234,7 @@ fn troubles(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
     };
     if payment.stage == Stage::Confirming && payment.covered {
         let (path, body) = pay(PayRequest::default(), payment.charge.code.as_str());
-        let hint = "A customer who does not wait sends the same once more.".to_owned();
+        let hint = "An impatient customer sends the same amount again.".to_owned();
         act("twice", "Pay a second time", hint, &path, body);
     }
     if let Some(fresh) = payment.transfers.iter().rev().find(|it| it.is_unconfirmed()) {
@@ -251,18 +251,18 @@ fn troubles(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
         act(
             "double-spent",
             "Double-spend it",
-            format!("The money of {short} goes elsewhere; that is seen with the next block."),
+            format!("The inputs of {short} are spent elsewhere; the next block shows it."),
             "/sandbox/double-spend",
             it.clone(),
         );
-        act("dropped", "Drop it", format!("The network forgets {short}."), "/sandbox/drop", it);
+        act("dropped", "Drop it", format!("The network drops {short}."), "/sandbox/drop", it);
     }
     let buried =
         payment.transfers.iter().filter(|transfer| transfer.gone.is_none() && transfer.confirmations > 0);
     if let Some(buried) = buried.min_by_key(|it| it.confirmations) {
         let hint = match buried.confirmations {
-            1 => "Another block takes the place of the newest.".to_owned(),
-            depth => format!("Other blocks take the place of the newest {depth}."),
+            1 => "Another block replaces the newest.".to_owned(),
+            depth => format!("Other blocks replace the newest {depth}."),
         };
         let request = ReorgRequest {
             asset: payment.coin.asset,
@@ -304,7 +304,7 @@ fn time(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
         }
     };
     let enough = payment.coin.required_confirmations;
-    let mut acts = vec![mine("mine", "Mine a block", "Lets time run until it has come.".to_owned(), 1)];
+    let mut acts = vec![mine("mine", "Mine a block", "Advances the clock until it exists.".to_owned(), 1)];
     if enough > 1 {
         let hint = format!("{enough} blocks: that confirms a payment.");
         acts.push(mine("mine-enough", "Mine enough", hint, enough));
@@ -416,7 +416,7 @@ pub(super) async fn act(call: &Call<'_>, path: &str) -> Result<Answer, Refusal> 
     let done = match acts.find(|act| form.text("act") == Some(&act.name)) {
         None => ActionOutcome {
             status: StatusCode::CONFLICT,
-            message: "This can't be done any more: things have moved on. Look at the page again.".to_owned(),
+            message: "This is no longer possible: the state has changed. Reload the page.".to_owned(),
             charge: None,
         },
         Some(act) => perform(&client, &act).await?,

@@ -52,7 +52,7 @@ async fn count_keys(client: &mut Client) -> usize {
 async fn this_machine_needs_no_login() {
     let (server, mut client) = open().await;
     let reply = get(&mut client, "/dashboard", HOST).await;
-    assert_eq!((reply.status, reply.header("location")), (303, Some(PLACE)));
+    assert_eq!((reply.status, reply.header("location")), (303, Some("/dashboard/acme/test")));
     let page = get(&mut client, PLACE, HOST).await;
     assert_eq!(page.status, 200);
     assert!(page.body.contains("<h1>Overview</h1>"), "{}", page.body);
@@ -246,7 +246,7 @@ async fn objects_of_other_books_are_not_found() {
     {
         let reply = get(&mut client, path, HOST).await;
         assert_eq!(reply.status, 404, "{path}");
-        assert!(reply.body.contains("Nothing here"), "{path}");
+        assert!(reply.body.contains("Page not found"), "{path}");
     }
     let reply = client.ask(format!("DELETE {PLACE} HTTP/1.1\r\n{HOST}\r\n")).await;
     assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, HEAD, POST")));
@@ -332,7 +332,14 @@ async fn requests_to_the_api_are_shown_with_their_answers_and_without_keys() {
 
     let page = get(&mut client, &format!("{PLACE}/requests/2"), HOST).await;
     assert_eq!(page.status, 200);
-    for part in ["svc_live_…", "&#34;ten&#34;", "curl -i -X POST", "Bearer $KEY", "422", "asset field"] {
+    for part in [
+        "svc_live_…",
+        "&#34;ten&#34;",
+        "curl -i -X POST",
+        "Bearer $CHARGEPROOF_LIVE_KEY",
+        "422",
+        "asset field",
+    ] {
         assert!(page.body.contains(part), "{part} in {}", page.body);
     }
     let secret = keys.live.strip_prefix("svc_live_").expect("a live key");
@@ -387,7 +394,7 @@ async fn check_history(client: &mut Client, query: &str, shown: &[&str], hidden:
 async fn the_history_lists_everything_and_each_row_can_start_a_branch() {
     let (server, mut client) = open().await;
     let keys = server.first_keys().expect("a sound world");
-    check_history(&mut client, "", &["Nothing here", "curl -s"], &["<table"]).await;
+    check_history(&mut client, "", &["Page not found", "curl -s"], &["<table"]).await;
     let json = "Content-Type: application/json\r\n";
     let lines = format!("{HOST}Authorization: Bearer {}\r\n{json}", keys.live);
     let charge = r#"{"asset":"BTC","amount":"49.90","currency":"EUR","description":"<b>"}"#;
@@ -406,16 +413,16 @@ async fn the_history_lists_everything_and_each_row_can_start_a_branch() {
     let (request, paid, event) = ("POST /v1/charges 201", "transfer of", "/events/");
     let (clock, delivery, pay) = ("/sandbox/advance", "POST to shop.sim", "/sandbox/pay");
     let all = [request, paid, event, clock, delivery, pay, "&#34;2h&#34;", "/requests/1"];
-    check_history(&mut client, "", &all, &["Nothing here", "<script>", "/sandbox/mine"]).await;
+    check_history(&mut client, "", &all, &["Page not found", "<script>", "/sandbox/mine"]).await;
     for (query, shown, hidden) in [
         ("?part=requests", &[request][..], &[paid, event, clock, delivery][..]),
         ("?part=payments", &[paid, pay], &[request, clock, delivery]),
         ("?part=events", &[event], &[paid, request, clock]),
         ("?part=clock", &[clock], &[paid, request, delivery]),
         ("?part=deliveries", &[delivery, "/sandbox/endpoints"], &[paid, request, clock]),
-        ("?part=blocks", &["Nothing here", "Show all"], &["<table"]),
+        ("?part=blocks", &["Page not found", "Show all"], &["<table"]),
         ("?q=SHOP.SIM", &[delivery], &[paid, request]),
-        ("?q=%3Cb%3E&page=7", &["Nothing here"], &["<b>"]),
+        ("?q=%3Cb%3E&page=7", &["Page not found"], &["<b>"]),
         ("?page=99999999999999999999", &[request], &[]),
     ] {
         check_history(&mut client, query, shown, hidden).await;

@@ -70,7 +70,7 @@ async fn a_checkout_asks_again_for_what_was_refunded() {
     let asks = [">0.009</span>", "amount=0.009", "0.004 received, 0.003 sent back"];
     sale.check("/c/{code}", &asks, &["amount=0.006"]).await;
     sale.pay("0.006").await;
-    sale.check("/c/{code}", &["A part is still missing", ">0.003</span>"], &[]).await;
+    sale.check("/c/{code}", &["Partially paid", ">0.003</span>"], &[]).await;
     sale.pay("0.003").await;
     sale.check("/c/{code}", &["<h1 id=\"payment-heading\" data-say data-title=\"Paid "], &[]).await;
 }
@@ -96,8 +96,7 @@ async fn a_paid_checkout_reorganises_at_the_true_depth_and_says_so() {
     let mut sale = Sale::open().await;
     let txid = sale.pay("0.01").await;
     sale.mine(3).await;
-    sale.check("/c/{code}", &["Other blocks take the place of the newest 5.", "&#34;depth&#34;:5"], &[])
-        .await;
+    sale.check("/c/{code}", &["Other blocks replace the newest 5.", "&#34;depth&#34;:5"], &[]).await;
     let dashboard = format!("{PLACE}/charges/{{code}}");
     sale.check(&dashboard, &["5 confirmations"], &["reorganised"]).await;
     let depth = json!({"asset": "BTC", "depth": 5});
@@ -105,7 +104,7 @@ async fn a_paid_checkout_reorganises_at_the_true_depth_and_says_so() {
     let says = ["Paid, but no longer confirmed", "0 of 0.01 BTC is confirmed now", "waits for another block"];
     sale.check("/c/{code}", &says, &["0 BTC received"]).await;
     sale.check("/c/{code}/receipt", &["took the payment out of the chain"], &[]).await;
-    sale.check(&dashboard, &["a reorganisation of the chain took away money"], &[]).await;
+    sale.check(&dashboard, &["a reorganisation of the chain removed"], &[]).await;
     sale.call("/sandbox/drop", json!({"txid": txid})).await;
     sale.check("/c/{code}", &says[..2], &["waits for another block", "0 BTC received"]).await;
     sale.call("/sandbox/rebroadcast", json!({"txid": txid})).await;

@@ -105,7 +105,7 @@ pub(super) async fn link(context: &PageContext, form: &Form) -> ActionResult {
         collect_name: form.text("collect_name").is_some(),
         require_email: form.text("require_email").is_some(),
     };
-    let said = "The link is made. Anybody who has the address of its page may pay by it.";
+    let said = "The link was created. Anyone with the address of its page can pay.";
     make(context, ("payment-links", request), (Page::NewLink, Page::Link), said).await
 }
 
@@ -122,7 +122,7 @@ pub(super) async fn refund(context: &PageContext, code: &str, form: &Form) -> Ac
 pub(super) async fn archive(context: &PageContext, code: &str, what: &str) -> ActionResult {
     let path = in_book(context, &format!("payment-links/{code}/archive"));
     let (method, said) = match what {
-        "archive" => ("POST", "The link is archived. Charges that are open on it stay."),
+        "archive" => ("POST", "The link was archived. Its open charges stay open."),
         _ => ("DELETE", "The link is active again."),
     };
     call_saying(context, Page::Link(code.to_owned()), (method, &path, ""), said).await

@@ -38,7 +38,7 @@ pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> 
             let at_once = FormValue::Flag(form.text("at_once").is_some());
             let body = number(in_mode(&["asset"]), form, "blocks").with("at_once", at_once).json();
             let asked = ("POST", "/sandbox/mine", body.as_str());
-            call(context, page, asked, |caused| with_count("The blocks have come.", &caused)).await
+            call(context, page, asked, |caused| with_count("The blocks were mined.", &caused)).await
         }
         "reorg" => {
             let body = number(in_mode(&["asset", "keep"]), form, "depth").json();
@@ -47,18 +47,18 @@ pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> 
         }
         "stall" => {
             let asked = ("POST", "/sandbox/stall", &*in_mode(&["asset", "for"]).json());
-            call_saying(context, page, asked, "No block comes on this chain for that long.").await
+            call_saying(context, page, asked, "No block is mined on this chain for that time.").await
         }
         "rate" => {
             let rate = form.text("rate").map_or(FormValue::Null, FormValue::Text);
             let asked = ("POST", "/sandbox/rates", &*typed(&["asset", "currency"]).with("rate", rate).json());
-            call_saying(context, page, asked, "The rate is set. Charges that are open keep theirs.").await
+            call_saying(context, page, asked, "The rate was set. Open charges keep theirs.").await
         }
         "transaction" => on_transaction(context, page, form).await,
         "branch" => branch(context, form).await,
         "merchant" => {
             let asked = ("POST", "/sandbox/merchants", &*typed(&["name", "state"]).json());
-            call_saying(context, page, asked, "From now on the handler answers like that.").await
+            call_saying(context, page, asked, "The handler answers this way from now on.").await
         }
         _ => Err(Refusal::NotFound),
     }
@@ -89,10 +89,10 @@ async fn on_transaction(context: &PageContext, page: Page, form: &Form) -> Actio
     // Typed input overrides a selected option.
     let txid = form.text("other").or_else(|| form.text("txid"));
     let (path, said) = match act {
-        "double-spend" => ("/sandbox/double-spend", "The same money is spent elsewhere."),
-        "drop" => ("/sandbox/drop", "The mempool forgot the transaction."),
+        "double-spend" => ("/sandbox/double-spend", "The inputs were spent elsewhere."),
+        "drop" => ("/sandbox/drop", "The mempool dropped the transaction."),
         "rebroadcast" => ("/sandbox/rebroadcast", "The transaction is in the mempool again."),
-        "replace" => ("/sandbox/replace", "Another transaction takes its place."),
+        "replace" => ("/sandbox/replace", "Another transaction replaced it."),
         _ => return Err(Refusal::NotFound),
     };
     let body = FormBody::typed(form, if act == "replace" { &["amount", "fee"] } else { &[] });

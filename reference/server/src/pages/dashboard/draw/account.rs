@@ -126,18 +126,8 @@ impl SettingsBlock<'_> {
         [
             ("name", "Name", "", account.name.clone()),
             ("display_name", "Shown to customers", "", account.display_name.clone()),
-            (
-                "logo_url",
-                "Logo",
-                "an https address; your shop reads it, pages of this server load nothing from elsewhere",
-                account.logo_url.clone().unwrap_or_default(),
-            ),
-            (
-                "brand_color",
-                "Colour",
-                "# and six hex digits, of the pages that customers see",
-                account.brand_color.clone(),
-            ),
+            ("logo_url", "Logo", "https address", account.logo_url.clone().unwrap_or_default()),
+            ("brand_color", "Colour", "# and six hex digits", account.brand_color.clone()),
             ("website_url", "Website", "", account.website_url.clone().unwrap_or_default()),
             ("support_email", "Support e-mail", "", account.support_email.clone().unwrap_or_default()),
             ("support_phone", "Support phone", "", account.support_phone.clone().unwrap_or_default()),

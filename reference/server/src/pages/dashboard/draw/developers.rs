@@ -52,7 +52,7 @@ pub(super) async fn events(context: &PageContext) -> Result<PageView, Refusal> {
     let filters = [("type", kind)];
     let view = |book: &BookReader<'_>, no| Event::of(book, EventNo(no));
     let list = list(context, ("events", &filters), ("/events", &filters), view).await?;
-    let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{}/v1/events'", context.site.base);
+    let curl = context.curl_get("/v1/events");
     let kinds = EventType::ALL.map(EventType::as_str);
     let blocks = vec![
         still(&EventsFilter { context, kinds, chosen: kind.unwrap_or_default() })?,
@@ -77,7 +77,7 @@ pub(super) async fn event(context: &PageContext, id: &str) -> Result<PageView, R
     let filter = DeliveryFilter { event: Some(Some(event.id)), ..DeliveryFilter::default() };
     let deliveries = context.deliveries(DELIVERIES_BESIDE, filter).await?;
     let json = fragments::pretty(&json);
-    let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{}/v1/events/{id}'", context.site.base);
+    let curl = context.curl_get(&format!("/v1/events/{id}"));
     let title = format!("Event {}", event.kind.as_str());
     let block = live("event", &EventBlock { context, event: &event, deliveries, json, curl })?;
     Ok(PageView { state: None, title, blocks: vec![block] })

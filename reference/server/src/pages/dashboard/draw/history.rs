@@ -1,4 +1,4 @@
-//! The history page: requests, sandbox calls and their effects in one list.
+//! Timeline in the world: what was asked of it and what came of that, in one list.
 
 use askama::Template;
 use reference_core::time::Timestamp;

@@ -116,8 +116,7 @@ async fn story(
     let query = format!("?{name}={code}&per_page={EVENTS_SHOWN}");
     let events = context.read(|book| book.events(&query)).await?;
     let deliveries = context.deliveries(DELIVERIES_SHOWN, filter).await?;
-    let base = &context.site.base;
-    let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{base}/v1/events?{name}={code}'");
+    let curl = context.curl_get(&format!("/v1/events?{name}={code}"));
     live("story", &Story { context, events, deliveries, curl })
 }
 
@@ -132,7 +131,7 @@ struct JsonBlock {
 async fn json(context: &PageContext, list: &str, code: &str) -> Result<Block, Refusal> {
     let path = format!("{list}/{code}");
     let raw = context.read(|book| book.json(&path)).await?;
-    let curl = format!("curl -s -H \"Authorization: Bearer $KEY\" '{}/v1/{path}'", context.site.base);
+    let curl = context.curl_get(&format!("/v1/{path}"));
     live("json", &JsonBlock { curl, json: fragments::pretty(&raw) })
 }
 

@@ -119,20 +119,20 @@ pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal
         record: &record,
         halves: [("Request", &record.request), ("Answer", &record.answer)]
             .map(|(name, message)| (name, Shown::of(log, message))),
-        curl: log.redacted(&curl(&record, &context.site.base)).into_owned(),
+        curl: log.redacted(&curl(&record, context)).into_owned(),
     };
     let title = format!("Request {n}");
     Ok(PageView { state: None, title, blocks: vec![still(&block)?] })
 }
 
 /// Returns a curl command that repeats the request, with the key in a variable.
-fn curl(record: &RequestRecord, base: &str) -> String {
+fn curl(record: &RequestRecord, context: &PageContext) -> String {
     let mut line = "curl -i".to_owned();
     if record.method != "GET" {
         line.push_str(&format!(" -X {}", record.method));
     }
     if record.key.is_some() {
-        line.push_str(" -H \"Authorization: Bearer $KEY\"");
+        line.push_str(&format!(" -H \"Authorization: Bearer {}\"", context.key_variable()));
     }
     for (name, value) in record.request.headers() {
         if matches!(name.as_str(), "content-type" | "idempotency-key") {
@@ -143,7 +143,7 @@ fn curl(record: &RequestRecord, base: &str) -> String {
     if !body.is_empty() {
         line.push_str(&format!(" -d {}", quoted(&body)));
     }
-    format!("{line} {}", quoted(&format!("{base}{}", record.target)))
+    format!("{line} {}", quoted(&format!("{}{}", context.site.base, record.target)))
 }
 
 /// Quotes a text for a shell.

@@ -15,6 +15,9 @@ use crate::{
     refusal::Refusal,
 };
 
+/// The entry that leads out of the dashboard.
+const DOCS: &str = "/docs";
+
 /// The menu: groups of entries with their labels, and the path of each below the place.
 const MENU: [(&str, &[(&str, &str)]); 5] = [
     ("", &[("", "Overview")]),
@@ -35,6 +38,7 @@ const MENU: [(&str, &[(&str, &str)]); 5] = [
             ("/endpoints", "Webhook endpoints"),
             ("/requests", "API requests"),
             ("/keys", "API keys"),
+            (DOCS, "API documentation"),
         ],
     ),
     ("Account", &[("/wallets", "Payout wallets"), ("/outbox", "E-mail outbox"), ("/settings", "Settings")]),
@@ -68,7 +72,7 @@ pub(in super::super) async fn menu(context: &PageContext) -> Result<Part, Refusa
     let entry = |(path, label): &(&'static str, &'static str)| MenuEntry {
         id: path.trim_start_matches('/'),
         label,
-        href: context.to(path),
+        href: if *path == DOCS { context.site.to(DOCS) } else { context.to(path) },
         current: path.trim_start_matches('/') == section,
         waits: if *path == "/late" { late } else { 0 },
     };
@@ -188,7 +192,7 @@ struct PlainPage<'a> {
 pub(in super::super) fn plain(call: &Call<'_>, refusal: Refusal) -> Result<Answer, Refusal> {
     let site = call.site()?;
     let title = match refusal {
-        Refusal::NotFound => "Nothing here",
+        Refusal::NotFound => "Page not found",
         _ => "Not allowed",
     };
     let message = match refusal {
