@@ -21,4 +21,5 @@ pub mod shrink;
 pub mod sweep;
 pub mod tamper;
 pub mod transcript;
+pub mod value;
 pub mod workload;

@@ -182,6 +182,12 @@ impl<'a> Fields<'a> {
         self.get(name).is_some_and(|value| value.get() != r#""""#)
     }
 
+    /// An error of this field was noted.
+    pub fn is_wrong(&self, name: &str) -> bool {
+        let full = format!("{}{name}", self.prefix);
+        self.errors.iter().any(|(known, _)| known == full)
+    }
+
     /// Returns the value of a field, unless it is missing or null.
     fn get(&self, name: &str) -> Option<&'a RawValue> {
         let (_, value) = self.entries.iter().find(|(key, _)| key == name)?;
@@ -234,9 +240,8 @@ impl<'a> Fields<'a> {
 
     /// Reads a required text.
     pub fn required_text(&mut self, name: &str, chars_max: usize) -> Option<String> {
-        let wrong_before = self.errors.iter().count();
         let text = self.text(name, chars_max);
-        if text.is_none() && self.errors.iter().count() == wrong_before {
+        if text.is_none() && !self.is_wrong(name) {
             self.wrong(name, "The {} field is required.");
         }
         text

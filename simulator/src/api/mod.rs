@@ -34,16 +34,19 @@
 //!
 //! Must not depend on the world; the table of routes is [`crate::sandbox::ROUTES`].
 
+mod body;
 mod book;
 mod event;
 mod page;
 mod request;
 mod response;
 mod text;
+mod value;
 
 use std::borrow::Cow;
 
-pub use self::{book::*, event::*, page::*, request::*, response::*, text::ApiText};
+pub(crate) use self::body::{Body, FieldValue, RequestBody, field_name, request_bodies};
+pub use self::{book::*, event::*, page::*, request::*, response::*, text::ApiText, value::*};
 
 /// A word of a closed list, such as a status.
 pub type Word = Cow<'static, str>;

@@ -3,15 +3,27 @@
 
 use reference_core::{
     asset::{Asset, Currency},
+    endpoint::EndpointStatus,
     event::EventType,
     mode::Mode,
+    money::Fiat,
     time::{Span, Timestamp},
+    wallet::Script,
 };
-use serde::{Serialize, Serializer};
+use reference_wire::fields::{Fields, PROSE_MAX};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Word, text};
-use crate::chain::FeeLevel;
+use super::{FieldValue, KeepRequest, LinkAnswer, Notices, Settings, Word, request_bodies, text};
+use crate::{
+    chain::FeeLevel,
+    network::ReceiverBehavior,
+    value::{Amount, AssetCode, Duration, FiatRate, InMode, Share},
+};
+
+/// The most answers of a merchant that are given in advance.
+const ANSWERS_MAX: usize = 1_000;
 
 /// Returns a request as JSON.
 ///
@@ -36,40 +48,10 @@ pub struct WorldRequest {
     pub start: Option<Timestamp>,
     /// Settings of the first account.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub account: Option<SettingsRequest>,
+    pub account: Option<Settings>,
     /// Records all inputs, so that the service can be restarted; unchanged if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal: Option<bool>,
-}
-
-/// `POST /sandbox/advance`: advances the clock `by` a time, or `to` a time; exactly one is required.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct AdvanceRequest {
-    /// The time to advance by.
-    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
-    pub by: Option<Span>,
-    /// The time to advance to.
-    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
-    pub to: Option<Timestamp>,
-    /// Stops at the first event.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub stop_early: bool,
-    /// The number of the world event after which the response starts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<u64>,
-}
-
-/// `POST /sandbox/rates`
-#[derive(Clone, Debug, Serialize)]
-pub struct RateRequest {
-    /// The coin.
-    #[serde(with = "text")]
-    pub asset: Asset,
-    /// The currency.
-    #[serde(with = "text")]
-    pub currency: Currency,
-    /// The price of one coin; `None` removes the rate.
-    pub rate: Option<String>,
 }
 
 /// `POST /sandbox/accounts`
@@ -82,289 +64,238 @@ pub struct AccountRequest {
     pub kind: Option<Word>,
     /// The settings of the new account.
     #[serde(flatten)]
-    pub settings: SettingsRequest,
+    pub settings: Settings,
 }
 
-/// `PATCH /sandbox/accounts/{id}`: `None` fields are unchanged.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct SettingsRequest {
-    /// The account's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// The name shown to customers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub display_name: Option<String>,
-    /// The default currency.
-    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
-    pub default_currency: Option<Currency>,
-    /// Percent below the amount due that still count as paid.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub underpayment_tolerance: Option<String>,
-    /// Percent above the amount due from which a charge is overpaid.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub overpayment_threshold: Option<String>,
-    /// The e-mail addresses of the members.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub members: Option<Vec<String>>,
+/// Returns the words that `parse` knows.
+fn known<T>(parse: impl Fn(&str) -> Option<T>) -> impl Fn(&str) -> Option<String> {
+    move |text| parse(text).map(|_| text.to_owned())
 }
 
-/// `POST /sandbox/keys`
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct KeyRequest {
-    /// The account; the first one if `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub account: Option<String>,
-    /// The mode; live if `None`.
-    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-}
+request_bodies! {
+    /// `POST /sandbox/advance`: advances the clock `by` a time, or `to` a time; exactly one is required.
+    #[derive(Copy, Default)]
+    pub struct AdvanceRequest {
+        /// The time to advance by.
+        pub by: Option<Span>,
+        /// The time to advance to.
+        pub to: Option<Timestamp>,
+        /// Stops at the first event.
+        pub stop_early: bool,
+        /// The number of the world event after which the response starts.
+        pub after: Option<u64>,
+    }
 
-/// `PUT /sandbox/wallets` with a key or addresses; `DELETE /sandbox/wallets` with neither.
-#[derive(Clone, Debug, Serialize)]
-pub struct WalletRequest {
-    /// The account; the first one if `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub account: Option<String>,
-    /// The mode; live if `None`.
-    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-    /// The coin.
-    #[serde(with = "text")]
-    pub asset: Asset,
-    /// An extended public key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
-    /// The address type of the key, if its prefix does not determine it: `p2wpkh`, `p2sh-p2wpkh`, `p2pkh`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub script: Option<Word>,
-    /// The addresses, for coins without extended keys.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub addresses: Option<Vec<String>>,
-}
+    /// `POST /sandbox/rates`
+    pub struct RateRequest {
+        /// The coin.
+        pub asset: Asset,
+        /// The currency.
+        pub currency: Currency,
+        /// Fiat money for one coin; null takes the rate away.
+        pub rate: FiatRate,
+    }
 
-/// `POST /sandbox/endpoints`
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct EndpointRequest {
-    /// The account; the first one if `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub account: Option<String>,
-    /// The mode; live if `None`.
-    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-    /// The URL that receives deliveries.
-    pub url: String,
-    /// The event types to deliver; all if `None`.
-    #[serde(serialize_with = "event_types", skip_serializing_if = "Option::is_none")]
-    pub events: Option<Vec<EventType>>,
-}
+    /// `POST /sandbox/keys`
+    #[derive(Default)]
+    pub struct KeyRequest {
+        /// The account; the first one if `None`.
+        pub account: Option<String>,
+        /// The mode; live if `None`.
+        pub mode: Option<Mode>,
+    }
 
-/// `PATCH /sandbox/endpoints/{id}`: `None` fields are unchanged.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct EndpointChange {
-    /// The new URL.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    /// The new event types.
-    #[serde(serialize_with = "event_types", skip_serializing_if = "Option::is_none")]
-    pub events: Option<Vec<EventType>>,
-    /// The new status: `enabled` or `disabled`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Word>,
-}
+    /// `PUT /sandbox/wallets`: with a key or addresses.
+    pub struct WalletRequest {
+        /// The account; the first one if `None`.
+        pub account: Option<String>,
+        /// The mode; live if `None`.
+        pub mode: Option<Mode>,
+        /// The coin.
+        pub asset: Asset,
+        /// An extended public key.
+        pub key: Option<String> => |f| f.text("key", PROSE_MAX),
+        /// The address type of the key, if its prefix does not determine it: `p2wpkh`, `p2sh-p2wpkh`, `p2pkh`.
+        pub script: Option<String> => |f| f.word("script", &Script::ALL.map(Script::as_str), known(Script::parse)),
+        /// The addresses, for coins without extended keys.
+        pub addresses: Option<Vec<String>>,
+    }
 
-fn event_types<S: Serializer>(events: &Option<Vec<EventType>>, serializer: S) -> Result<S::Ok, S::Error> {
-    text::list::serialize(events.as_deref().unwrap_or_default(), serializer)
-}
+    /// `DELETE /sandbox/wallets`
+    pub struct WalletRemoval {
+        /// The account; the first one if `None`.
+        pub account: Option<String>,
+        /// The mode; live if `None`.
+        pub mode: Option<Mode>,
+        /// The coin.
+        pub asset: Asset,
+    }
 
-/// `POST /sandbox/merchants`: sets how the receiver at `name.sim` responds.
-#[derive(Clone, Debug, Serialize)]
-pub struct MerchantRequest {
-    /// The host without `.sim`.
-    pub name: String,
-    /// The behaviour: `up`, `down`, `slow`, `lost`, `twice`, `lagging`, `redirect`, `private` or a status.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<String>,
-    /// The responses to the next posts, one each, before the behaviour applies.
-    pub answers: Vec<String>,
-}
+    /// `POST /sandbox/endpoints`
+    #[derive(Default)]
+    pub struct EndpointRequest {
+        /// The account; the first one if `None`.
+        pub account: Option<String>,
+        /// In which mode; live if `None`.
+        pub mode: Option<Mode>,
+        /// The URL that receives deliveries.
+        pub url: String => |f| f.required_text("url", PROSE_MAX).unwrap_or_default(),
+        /// The event types to deliver; all if `None`.
+        pub events: Option<Vec<EventType>>,
+    }
 
-/// `POST /sandbox/charges/{id}/accept`
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct AcceptRequest {
-    /// The transaction of the late payment; all confirmed ones if `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub txid: Option<String>,
-}
+    /// `PATCH /sandbox/endpoints/{id}`: `None` fields are unchanged.
+    #[derive(Default)]
+    pub struct EndpointChange {
+        /// The new URL.
+        pub url: Option<String> => |f| f.text("url", PROSE_MAX),
+        /// The new event types.
+        pub events: Option<Vec<EventType>>,
+        /// The new status.
+        pub status: Option<EndpointStatus>,
+    }
 
-/// `POST /sandbox/invoices/{id}/choose` and `/sandbox/links/{id}/choose`; only links allow more than the coin.
-#[derive(Clone, Debug, Serialize)]
-pub struct ChoiceRequest {
-    /// The coin.
-    #[serde(with = "text")]
-    pub asset: Asset,
-    /// The amount, if the link lets the customer choose it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub amount: Option<String>,
-    /// The customer's e-mail address.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub customer_email: Option<String>,
-    /// The customer's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub customer_name: Option<String>,
-    /// The answers to the link's custom fields.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub custom_fields: Vec<AnswerRequest>,
-}
+    /// `POST /sandbox/merchants`: sets how the receiver at `name.sim` responds.
+    pub struct MerchantRequest {
+        /// The host without `.sim`.
+        pub name: String,
+        /// The behaviour: `up`, `down`, `slow`, `lost`, `twice`, `lagging`, `redirect`, `private` or a status.
+        pub state: Option<String> => |f| f.word("state", &ReceiverBehavior::WORDS, known(ReceiverBehavior::parse)),
+        /// The responses to the next posts, one each, before the behaviour applies.
+        pub answers: Vec<String> =>
+            |f| f.words("answers", ANSWERS_MAX, &ReceiverBehavior::WORDS, known(ReceiverBehavior::parse)),
+    }
 
-/// An answer to a custom field of a payment link.
-#[derive(Clone, Debug, Serialize)]
-pub struct AnswerRequest {
-    /// The label of the field.
-    pub label: String,
-    /// The answer.
-    pub value: String,
-}
+    /// `POST /sandbox/charges/{id}/accept`
+    #[derive(Default)]
+    pub struct AcceptRequest {
+        /// The transaction of the late payment; all confirmed ones if `None`.
+        pub txid: Option<String>,
+    }
 
-/// `POST /sandbox/pay`: pays a charge, or an address with `asset` and `amount`.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct PayRequest {
-    /// The code of the charge to pay.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub charge: Option<String>,
-    /// The address to pay to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
-    /// The mode of the address; live if `None`.
-    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-    /// The coin that is sent; the charge's if `None`.
-    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
-    pub asset: Option<Asset>,
-    /// The amount; the remaining amount if `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub amount: Option<String>,
-    /// The share of the remaining amount, up to 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub share: Option<String>,
-    /// The fee level; normal if `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fee: Option<FeeLevel>,
-    /// Splits the amount over this number of outputs of one transaction.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub outputs: Option<u32>,
-    /// Skips the mempool: the transaction is first seen in a block.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub unseen: bool,
-}
+    /// `POST /sandbox/invoices/{id}/choose`
+    pub struct CoinRequest {
+        /// The coin.
+        pub asset: Asset,
+    }
 
-/// `POST /sandbox/mine`
-#[derive(Clone, Debug, Serialize)]
-pub struct MineRequest {
-    /// The coin of the chain.
-    #[serde(with = "text")]
-    pub asset: Asset,
-    /// The mode of the chain; live if `None`.
-    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-    /// The number of blocks; one if `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub blocks: Option<u32>,
-    /// Mines the blocks now, without advancing the clock.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub at_once: bool,
-}
+    /// `POST /sandbox/links/{id}/choose`
+    pub struct ChoiceRequest {
+        /// The coin.
+        pub asset: Asset,
+        /// The amount, if the link lets the customer choose it.
+        pub amount: Option<String> => |f| f.parsed("amount", |text| Fiat::parse(text).map(|_| text.to_owned())),
+        /// The customer's e-mail address.
+        pub customer_email: Option<String> => |f| f.email("customer_email"),
+        /// The customer's name.
+        pub customer_name: Option<String>,
+        /// The answers to the link's custom fields.
+        pub custom_fields: Vec<LinkAnswer>,
+    }
 
-/// `POST /sandbox/reorg`
-#[derive(Clone, Debug, Serialize)]
-pub struct ReorgRequest {
-    /// The coin of the chain.
-    #[serde(with = "text")]
-    pub asset: Asset,
-    /// The mode of the chain; live if `None`.
-    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-    /// The number of replaced blocks.
-    pub depth: u32,
-    /// The transactions of the replaced blocks that the new blocks contain.
-    pub keep: KeepRequest,
-}
+    /// `POST /sandbox/pay`: pays a charge, or an address with `asset` and `amount`.
+    #[derive(Default)]
+    pub struct PayRequest {
+        /// The code of the charge to pay.
+        pub charge: Option<String>,
+        /// The address to pay to.
+        pub address: Option<String>,
+        /// The coin that is sent; the charge's if `None`.
+        pub asset: Option<Asset>,
+        /// The amount; the remaining amount if `None`.
+        pub amount: Option<Amount>,
+        /// The share of the remaining amount, up to 1000.
+        pub share: Option<Share>,
+        /// The mode of the address; live if `None`.
+        pub mode: Option<Mode>,
+        /// The fee level; normal if `None`.
+        pub fee: Option<FeeLevel>,
+        /// Splits the amount over this number of outputs of one transaction.
+        pub outputs: Option<u32>,
+        /// Skips the mempool: the transaction is first seen in a block.
+        pub unseen: bool,
+    }
 
-/// The transactions of the replaced blocks that the new blocks contain.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum KeepRequest {
-    /// All of them.
-    All,
-    /// None: they return to the mempool.
-    None,
-    /// Only these, by txid.
-    #[serde(untagged)]
-    Only(Vec<String>),
-}
+    /// Blocks to come: `POST /sandbox/mine`, and the step `mine`.
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    pub struct Mine {
+        /// The coin of the chain.
+        pub asset: AssetCode,
+        /// Of which mode; by default live, in a scenario the scenario's.
+        pub mode: Option<InMode>,
+        /// The number of blocks; one if not given.
+        pub blocks: Option<u32>,
+        /// Mines the blocks now, without advancing the clock.
+        #[serde(default)]
+        pub at_once: bool,
+    }
 
-/// `POST /sandbox/double-spend`, `/sandbox/drop` and `/sandbox/rebroadcast`
-#[derive(Clone, Debug, Serialize)]
-pub struct TransactionRequest {
-    /// The id of the transaction.
-    pub txid: String,
-}
+    /// `POST /sandbox/reorg`
+    pub struct ReorgRequest {
+        /// The coin of the chain.
+        pub asset: Asset,
+        /// The mode of the chain; live if `None`.
+        pub mode: Option<Mode>,
+        /// The account whose transfers lose their block; all if `None`.
+        pub account: Option<String>,
+        /// The number of replaced blocks.
+        pub depth: u32,
+        /// The transactions of the replaced blocks that the new blocks hold, by txid.
+        pub keep: KeepRequest<String>,
+    }
 
-/// `POST /sandbox/replace`
-#[derive(Clone, Debug, Serialize)]
-pub struct ReplaceRequest {
-    /// The id of the transaction.
-    pub txid: String,
-    /// The new amount, to the same address.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub amount: Option<String>,
-    /// Pays to another address, not to the charge.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub elsewhere: bool,
-    /// The fee level; normal if `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fee: Option<FeeLevel>,
-}
+    /// `POST /sandbox/double-spend`, `/sandbox/drop` and `/sandbox/rebroadcast`
+    pub struct TransactionRequest {
+        /// The id of the transaction.
+        pub txid: String,
+    }
 
-/// `POST /sandbox/stall`
-#[derive(Clone, Debug, Serialize)]
-pub struct StallRequest {
-    /// The coin of the chain.
-    #[serde(with = "text")]
-    pub asset: Asset,
-    /// The mode of the chain; live if `None`.
-    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-    /// The length of the period without blocks.
-    #[serde(rename = "for", with = "text")]
-    pub lasting: Span,
-}
+    /// `POST /sandbox/replace`
+    pub struct ReplaceRequest {
+        /// The id of the transaction.
+        pub txid: String,
+        /// The new amount, to the same address.
+        pub amount: Option<Amount>,
+        /// Pays to another address, not to the charge.
+        pub elsewhere: bool,
+        /// The fee level; normal if `None`.
+        pub fee: Option<FeeLevel>,
+    }
 
-/// `POST /sandbox/congest`: shares of the future blocks, in percent.
-#[derive(Clone, Debug, Serialize)]
-pub struct CongestRequest {
-    /// The coin of the chain.
-    #[serde(with = "text")]
-    pub asset: Asset,
-    /// The mode of the chain; live if `None`.
-    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-    /// Blocks without any transaction; 0 if `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub empty: Option<u32>,
-    /// Blocks with only high-fee transactions; 0 if `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub full: Option<u32>,
-}
+    /// A chain without blocks for a while: `POST /sandbox/stall`, and the step `stall`.
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    pub struct Stall {
+        /// The coin of the chain.
+        pub asset: AssetCode,
+        /// Of which mode; by default live, in a scenario the scenario's.
+        pub mode: Option<InMode>,
+        /// For how long.
+        pub r#for: Duration,
+    }
 
-/// `POST /sandbox/watchers`
-#[derive(Clone, Debug, Serialize)]
-pub struct WatcherRequest {
-    /// The coin of the chain.
-    #[serde(with = "text")]
-    pub asset: Asset,
-    /// The mode of the chain; live if `None`.
-    #[serde(with = "text::option", skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-    /// The delivery of notices: `up`, `late`, `reversed`, `lost` or `twice`.
-    pub notices: Word,
+    /// `POST /sandbox/congest`: shares of the future blocks, in percent.
+    pub struct CongestRequest {
+        /// The coin of the chain.
+        pub asset: Asset,
+        /// The mode of the chain; live if `None`.
+        pub mode: Option<Mode>,
+        /// Blocks without any transaction; 0 if `None`.
+        pub empty: Option<u32>,
+        /// Blocks with only high-fee transactions; 0 if `None`.
+        pub full: Option<u32>,
+    }
+
+    /// The treatment of a chain's notices to the service: `POST /sandbox/watchers`, and the step `watcher`.
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    pub struct Watcher {
+        /// The coin of the chain.
+        pub asset: AssetCode,
+        /// Of which mode; by default live, in a scenario the scenario's.
+        pub mode: Option<InMode>,
+        /// The treatment of its notices from now on.
+        pub notices: Notices,
+    }
 }

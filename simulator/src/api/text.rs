@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use reference_core::{
     asset::{Asset, Currency},
+    endpoint::EndpointStatus,
     event::EventType,
     id::Code,
     mode::Mode,
@@ -46,11 +47,17 @@ api_text! {
     Mode, "mode", |it| it.as_str().into(), Mode::parse;
     Asset, "asset", |it| it.code().into(), Asset::parse;
     Currency, "currency", |it| it.code().into(), Currency::parse;
+    EndpointStatus, "endpoint status", |it| it.as_str().into(), parse_status;
     EventType, "event type", |it| it.as_str().into(), EventType::parse;
     Code, "id", |it| it.as_str().into(), Code::parse;
     Uuid, "UUID", |it| it.to_string().into(), reference_core::id::parse_uuid;
     Timestamp, "time", |it| it.to_string().into(), Timestamp::parse;
     Span, "length of time", |it| it.to_string().into(), Span::parse;
+}
+
+/// The status that an owner gives an endpoint.
+fn parse_status(text: &str) -> Option<EndpointStatus> {
+    [EndpointStatus::Enabled, EndpointStatus::Disabled].into_iter().find(|status| status.as_str() == text)
 }
 
 /// Serializes a value as its text; for `#[serde(with = "text")]`.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use reference_core::{event::EventType, mode::Mode};
+use reference_core::{endpoint::EndpointStatus, event::EventType, mode::Mode};
 use serde_json::{Value, json};
 
 use super::{Act, Player, failure::Stop, lines::in_mode};
 use crate::api::{
     self, AccountRequest, EndpointChange, EndpointRequest, KeyRequest, MerchantRequest, RateRequest,
-    SettingsRequest, WalletRequest,
+    WalletRequest,
 };
 use crate::script::{
     At, Kind,
@@ -26,22 +26,10 @@ pub(super) enum Switch {
     Test,
 }
 
-/// Converts settings to the sandbox request.
-pub(super) fn settings(settings: &Settings) -> SettingsRequest {
-    SettingsRequest {
-        name: settings.name.clone(),
-        display_name: settings.display_name.clone(),
-        default_currency: settings.default_currency.map(|currency| currency.0),
-        underpayment_tolerance: settings.underpayment_tolerance.clone(),
-        overpayment_threshold: settings.overpayment_threshold.clone(),
-        members: settings.members.clone(),
-    }
-}
-
 impl Player<'_> {
     pub(super) fn change_account(&mut self, changed: &Settings) -> Result<(), Stop> {
         let at = self.now;
-        let body = api::json(&settings(changed));
+        let body = api::json(changed);
         let about = listed(&body);
         let path = format!("/sandbox/accounts/{}", self.accounts[0]);
         self.demand("PATCH", &path, Some(body))?;
@@ -52,10 +40,10 @@ impl Player<'_> {
     pub(super) fn open_account(&mut self, open: &OpenAccount) -> Result<(), Stop> {
         let at = self.now;
         let id = &open.account.value.0;
-        let settings = SettingsRequest {
+        let settings = Settings {
             underpayment_tolerance: open.underpayment_tolerance.clone(),
             overpayment_threshold: open.overpayment_threshold.clone(),
-            ..SettingsRequest::default()
+            ..Settings::default()
         };
         let body = AccountRequest { id: id.clone(), kind: None, settings };
         let answer = self.demand("POST", "/sandbox/accounts", Some(api::json(&body)))?;
@@ -83,15 +71,15 @@ impl Player<'_> {
     pub(super) fn set_wallet(&mut self, wallet: &Wallet) -> Result<(), Stop> {
         let mode = self.mode(wallet.mode);
         let asset = wallet.asset.0;
+        let (method, done) = if wallet.remove { ("DELETE", "removed") } else { ("PUT", "set") };
         let body = WalletRequest {
             account: None,
             mode: Some(mode),
             asset,
             key: wallet.key.clone(),
-            script: wallet.script.clone().map(Into::into),
+            script: wallet.script.clone(),
             addresses: wallet.addresses.clone(),
         };
-        let (method, done) = if wallet.remove { ("DELETE", "removed") } else { ("PUT", "set") };
         let about = format!("{asset} {done}{}", in_mode(mode));
         self.plain_act("wallet", &about, method, "/sandbox/wallets", api::json(&body), wallet.refused)
     }
@@ -99,7 +87,7 @@ impl Player<'_> {
     pub(super) fn set_rate(&mut self, rate: &Rate) -> Result<(), Stop> {
         let at = self.now;
         let (asset, currency) = (rate.asset.0, rate.currency.0);
-        let body = RateRequest { asset, currency, rate: rate.rate.0.clone() };
+        let body = RateRequest { asset, currency, rate: rate.rate.clone() };
         self.demand("POST", "/sandbox/rates", Some(api::json(&body)))?;
         let value = rate.rate.0.as_deref().unwrap_or("off");
         self.wrote(at, "rate", &format!("{asset} {value} {currency}"), None);
@@ -171,12 +159,11 @@ impl Player<'_> {
         let at = self.now;
         let endpoint = self.thing(name)?;
         let path = format!("/sandbox/endpoints/{}", endpoint.id);
-        let status = |word: &'static str| {
-            Some(api::json(&EndpointChange { status: Some(word.into()), ..EndpointChange::default() }))
-        };
+        let status =
+            |status| Some(api::json(&EndpointChange { status: Some(status), ..EndpointChange::default() }));
         let (verb, method, path, body) = match switch {
-            Switch::Enable => ("enable", "PATCH", path, status("enabled")),
-            Switch::Disable => ("disable", "PATCH", path, status("disabled")),
+            Switch::Enable => ("enable", "PATCH", path, status(EndpointStatus::Enabled)),
+            Switch::Disable => ("disable", "PATCH", path, status(EndpointStatus::Disabled)),
             Switch::Remove => ("remove", "DELETE", path, None),
             Switch::Rotate => ("rotate", "POST", format!("{path}/rotate"), Some(json!({}))),
             Switch::Test => ("test", "POST", format!("{path}/test"), Some(json!({}))),

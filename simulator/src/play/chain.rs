@@ -6,21 +6,21 @@ use serde_json::Value;
 use super::{Act, Answer, Player, failure::Stop, lines::in_mode};
 use crate::{
     api::{
-        self, CongestRequest, KeepRequest, MineRequest, PayRequest, ReorgRequest, ReplaceRequest,
-        StallRequest, TransactionRequest, WatcherRequest,
+        self, CongestRequest, KeepRequest, Mine, PayRequest, ReorgRequest, ReplaceRequest, Stall,
+        TransactionRequest, Watcher,
     },
     record::BookId,
     script::{
         At, Kind,
-        step::{Congest, DoubleSpend, Drop, Keep, Mine, Pay, Rebroadcast, Reorg, Replace, Stall, Watcher},
-        value::{Amount, AssetCode, InMode, Name},
+        step::{AtTransaction, Congest, Pay, Reorg, Replace},
+        value::{Amount, AssetCode, InMode, Name, Share},
     },
 };
 
 /// The size of a payment, and its text in the transcript.
 struct PaymentSize {
-    amount: Option<String>,
-    share: Option<String>,
+    amount: Option<Amount>,
+    share: Option<Share>,
     said: String,
 }
 
@@ -62,10 +62,11 @@ impl Player<'_> {
     /// Returns the amount to pay. The remaining amount, plus or minus the step's amount, is only known when the step
     /// is played.
     fn size(&mut self, pay: &Pay, whose: BookId, code: &str) -> Result<PaymentSize, Stop> {
-        let of_amount = |amount: String, said| PaymentSize { amount: Some(amount), share: None, said };
+        let of_amount =
+            |amount: String, said| PaymentSize { amount: Some(Amount(amount)), share: None, said };
         if let Some(share) = &pay.share {
             let said = format!("{} of the rest", share.0);
-            return Ok(PaymentSize { amount: None, share: Some(share.0.clone()), said });
+            return Ok(PaymentSize { amount: None, share: Some(share.value.clone()), said });
         }
         if let Some(amount) = &pay.amount {
             return Ok(of_amount(amount.0.clone(), amount.0.clone()));
@@ -101,27 +102,27 @@ impl Player<'_> {
 
     pub(super) fn mine(&mut self, mine: &Mine) -> Result<(), Stop> {
         let blocks = mine.blocks.unwrap_or(1);
-        let (asset, mode, chain) = self.on_chain(mine.asset.value, mine.mode);
-        let body = MineRequest { asset, mode, blocks: Some(blocks), at_once: mine.at_once };
+        let (mode, chain) = self.on_chain(mine.asset, mine.mode);
         let mut about = format!("{blocks} of {chain}");
         if mine.at_once {
             about.push_str(" at once");
         }
-        self.plain_act("mine", &about, "POST", "/sandbox/mine", api::json(&body), None)
+        let body = api::json(&Mine { mode, blocks: Some(blocks), ..mine.clone() });
+        self.plain_act("mine", &about, "POST", "/sandbox/mine", body, None)
     }
 
     pub(super) fn reorg(&mut self, reorg: &Reorg) -> Result<(), Stop> {
-        let (asset, mode, _) = self.on_chain(reorg.asset, reorg.mode);
-        let about = format!("{asset} {} deep{}", reorg.depth, in_mode(self.mode(reorg.mode)));
+        let (asset, mode) = (reorg.asset.0, self.mode(reorg.mode));
+        let about = format!("{asset} {} deep{}", reorg.depth, in_mode(mode));
         let keep = match &reorg.keep {
-            Keep::All => KeepRequest::All,
-            Keep::None => KeepRequest::None,
-            Keep::Only(names) => {
+            KeepRequest::All => KeepRequest::All,
+            KeepRequest::None => KeepRequest::None,
+            KeepRequest::Only(names) => {
                 let txids = names.iter().map(|name| Ok(self.thing(name)?.id));
                 KeepRequest::Only(txids.collect::<Result<_, Stop>>()?)
             }
         };
-        let body = ReorgRequest { asset, mode, depth: reorg.depth, keep };
+        let body = ReorgRequest { asset, mode: Some(mode), account: None, depth: reorg.depth, keep };
         let act = Act {
             verb: "reorg",
             about: &about,
@@ -134,18 +135,6 @@ impl Player<'_> {
         };
         // Its event writes the line.
         self.try_act(&act).map(drop)
-    }
-
-    pub(super) fn double_spend(&mut self, step: &DoubleSpend) -> Result<(), Stop> {
-        self.at_transaction("double_spend", "/sandbox/double-spend", &step.tx, step.refused)
-    }
-
-    pub(super) fn drop(&mut self, step: &Drop) -> Result<(), Stop> {
-        self.at_transaction("drop", "/sandbox/drop", &step.tx, step.refused)
-    }
-
-    pub(super) fn rebroadcast(&mut self, step: &Rebroadcast) -> Result<(), Stop> {
-        self.at_transaction("rebroadcast", "/sandbox/rebroadcast", &step.tx, step.refused)
     }
 
     pub(super) fn replace(&mut self, step: &Replace) -> Result<(), Stop> {
@@ -163,7 +152,7 @@ impl Player<'_> {
         about.push_str(in_mode(tx.mode));
         let body = ReplaceRequest {
             txid: tx.id,
-            amount: step.amount.as_ref().map(|amount| amount.0.clone()),
+            amount: step.amount.as_ref().map(|amount| amount.value.clone()),
             elsewhere: step.elsewhere,
             fee: step.fee,
         };
@@ -180,45 +169,45 @@ impl Player<'_> {
     }
 
     pub(super) fn stall(&mut self, stall: &Stall) -> Result<(), Stop> {
-        let (asset, mode, chain) = self.on_chain(stall.asset, stall.mode);
-        let body = StallRequest { asset, mode, lasting: stall.lasting.0 };
-        let about = format!("{chain} for {}", stall.lasting.0);
-        self.plain_act("stall", &about, "POST", "/sandbox/stall", api::json(&body), None)
+        let (mode, chain) = self.on_chain(stall.asset, stall.mode);
+        let about = format!("{chain} for {}", stall.r#for.0);
+        let body = api::json(&Stall { mode, ..stall.clone() });
+        self.plain_act("stall", &about, "POST", "/sandbox/stall", body, None)
     }
 
     pub(super) fn congest(&mut self, congest: &Congest) -> Result<(), Stop> {
-        let (asset, mode, chain) = self.on_chain(congest.asset, congest.mode);
+        let (mode, chain) = self.on_chain(congest.asset, congest.mode);
         let some = |percent: u32| (percent > 0).then_some(percent);
-        let body = CongestRequest { asset, mode, empty: some(congest.empty), full: some(congest.full) };
+        let (empty, full) = (some(congest.empty), some(congest.full));
+        let body = CongestRequest { asset: congest.asset.0, mode: mode.map(Into::into), empty, full };
         let about = format!("{chain} {}% empty, {}% full", congest.empty, congest.full);
         self.plain_act("congest", &about, "POST", "/sandbox/congest", api::json(&body), congest.refused)
     }
 
     pub(super) fn watcher(&mut self, watcher: &Watcher) -> Result<(), Stop> {
-        let (asset, mode, chain) = self.on_chain(watcher.asset, watcher.mode);
-        let notices = watcher.notices.as_str();
-        let body = WatcherRequest { asset, mode, notices: notices.into() };
-        let about = format!("{chain} {notices}");
-        self.plain_act("watcher", &about, "POST", "/sandbox/watchers", api::json(&body), None)
+        let (mode, chain) = self.on_chain(watcher.asset, watcher.mode);
+        let about = format!("{chain} {}", watcher.notices.as_str());
+        let body = api::json(&Watcher { mode, ..watcher.clone() });
+        self.plain_act("watcher", &about, "POST", "/sandbox/watchers", body, None)
     }
 
-    /// Returns a chain, and its name in the transcript.
-    fn on_chain(&self, asset: AssetCode, mode: Option<InMode>) -> (Asset, Option<Mode>, String) {
+    /// The mode of a chain, and how lines name the chain.
+    fn on_chain(&self, asset: AssetCode, mode: Option<InMode>) -> (Option<InMode>, String) {
         let mode = self.mode(mode);
-        (asset.0, Some(mode), format!("{}{}", asset.0, in_mode(mode)))
+        (Some(InMode(mode)), format!("{}{}", asset.0, in_mode(mode)))
     }
 
-    fn at_transaction(
+    /// An operation on a transaction that needs no more than its id.
+    pub(super) fn at_transaction(
         &mut self,
         verb: &str,
         path: &str,
-        name: &At<Name>,
-        refused: Option<u16>,
+        step: &AtTransaction,
     ) -> Result<(), Stop> {
-        let tx = self.thing(name)?;
-        let about = format!("{}{}", name.value, in_mode(tx.mode));
+        let tx = self.thing(&step.tx)?;
+        let about = format!("{}{}", step.tx.value, in_mode(tx.mode));
         let body = api::json(&TransactionRequest { txid: tx.id });
-        self.plain_act(verb, &about, "POST", path, body, refused)
+        self.plain_act(verb, &about, "POST", path, body, step.refused)
     }
 
     #[expect(clippy::too_many_arguments, reason = "an act, and the name of what comes of it")]

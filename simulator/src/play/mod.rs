@@ -180,11 +180,10 @@ impl<'a> Player<'a> {
 
     /// Creates the world, its keys, and two keys for the player's own reads.
     fn begin(&mut self, seed: u64) -> Result<(), Stop> {
-        let account = account::settings(&self.script.account);
         let world = WorldRequest {
             seed: Some(seed),
             start: Some(self.script.start),
-            account: Some(account),
+            account: Some(self.script.account.clone()),
             journal: Some(true),
         };
         let world = self.demand("POST", "/sandbox/world", Some(api::json(&world)))?;
@@ -263,10 +262,10 @@ impl<'a> Player<'a> {
             Step::Pay(pay) => self.pay(&pay.0),
             Step::Mine(mine) => self.mine(&mine.0),
             Step::Reorg(reorg) => self.reorg(reorg),
-            Step::DoubleSpend(step) => self.double_spend(&step.0),
+            Step::DoubleSpend(step) => self.at_transaction("double_spend", "/sandbox/double-spend", &step.0),
             Step::Replace(step) => self.replace(step),
-            Step::Drop(step) => self.drop(&step.0),
-            Step::Rebroadcast(step) => self.rebroadcast(&step.0),
+            Step::Drop(step) => self.at_transaction("drop", "/sandbox/drop", &step.0),
+            Step::Rebroadcast(step) => self.at_transaction("rebroadcast", "/sandbox/rebroadcast", &step.0),
             Step::Stall(stall) => self.stall(stall),
             Step::Congest(congest) => self.congest(congest),
             Step::Watcher(watcher) => self.watcher(watcher),
@@ -448,7 +447,7 @@ impl<'a> Player<'a> {
         self.aliases.get(name).cloned().ok_or_else(|| {
             // In a dry run nobody reads the hint, and names of missing objects are common.
             let is_asked = self.refusals.is_none();
-            let near = is_asked.then(|| crate::script::did_you_mean(name, self.aliases.all())).flatten();
+            let near = is_asked.then(|| crate::value::did_you_mean(name, self.aliases.all())).flatten();
             let label = near.unwrap_or_else(|| "it has not appeared in this run".to_owned());
             Stop::impossible(span, format!("nothing is called `{name}` yet"), label)
         })

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Act, Granted, Player, SentRequest, failure::Stop, lines::in_mode, lines::plain, said};
 use crate::{
-    api::{self, AcceptRequest, AnswerRequest, ChoiceRequest},
+    api::{self, AcceptRequest, ChoiceRequest},
     record::BookId,
     script::{
         At, Kind,
@@ -185,16 +185,12 @@ impl Player<'_> {
         let thing = self.thing(page)?;
         let asset = choose.asset.0;
         let about = format!("{} {asset}{}", page.value, in_mode(thing.mode));
-        let answers = choose.custom_fields.iter().flatten();
-        let answers = answers
-            .map(|answer| AnswerRequest { label: answer.label.clone(), value: answer.value.clone() })
-            .collect();
         let body = ChoiceRequest {
             asset,
             amount: choose.amount.as_ref().map(|amount| amount.0.clone()),
             customer_email: choose.customer_email.clone(),
             customer_name: None,
-            custom_fields: answers,
+            custom_fields: choose.custom_fields.clone().unwrap_or_default(),
         };
         let body = api::json(&body);
         let path = format!("/sandbox/{}/{}/choose", pages(thing.kind), thing.id);

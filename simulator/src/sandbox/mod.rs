@@ -54,6 +54,7 @@ pub use self::{
     },
 };
 use crate::{
+    api::Notices,
     chain::{Chain, Congestion},
     record::{Detail, Observation, Record},
     tamper::Tamper,
@@ -313,7 +314,7 @@ impl Sandbox {
         let world = &mut self.world;
         world.network.heal();
         for (mode, asset) in world.watchers.faulty() {
-            if world.watchers.change((mode, asset), None) {
+            if world.watchers.change((mode, asset), Notices::Up) {
                 world.chains.get_mut(mode, asset).rescan(world.now);
             }
         }

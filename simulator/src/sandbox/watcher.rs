@@ -9,37 +9,12 @@ use std::collections::BTreeMap;
 use reference_core::{asset::Asset, mode::Mode, sighting::Sighting};
 use serde::{Deserialize, Serialize};
 
-/// A fault of a watcher.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum WatcherFault {
-    /// Notices are delayed until the fault ends.
-    Late,
-    /// Notices are delayed, then delivered in reverse order.
-    Reversed,
-    /// Notices are lost.
-    Lost,
-    /// Each notice is delivered twice.
-    Twice,
-}
-
-/// The words that [`parse`] accepts.
-pub(super) const WORDS: [&str; 5] = ["up", "late", "reversed", "lost", "twice"];
-
-/// Parses `up`, which means no fault, or the word of a fault; `None` for other words.
-pub(super) fn parse(word: &str) -> Option<Option<WatcherFault>> {
-    Some(match word {
-        "up" => None,
-        "late" => Some(WatcherFault::Late),
-        "reversed" => Some(WatcherFault::Reversed),
-        "lost" => Some(WatcherFault::Lost),
-        "twice" => Some(WatcherFault::Twice),
-        _ => return None,
-    })
-}
+use crate::api::Notices;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct FaultyWatcher {
-    fault: WatcherFault,
+    /// All but [`Notices::Up`].
+    fault: Notices,
     held: Vec<Vec<Sighting>>,
 }
 
@@ -52,19 +27,19 @@ pub(super) struct Watchers {
 }
 
 impl Watchers {
-    /// Sets or removes the fault of a chain's watcher. Returns `true` if the chain must be rescanned.
-    pub(super) fn change(&mut self, chain: (Mode, Asset), fault: Option<WatcherFault>) -> bool {
+    /// Changes the treatment of a chain's notices. Returns `true` if the watcher has to look at everything anew.
+    pub(super) fn change(&mut self, chain: (Mode, Asset), fault: Notices) -> bool {
         let before = self.faulty.remove(&chain);
-        if let Some(fault) = fault {
+        if fault != Notices::Up {
             self.faulty.insert(chain, FaultyWatcher { fault, held: Vec::new() });
         }
         let Some(FaultyWatcher { fault: before, held }) = before else { return false };
         match before {
-            WatcherFault::Reversed => self.ready.extend(held.into_iter().rev()),
+            Notices::Reversed => self.ready.extend(held.into_iter().rev()),
             _ => self.ready.extend(held),
         }
         // A wrong order or a loss is repaired only by a rescan.
-        matches!(before, WatcherFault::Reversed | WatcherFault::Lost) && fault != Some(before)
+        matches!(before, Notices::Reversed | Notices::Lost) && fault != before
     }
 
     /// Returns the chains with a faulty watcher.
@@ -83,9 +58,10 @@ impl Watchers {
             None if now.is_empty() => *now = notices,
             None => now.extend(notices),
             Some(watcher) => match watcher.fault {
-                WatcherFault::Late | WatcherFault::Reversed => watcher.held.push(notices),
-                WatcherFault::Lost => {}
-                WatcherFault::Twice => {
+                Notices::Late | Notices::Reversed => watcher.held.push(notices),
+                Notices::Lost => {}
+                Notices::Up => now.extend(notices),
+                Notices::Twice => {
                     self.ready.push(notices.clone());
                     self.ready.push(notices);
                 }
@@ -121,14 +97,14 @@ mod tests {
     /// Checks two batches under a fault: which are delivered at once, which when it ends, and whether a rescan is
     /// needed then.
     #[track_caller]
-    fn check(fault: WatcherFault, at_once: &[&str], mended: &[&str], anew: bool) {
+    fn check(fault: Notices, at_once: &[&str], mended: &[&str], anew: bool) {
         let (mut watchers, mut now) = (Watchers::default(), Vec::new());
-        assert!(!watchers.change(CHAIN, Some(fault)));
+        assert!(!watchers.change(CHAIN, fault));
         assert_eq!(watchers.faulty(), [CHAIN]);
         ["a", "b"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut now));
         assert!(now.is_empty());
         assert_eq!(txids(watchers.take_ready()), at_once);
-        assert_eq!(watchers.change(CHAIN, None), anew);
+        assert_eq!(watchers.change(CHAIN, Notices::Up), anew);
         assert!(watchers.faulty().is_empty());
         assert_eq!(txids(watchers.take_ready()), mended);
         ["c", "d"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut now));
@@ -137,17 +113,9 @@ mod tests {
 
     #[test]
     fn a_fault_delays_reverses_loses_or_duplicates_notices() {
-        check(WatcherFault::Late, &[], &["a", "b"], false);
-        check(WatcherFault::Reversed, &[], &["b", "a"], true);
-        check(WatcherFault::Lost, &[], &[], true);
-        check(WatcherFault::Twice, &["a", "a", "b", "b"], &[], false);
-    }
-
-    #[test]
-    fn parse_accepts_every_word() {
-        let faults: Vec<_> = WORDS.into_iter().map(|word| parse(word).expect("a word")).collect();
-        let all = [WatcherFault::Late, WatcherFault::Reversed, WatcherFault::Lost, WatcherFault::Twice];
-        assert_eq!(faults, [None].into_iter().chain(all.map(Some)).collect::<Vec<_>>());
-        assert_eq!(parse("down"), None);
+        check(Notices::Late, &[], &["a", "b"], false);
+        check(Notices::Reversed, &[], &["b", "a"], true);
+        check(Notices::Lost, &[], &[], true);
+        check(Notices::Twice, &["a", "a", "b", "b"], &[], false);
     }
 }

@@ -64,21 +64,6 @@ fn word(rest: &str) -> usize {
     rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count()
 }
 
-/// Returns a suggestion if one of the names is similar.
-pub(crate) fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    let length = word.chars().count();
-    let far = (length / 3).max(1) + 1;
-    names
-        .into_iter()
-        // The distance is at least the difference in length; computing it takes time proportional to the product of
-        // both.
-        .filter(|name| name.chars().count().abs_diff(length) <= far)
-        .map(|name| (strsim::damerau_levenshtein(word, name), name))
-        .filter(|(distance, _)| *distance <= far)
-        .min()
-        .map(|(_, name)| format!("did you mean `{name}`?"))
-}
-
 /// Returns ``takes `a`, `b` or `c` ``.
 pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
     match names {

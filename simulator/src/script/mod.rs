@@ -9,7 +9,6 @@ mod node;
 mod schema;
 pub mod step;
 mod typed;
-pub mod value;
 mod write;
 mod yaml;
 
@@ -20,9 +19,11 @@ use reference_core::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+pub use crate::value;
+
 pub(crate) use self::write::in_line;
 pub(crate) use self::{
-    diagnostic::{Diagnostic, did_you_mean, show},
+    diagnostic::{Diagnostic, show},
     names::{given, given_by, without_unknown_names},
 };
 pub use self::{

@@ -3,8 +3,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use crate::value::did_you_mean;
+
 use super::{
-    diagnostic::{Diagnostic, SourceSpan, did_you_mean},
+    diagnostic::{Diagnostic, SourceSpan},
     step::{Answers, Choose, Expect, Keep, Pay, Request, Step, Until},
     typed::At,
     value::Name,

@@ -12,8 +12,10 @@ use serde::{
     },
 };
 
+use crate::value::did_you_mean;
+
 use super::{
-    diagnostic::{Diagnostic, SourceSpan, did_you_mean, listed},
+    diagnostic::{Diagnostic, SourceSpan, listed},
     node::{Node, NodeKind},
 };
 

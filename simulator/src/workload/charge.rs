@@ -5,9 +5,7 @@ use reference_core::{asset::Asset, mode::Mode, rng::RngStream};
 use super::{Fault, HOUR, LOCK, MINUTE, Plan, SECOND, steps};
 use crate::{
     model::money,
-    script::step::{
-        By, DoubleSpend, Drop, FeeLevel, Keep, Open, Pay, Rebroadcast, Reorg, Replace, Shorthand, Step,
-    },
+    script::step::{By, FeeLevel, Keep, Open, Pay, Reorg, Replace, Step},
 };
 
 /// An opened charge, for the actions that follow.
@@ -186,21 +184,17 @@ impl Plan {
         let block = charge.asset.facts().block_time.0;
         let soon = |draw: &mut RngStream| at + draw.between(1, 2 * block);
         if self.strikes(Fault::DoubleSpend, draw) {
-            let step = DoubleSpend { tx: steps::name(&tx), refused: None };
-            self.add(soon(draw), Step::DoubleSpend(Shorthand(step)));
+            self.add(soon(draw), Step::DoubleSpend(steps::at_transaction(&tx)));
         }
         if self.strikes(Fault::Replace, draw) {
             self.replace(charge, &tx, soon(draw), draw);
         }
         if self.strikes(Fault::Drop, draw) {
             let gone = soon(draw);
-            self.add(gone, Step::Drop(Shorthand(Drop { tx: steps::name(&tx), refused: None })));
+            self.add(gone, Step::Drop(steps::at_transaction(&tx)));
             if draw.chance(1, 2) {
                 let back = gone + draw.between(1, HOUR);
-                self.add(
-                    back,
-                    Step::Rebroadcast(Shorthand(Rebroadcast { tx: steps::name(&tx), refused: None })),
-                );
+                self.add(back, Step::Rebroadcast(steps::at_transaction(&tx)));
             }
         }
         if self.strikes(Fault::Reorg, draw) {

@@ -6,8 +6,7 @@ use reference_core::mode::Mode;
 use super::{DAY, Fault, HOUR, MINUTE, Plan, SECOND, steps};
 use crate::script::{
     step::{
-        Congest, Drop, ExpectedResponse, Key, Notices, Request, Settings, Shorthand, Stall, Step, Walk,
-        WalkBy,
+        Congest, ExpectedResponse, Key, Notices, Request, Settings, Shorthand, Stall, Step, Walk, WalkBy,
     },
     value::Name,
 };
@@ -49,8 +48,8 @@ impl Plan {
             self.reorg(mode, asset, at, depth, &mut draw);
         }
         for _ in 0..self.swarm.times(Fault::Stall, &mut draw, 3) {
-            let lasting = steps::lasting(draw.between(block, block + 3 * HOUR));
-            let stall = Stall { asset: steps::coin(asset), mode: steps::mode(mode), lasting };
+            let r#for = steps::lasting(draw.between(block, block + 3 * HOUR));
+            let stall = Stall { asset: steps::coin(asset), mode: steps::mode(mode), r#for };
             self.add(draw.between(MINUTE, DAY - HOUR), Step::Stall(stall));
         }
         for _ in 0..self.swarm.times(Fault::Congestion, &mut draw, 3) {
@@ -143,7 +142,7 @@ impl Plan {
         for (sent_at, tx) in self.stuck.clone() {
             // A customer may pay after everything was healed.
             let at = at.max(sent_at);
-            self.add(at, Step::Drop(Shorthand(Drop { tx: steps::name(&tx), refused: None })));
+            self.add(at, Step::Drop(steps::at_transaction(&tx)));
         }
     }
 }

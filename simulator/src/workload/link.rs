@@ -6,7 +6,7 @@ use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::OpenedCharge, steps};
 use crate::{
     chain::FeeLevel,
     model::money,
-    script::step::{Choose, Drop, Link, LinkAnswer, LinkQuestion, Open, Pay, Shorthand, Step},
+    script::step::{Choose, Link, LinkAnswer, LinkQuestion, Open, Pay, Shorthand, Step},
 };
 
 /// The labels of custom fields.
@@ -102,7 +102,7 @@ impl Plan {
         let tx = format!("{charge}v");
         let pay = Pay { fee: Some(FeeLevel::Stuck), ..steps::pay(charge, &tx) };
         self.add(at, steps::paid(pay));
-        self.add(at + SECOND, Step::Drop(Shorthand(Drop { tx: steps::name(&tx), refused: None })));
+        self.add(at + SECOND, Step::Drop(steps::at_transaction(&tx)));
     }
 
     /// Returns the custom fields of a link: usually none.

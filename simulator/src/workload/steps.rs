@@ -9,8 +9,8 @@ use reference_core::{
 use crate::script::{
     At, SourceSpan,
     step::{
-        Accept, Answers, By, Cancel, FeeLevel, MerchantState, Notices, Pay, Rate, Refund, Shorthand, Step,
-        Watcher,
+        Accept, Answers, AtTransaction, By, Cancel, FeeLevel, MerchantState, Notices, Pay, Rate, Refund,
+        Shorthand, Step, Watcher,
     },
     value::{Amount, AssetCode, CurrencyCode, Duration, FiatRate, InMode, Name, Price, Share},
 };
@@ -71,6 +71,10 @@ pub(super) fn cancel(charge: &str, by: By) -> Step {
 
 pub(super) fn accept(charge: &str, tx: Option<&str>) -> Step {
     Step::Accept(Shorthand(Accept { charge: name(charge), tx: tx.map(name), refused: None }))
+}
+
+pub(super) fn at_transaction(tx: &str) -> Shorthand<AtTransaction> {
+    Shorthand(AtTransaction { tx: name(tx), refused: None })
 }
 
 pub(super) fn refund(charge: &str, text: String) -> Step {

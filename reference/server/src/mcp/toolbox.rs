@@ -1,73 +1,19 @@
 //! [`Toolbox`]: the tools, one for each operation of the OpenAPI document that a key may use.
 //!
-//! Tools are derived from the document, which is the only list of operations, so they cannot differ from it.
+//! Tools are derived from the document, which is the only list of operations, so they cannot differ from it. Its
+//! `x-destructive` operations remove something, or cannot be undone: time does not go back either. Its `x-idempotent`
+//! ones change nothing more when repeated.
 
 use std::sync::{Arc, LazyLock};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rmcp::model::{JsonObject, Tool as Shown, ToolAnnotations};
 use serde_json::{Map, Value};
+use simulator::sandbox::{ROUTES, RouteReach};
 use url::form_urlencoded;
 
 use super::schema;
 use crate::openapi;
-
-/// The sandbox tools that affect only one account and mode. The clock is shared.
-const SANDBOX_TOOLS: [&str; 25] = [
-    "listHappenings",
-    "advance",
-    "pay",
-    "mine",
-    "reorganise",
-    "doubleSpend",
-    "dropTransaction",
-    "rebroadcast",
-    "replace",
-    "stall",
-    "listEndpoints",
-    "addEndpoint",
-    "changeEndpoint",
-    "removeEndpoint",
-    "rotateSecret",
-    "sendTestEvent",
-    "listDeliveries",
-    "getDelivery",
-    "resendDelivery",
-    "listMails",
-    "acceptLatePayment",
-    "viewInvoice",
-    "chooseCoin",
-    "viewLink",
-    "payLink",
-];
-
-/// The tools that remove data or cannot be undone; moving the clock cannot be undone either.
-const DESTRUCTIVE: [&str; 14] = [
-    "advance",
-    "mine",
-    "chooseCoin",
-    "changePaymentLink",
-    "changeEndpoint",
-    "cancelCharge",
-    "voidInvoice",
-    "archivePaymentLink",
-    "reorganise",
-    "doubleSpend",
-    "dropTransaction",
-    "replace",
-    "removeEndpoint",
-    "rotateSecret",
-];
-
-/// The tools whose repetition has no further effect.
-const IDEMPOTENT: [&str; 6] = [
-    "changePaymentLink",
-    "archivePaymentLink",
-    "restorePaymentLink",
-    "changeEndpoint",
-    "removeEndpoint",
-    "viewInvoice",
-];
 
 const IDEMPOTENCY_KEY: &str = "idempotency_key";
 /// Arguments that the key determines.
@@ -116,7 +62,7 @@ impl Toolbox {
             for method in ["GET", "POST", "PATCH", "DELETE"] {
                 let operation = &item[method.to_lowercase()];
                 let id = operation["operationId"].as_str().unwrap_or_default();
-                if (path.starts_with("/v1/") && !id.is_empty()) || SANDBOX_TOOLS.contains(&id) {
+                if (path.starts_with("/v1/") && !id.is_empty()) || is_for_keys(method, path) {
                     tools.push(Tool::read(&document, method, path, id, operation));
                 }
             }
@@ -190,8 +136,8 @@ impl Tool {
         let hints = ToolAnnotations::from_raw(
             None,
             Some(reads),
-            (!reads).then(|| DESTRUCTIVE.contains(&id)),
-            (!reads).then(|| IDEMPOTENT.contains(&id)),
+            (!reads).then(|| operation["x-destructive"] == true),
+            (!reads).then(|| operation["x-idempotent"] == true),
             Some(false),
         );
         let mut shown = Shown::new(snake(id), description, Arc::new(input)).with_annotations(hints);
@@ -236,6 +182,14 @@ impl Tool {
         let body = if self.in_body.is_some() { Value::Object(arguments).to_string() } else { String::new() };
         Ok(ToolRequest { method: self.method, path, query, idempotency_key, body })
     }
+}
+
+/// Returns `true` if an API key may call the sandbox so: the call then stays within the key's account and mode, but for
+/// the clock, which is shared.
+fn is_for_keys(method: &str, path: &str) -> bool {
+    let route = ROUTES.iter().find(|route| route.path == path);
+    let mut methods = route.into_iter().flat_map(|route| route.methods);
+    methods.any(|it| it.method == method && it.reach == RouteReach::Book)
 }
 
 /// Returns a value as text for a path, a query or a header.
@@ -332,12 +286,9 @@ mod tests {
     }
 
     #[test]
-    fn every_sandbox_tool_is_in_the_document() {
+    fn every_sandbox_call_of_a_key_is_a_tool() {
         let found = Toolbox::get().tools.iter().filter(|tool| tool.path.starts_with("/sandbox")).count();
-        assert_eq!(found, SANDBOX_TOOLS.len());
-        let names: Vec<&str> = Toolbox::get().tools.iter().map(|tool| tool.shown.name.as_ref()).collect();
-        for id in DESTRUCTIVE {
-            assert!(names.contains(&snake(id).as_str()), "{id}");
-        }
+        let methods = ROUTES.iter().flat_map(|route| route.methods);
+        assert_eq!(found, methods.filter(|method| method.reach == RouteReach::Book).count());
     }
 }

@@ -15,7 +15,7 @@ use reference_core::{
     money::{Coin, Fiat},
     time::Timestamp,
 };
-use simulator::api::AnswerRequest;
+use simulator::api::LinkAnswer;
 
 use super::formats;
 
@@ -238,9 +238,9 @@ impl Link {
     }
 
     /// Returns the answers of a simulated customer to the questions that need one.
-    pub(crate) fn sample_answers(&self) -> Vec<AnswerRequest> {
+    pub(crate) fn sample_answers(&self) -> Vec<LinkAnswer> {
         let required = self.terms.custom_fields.iter().filter(|question| question.required);
-        let answer = |Question { label, .. }: &Question| AnswerRequest {
+        let answer = |Question { label, .. }: &Question| LinkAnswer {
             label: label.clone(),
             value: "simulated".to_owned(),
         };

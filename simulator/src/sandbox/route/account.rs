@@ -14,16 +14,18 @@ use reference_wire::fields::{Fields, PROSE_MAX, TEXT_MAX};
 
 use super::{
     Outcome, answer,
-    call::{SandboxCall, read_asset, required},
+    call::{SandboxCall, required},
     nothing, records,
 };
 use crate::{
-    api::{KeyAnswer, KeyList, KeyPair, KeyRecord, NewAccount, WalletAnswer, WalletList, WalletRecord},
+    api::{
+        Body, KeyAnswer, KeyList, KeyPair, KeyRecord, KeyRequest, NewAccount, WalletAnswer, WalletList,
+        WalletRecord, WalletRemoval, WalletRequest,
+    },
     sandbox::Sandbox,
 };
 
 const MEMBERS_MAX: usize = 100;
-const ADDRESSES_MAX: usize = 10_000;
 const BUSINESS: [&str; 9] = [
     "type",
     "legal_name",
@@ -135,11 +137,9 @@ impl Sandbox {
     }
 }
 
-pub(super) fn create_key(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let account = call.account(&mut f);
-    let mode = call.mode(&mut f);
-    f.finish()?;
-    let account = required(account, "account")?;
+pub(super) fn create_key(call: &mut SandboxCall<'_>, mut body: Body<'_, KeyRequest>) -> Outcome {
+    let (account, mode) = call.own_book(body.account.clone(), body.mode, &mut body.fields);
+    body.finish()?;
     let CommandResult::Key(no, text) = call.act((account, mode), Command::CreateKey)? else {
         unreachable!("making a key gives a key");
     };
@@ -164,34 +164,27 @@ pub(super) fn wallets(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     answer(WalletList { wallets: wallets.collect() })
 }
 
-pub(super) fn set_wallet(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let account = call.account(&mut f);
-    let mode = call.mode(&mut f);
-    let asset = read_asset(&mut f);
-    let key = f.text("key", PROSE_MAX);
-    let script = f.word("script", &Script::ALL.map(Script::as_str), Script::parse);
-    let addresses = f.texts("addresses", ADDRESSES_MAX);
-    if script.is_some() && key.is_none() {
-        f.wrong("script", "The {} field is the address type of a key; give it with a key.");
+pub(super) fn set_wallet(call: &mut SandboxCall<'_>, mut body: Body<'_, WalletRequest>) -> Outcome {
+    let place = call.own_book(body.account.clone(), body.mode, &mut body.fields);
+    if body.script.is_some() && body.key.is_none() {
+        let sentence = "The {} field says which addresses a key stands for; give it with a key.";
+        body.fields.wrong("script", sentence);
     }
-    if key.is_some() != addresses.is_empty() {
-        f.wrong("key", "Give either {} (an extended public key) or addresses.");
+    if body.key.is_some() != body.addresses.as_ref().is_none_or(Vec::is_empty) {
+        body.fields.wrong("key", "Give either {} (an extended public key) or addresses.");
     }
-    f.finish()?;
+    let WalletRequest { asset, key, script, addresses, .. } = body.finish()?;
+    let script = script.as_deref().and_then(Script::parse);
+    let addresses = addresses.unwrap_or_default();
     let payout = key.map_or(Payout::Addresses(addresses), |text| Payout::Key { text, script });
-    let (account, asset) = (required(account, "account")?, required(asset, "asset")?);
-    call.act((account, mode), Command::SetWallet { asset, payout })?;
-    let mut wallets = call.sandbox.wallets((account, mode)).into_iter();
+    call.act(place, Command::SetWallet { asset, payout })?;
+    let mut wallets = call.sandbox.wallets(place).into_iter();
     let wallet = wallets.find(|wallet| wallet.asset == asset).expect("the wallet was set just now");
     answer(WalletAnswer { wallet })
 }
 
-pub(super) fn remove_wallet(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let account = call.account(&mut f);
-    let mode = call.mode(&mut f);
-    let asset = read_asset(&mut f);
-    f.finish()?;
-    let (account, asset) = (required(account, "account")?, required(asset, "asset")?);
-    call.act((account, mode), BookCommand::RemoveWallet(asset))?;
+pub(super) fn remove_wallet(call: &mut SandboxCall<'_>, mut body: Body<'_, WalletRemoval>) -> Outcome {
+    let place = call.own_book(body.account.clone(), body.mode, &mut body.fields);
+    call.act(place, BookCommand::RemoveWallet(body.finish()?.asset))?;
     nothing()
 }

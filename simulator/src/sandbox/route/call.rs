@@ -1,7 +1,6 @@
 //! The context of a call under `/sandbox`: the caller, the request, and the reachable part of the world.
 
 use reference_core::{
-    asset::Asset,
     book::Book,
     command::{Command, CommandResult},
     error::ApiError,
@@ -10,10 +9,7 @@ use reference_core::{
     service::Service,
     time::{Span, Timestamp},
 };
-use reference_wire::{
-    Request,
-    fields::{Fields, TEXT_MAX},
-};
+use reference_wire::{Request, fields::Fields};
 
 use super::{Within, advance::AdvanceTarget};
 use crate::sandbox::{Sandbox, observe::BookOf, world::World};
@@ -105,23 +101,29 @@ impl<'c> SandboxCall<'c> {
         code(self.parameters[0])
     }
 
-    /// Reads `account`; the default is the first account, or the only one within reach.
-    pub(super) fn account(&self, fields: &mut Fields<'_>) -> Option<AccountNo> {
+    /// Returns the book of an account and a mode. Both have the defaults of [`SandboxCall::account`] and
+    /// [`SandboxCall::mode`].
+    pub(super) fn own_book(&self, id: Option<String>, mode: Option<Mode>, fields: &mut Fields<'_>) -> BookOf {
+        let account = self.account(id, fields);
+        (account, self.mode(mode, fields))
+    }
+
+    /// Returns the account of an id, by default the first one, or the only one within reach.
+    pub(super) fn account(&self, id: Option<String>, fields: &mut Fields<'_>) -> AccountNo {
         let own = self.within.map(|(account, _)| account);
-        let no = match fields.text("account", TEXT_MAX) {
-            None if own.is_some() => own,
-            id => self.service().find_account(id.as_deref().unwrap_or(Sandbox::FIRST_ACCOUNT)),
-        };
+        let default = || own.or_else(|| self.service().find_account(Sandbox::FIRST_ACCOUNT));
+        let default = default().expect("the first account stays");
+        let no = id.map_or(Some(default), |id| self.service().find_account(&id));
         if no.is_none() || own.is_some_and(|own| no != Some(own)) {
             fields.wrong("account", "The selected {} is invalid.");
         }
-        no
+        no.unwrap_or(default)
     }
 
-    /// Reads `mode`; the default is live, or the only one within reach.
-    pub(super) fn mode(&self, fields: &mut Fields<'_>) -> Mode {
+    /// Returns the mode, by default live, or the only one within reach.
+    pub(super) fn mode(&self, mode: Option<impl Into<Mode>>, fields: &mut Fields<'_>) -> Mode {
         let own = self.within.map(|(_, mode)| mode);
-        let mode = read_mode(fields).or(own).unwrap_or(Mode::Live);
+        let mode = mode.map(Into::into).or(own).unwrap_or(Mode::Live);
         if own.is_some_and(|own| mode != own) {
             fields.wrong("mode", "The {} field must be the mode of the key.");
         }
@@ -149,12 +151,6 @@ pub(super) fn code(text: &str) -> Result<Code, ApiError> {
 /// Reads `mode` of a filter.
 pub(super) fn read_mode(fields: &mut Fields<'_>) -> Option<Mode> {
     fields.word("mode", &Mode::ALL.map(Mode::as_str), Mode::parse)
-}
-
-/// Reads `asset`, which is required.
-pub(super) fn read_asset(fields: &mut Fields<'_>) -> Option<Asset> {
-    fields.required_text("asset", TEXT_MAX)?;
-    fields.asset("asset")
 }
 
 /// Returns the value of a required field.

@@ -1,27 +1,24 @@
 //! The operations on the chains: pay, mine, and every hazard.
 
 use reference_core::{
-    asset::Asset,
-    error::ApiError,
-    id::Code,
-    mode::Mode,
-    money::Coin,
-    time::{Span, Timestamp},
-    wallet::spelled,
+    asset::Asset, error::ApiError, id::Code, mode::Mode, money::Coin, time::Timestamp, wallet::spelled,
 };
-use reference_wire::fields::{Fields, TEXT_MAX};
 
 use super::{
     Outcome,
     advance::AdvanceTarget,
     answer,
-    call::{SandboxCall, read_asset, required},
+    call::{SandboxCall, required},
     nothing,
 };
 use crate::{
-    api::{ReorgAnswer, TransactionAnswer},
+    api::{
+        Body, CongestRequest, KeepRequest, Mine, PayRequest, ReorgAnswer, ReorgRequest, ReplaceRequest,
+        Stall, TransactionAnswer, TransactionRequest, Watcher,
+    },
     chain::{Chain, ChainError, Congestion, FeeLevel, KeptTransactions, Output, Payment, TxId},
-    sandbox::{money, watcher, world::World},
+    sandbox::{money, world::World},
+    value::{Amount, Share},
 };
 
 const OUTPUTS_MAX: u32 = 100;
@@ -32,10 +29,6 @@ fn refusal(error: ChainError) -> ApiError {
     ApiError::conflict(format!("The chain refuses: {error}."))
 }
 
-fn read_fee(f: &mut Fields<'_>) -> FeeLevel {
-    f.word("fee", &FeeLevel::ALL.map(FeeLevel::as_str), FeeLevel::parse).unwrap_or(FeeLevel::Normal)
-}
-
 /// The destination, coin and amount of a payment.
 struct Transfer {
     mode: Mode,
@@ -44,37 +37,31 @@ struct Transfer {
     amount: Coin,
 }
 
-pub(super) fn pay(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let charge = f.word_like("charge", "k3v9x0q2m8ab", Code::parse);
-    let address = f.text("address", TEXT_MAX);
-    let asset = f.asset("asset");
-    let amount = f.decimal("amount");
-    let share = f.decimal("share");
-    let mode = call.mode(&mut f);
-    let fee = read_fee(&mut f);
-    let outputs = f.count("outputs").unwrap_or(1);
-    let unseen = f.truth("unseen").unwrap_or(false);
-    if charge.is_some() == address.is_some() {
-        f.wrong("charge", "Give either {} (its code) or address, asset and amount.");
+pub(super) fn pay(call: &mut SandboxCall<'_>, mut body: Body<'_, PayRequest>) -> Outcome {
+    let mode = call.mode(body.mode, &mut body.fields);
+    let code = body.charge.as_deref().and_then(Code::parse);
+    if code.is_none() && body.charge.is_some() {
+        body.fields.wrong("charge", "The {} field must be of the form k3v9x0q2m8ab.");
     }
-    if amount.is_some() && share.is_some() {
-        f.wrong("share", "Give either {} or amount.");
+    if code.is_some() == body.address.is_some() {
+        body.fields.wrong("charge", "Give either {} (its code) or address, asset and amount.");
     }
-    if charge.is_some() && f.gives("mode") {
-        f.wrong("mode", "The {} field goes with address; a charge is paid in its own mode.");
+    if body.amount.is_some() && body.share.is_some() {
+        body.fields.wrong("share", "Give either {} or amount.");
     }
-    if address.is_some() && share.is_some() {
-        f.wrong("share", "The {} field goes with charge; to an address give amount.");
+    if code.is_some() && body.fields.gives("mode") {
+        body.fields.wrong("mode", "The {} field goes with address; a charge is paid in its own mode.");
     }
-    if outputs > OUTPUTS_MAX {
-        f.wrong("outputs", &format!("The {{}} field must be at most {OUTPUTS_MAX}."));
+    if body.address.is_some() && body.share.is_some() {
+        body.fields.wrong("share", "The {} field goes with charge; to an address give amount.");
     }
-    f.finish()?;
-    let transfer = match (charge, address) {
-        (Some(code), _) => to_charge(call, code, asset, amount.as_deref(), share.as_deref())?,
+    body.at_most("outputs", body.outputs, OUTPUTS_MAX);
+    let PayRequest { address, asset, amount, share, fee, outputs, unseen, .. } = body.finish()?;
+    let transfer = match (code, address) {
+        (Some(code), _) => to_charge(call, code, asset, amount, share)?,
         (None, address) => {
             let (asset, amount) = (required(asset, "asset")?, required(amount, "amount")?);
-            let amount = Coin::parse(&amount, asset)
+            let amount = Coin::parse(&amount.0, asset)
                 .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
             let address = spelled(asset.facts().form, mode, &required(address, "address")?);
             if call.within.is_some_and(|own| call.book(own).charge_at(&address).is_none()) {
@@ -88,7 +75,8 @@ pub(super) fn pay(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     if transfer.amount == Coin::ZERO {
         return Err(ApiError::field("amount", "The amount is less than this coin's smallest unit."));
     }
-    let outputs = split(&transfer, outputs)?;
+    let outputs = split(&transfer, outputs.unwrap_or(1))?;
+    let fee = fee.unwrap_or(FeeLevel::Normal);
     let (chain, now) = chain(call, transfer.mode, transfer.asset);
     new_transaction(&chain.broadcast(now, Payment { outputs, fee, unseen }))
 }
@@ -97,8 +85,8 @@ fn to_charge(
     call: &SandboxCall<'_>,
     code: Code,
     asset: Option<Asset>,
-    amount: Option<&str>,
-    share: Option<&str>,
+    amount: Option<Amount>,
+    share: Option<Share>,
 ) -> Result<Transfer, ApiError> {
     let place = call
         .find_book(|book| book.find_charge(code).is_ok())
@@ -106,7 +94,8 @@ fn to_charge(
     let book = call.book(place);
     let charge = book.charge(book.find_charge(code)?);
     let asset = asset.unwrap_or(charge.terms.asset);
-    let amount = money::payment(charge, asset, amount, share)?;
+    let amount =
+        money::payment(charge, asset, amount.as_ref().map(|it| &*it.0), share.as_ref().map(|it| &*it.0))?;
     Ok(Transfer { mode: place.1, asset, address: charge.terms.deposit_address.clone(), amount })
 }
 
@@ -152,16 +141,12 @@ fn chain_of<'s>(call: &'s mut SandboxCall<'_>, txid: &TxId) -> Result<(&'s mut C
         .ok_or_else(|| ApiError::field("txid", "The txid field is invalid: no chain knows this transaction."))
 }
 
-pub(super) fn mine(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let asset = read_asset(&mut f);
-    let mode = call.mode(&mut f);
-    let blocks = f.count("blocks").unwrap_or(1);
-    let at_once = f.truth("at_once").unwrap_or(false);
-    if blocks > BLOCKS_MAX {
-        f.wrong("blocks", &format!("The {{}} field must be at most {BLOCKS_MAX}."));
-    }
-    f.finish()?;
-    let (chain, now) = chain(call, mode, required(asset, "asset")?);
+pub(super) fn mine(call: &mut SandboxCall<'_>, mut body: Body<'_, Mine>) -> Outcome {
+    let mode = call.mode(body.mode, &mut body.fields);
+    body.at_most("blocks", body.blocks, BLOCKS_MAX);
+    let Mine { asset, blocks, at_once, .. } = body.finish()?;
+    let (chain, now) = chain(call, mode, asset.0);
+    let blocks = blocks.unwrap_or(1);
     if at_once {
         chain.mine_at_once(now, blocks);
     } else {
@@ -171,31 +156,20 @@ pub(super) fn mine(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     nothing()
 }
 
-pub(super) fn reorganise(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let asset = read_asset(&mut f);
-    let mode = call.mode(&mut f);
-    let is_limited = call.within.is_some() || f.gives("account");
-    let account = if is_limited { call.account(&mut f) } else { None };
-    let depth = f.count("depth");
-    if !f.has("depth") {
-        f.wrong("depth", "The {} field is required.");
-    }
-    let keep = if f.is_list("keep") {
-        Some(KeptTransactions::Some(
-            f.texts("keep", 1_000).iter().map(|txid| TxId::from(txid.as_str())).collect(),
-        ))
-    } else {
-        f.word("keep", &["all", "none", "a list of txids"], |word| match word {
-            "all" => Some(KeptTransactions::All),
-            "none" => Some(KeptTransactions::None),
-            _ => None,
-        })
-    };
-    f.finish()?;
-    let (asset, depth) = (required(asset, "asset")?, required(depth, "depth")?);
-    let keep = keep.unwrap_or(KeptTransactions::None);
+pub(super) fn reorganise(call: &mut SandboxCall<'_>, mut body: Body<'_, ReorgRequest>) -> Outcome {
+    let mode = call.mode(body.mode, &mut body.fields);
+    let is_limited = call.within.is_some() || body.account.is_some();
+    let account = is_limited.then(|| call.account(body.account.clone(), &mut body.fields));
+    let ReorgRequest { asset, depth, keep, .. } = body.finish()?;
     let World { chains, service, now, .. } = call.world_mut();
     let (chain, now) = (chains.get_mut(mode, asset), *now);
+    let keep = match keep {
+        KeepRequest::All => KeptTransactions::All,
+        KeepRequest::None => KeptTransactions::None,
+        KeepRequest::Only(txids) => {
+            KeptTransactions::Some(txids.iter().map(|txid| TxId::from(txid.as_str())).collect())
+        }
+    };
     let orphaned = match account.map(|account| service.service().account(account).book(mode)) {
         None => chain.reorganise(now, depth, &keep),
         Some(book) => chain.reorganise_among(now, depth, &keep, |address| book.charge_at(address).is_some()),
@@ -208,52 +182,42 @@ pub(super) fn reorganise(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outco
     answer(ReorgAnswer { orphaned: orphaned.iter().map(|txid| txid.as_str().to_owned()).collect() })
 }
 
-fn read_txid(f: &mut Fields<'_>) -> Option<TxId> {
-    f.required_text("txid", TEXT_MAX).map(|text| TxId::from(text.as_str()))
-}
-
 /// Returns the chain that contains the transaction named in the body.
 fn named<'s>(
     call: &'s mut SandboxCall<'_>,
-    mut f: Fields<'_>,
+    body: Body<'_, TransactionRequest>,
 ) -> Result<(&'s mut Chain, Timestamp, TxId), ApiError> {
-    let txid = read_txid(&mut f);
-    f.finish()?;
-    let txid = required(txid, "txid")?;
+    let txid = TxId::from(body.finish()?.txid.as_str());
     let (chain, now) = chain_of(call, &txid)?;
     Ok((chain, now, txid))
 }
 
-pub(super) fn double_spend(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
-    let (chain, now, txid) = named(call, f)?;
+pub(super) fn double_spend(call: &mut SandboxCall<'_>, body: Body<'_, TransactionRequest>) -> Outcome {
+    let (chain, now, txid) = named(call, body)?;
     new_transaction(&chain.double_spend(now, &txid).map_err(refusal)?)
 }
 
-pub(super) fn drop_transaction(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
-    let (chain, now, txid) = named(call, f)?;
+pub(super) fn drop_transaction(call: &mut SandboxCall<'_>, body: Body<'_, TransactionRequest>) -> Outcome {
+    let (chain, now, txid) = named(call, body)?;
     chain.drop_from_mempool(now, &txid).map_err(refusal)?;
     nothing()
 }
 
-pub(super) fn rebroadcast(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
-    let (chain, now, txid) = named(call, f)?;
+pub(super) fn rebroadcast(call: &mut SandboxCall<'_>, body: Body<'_, TransactionRequest>) -> Outcome {
+    let (chain, now, txid) = named(call, body)?;
     chain.rebroadcast(now, &txid).map_err(refusal)?;
     nothing()
 }
 
-pub(super) fn replace(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let txid = read_txid(&mut f);
-    let amount = f.decimal("amount");
-    let elsewhere = f.truth("elsewhere").unwrap_or(false);
-    let fee = read_fee(&mut f);
-    if amount.is_some() && elsewhere {
-        f.wrong(
+pub(super) fn replace(call: &mut SandboxCall<'_>, mut body: Body<'_, ReplaceRequest>) -> Outcome {
+    if body.amount.is_some() && body.elsewhere {
+        body.fields.wrong(
             "amount",
             "Give either {} or elsewhere: a replacement that pays elsewhere pays nothing here.",
         );
     }
-    f.finish()?;
-    let txid = required(txid, "txid")?;
+    let ReplaceRequest { txid, amount, elsewhere, fee } = body.finish()?;
+    let txid = TxId::from(txid.as_str());
     let (chain, now) = chain_of(call, &txid)?;
     let asset = chain.asset();
     let old = chain.transaction(&txid).expect("the chain was found by it");
@@ -261,23 +225,19 @@ pub(super) fn replace(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome 
         _ if elsewhere => Vec::new(),
         None => old.outputs.clone(),
         Some(text) => {
-            let amount = Coin::parse(&text, asset)
+            let amount = Coin::parse(&text.0, asset)
                 .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
             let address = old.outputs.first().map(|output| output.address.clone());
             vec![Output { address: required(address, "txid")?, amount }]
         }
     };
+    let fee = fee.unwrap_or(FeeLevel::Normal);
     new_transaction(&chain.replace(now, &txid, outputs, fee).map_err(refusal)?)
 }
 
-pub(super) fn stall(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let asset = read_asset(&mut f);
-    let mode = call.mode(&mut f);
-    let span = f.word_like("for", "30s or 2h", Span::parse);
-    if !f.has("for") {
-        f.wrong("for", "The {} field is required: a length of time such as 2h.");
-    }
-    f.finish()?;
+pub(super) fn stall(call: &mut SandboxCall<'_>, mut body: Body<'_, Stall>) -> Outcome {
+    let mode = call.mode(body.mode, &mut body.fields);
+    let stall = body.finish()?;
     let is_shared = |own| call.service().books().any(|(account, _, _)| account != own);
     if call.within.is_some_and(|(own, _)| is_shared(own)) {
         return Err(ApiError::conflict(
@@ -285,36 +245,27 @@ pub(super) fn stall(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
              instead, or stall in a world with one account.",
         ));
     }
-    let span = required(span, "for")?;
-    let (chain, now) = chain(call, mode, required(asset, "asset")?);
-    chain.stall(now, span);
+    let (chain, now) = chain(call, mode, stall.asset.0);
+    chain.stall(now, stall.r#for.0);
     nothing()
 }
 
-pub(super) fn congest(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let asset = read_asset(&mut f);
-    let mode = call.mode(&mut f);
-    let empty_percent = f.count("empty").unwrap_or(0);
-    let full_percent = f.count("full").unwrap_or(0);
-    f.finish()?;
-    let (chain, now) = chain(call, mode, required(asset, "asset")?);
-    chain.congest(now, Congestion { empty_percent, full_percent }).map_err(refusal)?;
+pub(super) fn congest(call: &mut SandboxCall<'_>, mut body: Body<'_, CongestRequest>) -> Outcome {
+    let mode = call.mode(body.mode, &mut body.fields);
+    let CongestRequest { asset, empty, full, .. } = body.finish()?;
+    let (chain, now) = chain(call, mode, asset);
+    let congestion = Congestion { empty_percent: empty.unwrap_or(0), full_percent: full.unwrap_or(0) };
+    chain.congest(now, congestion).map_err(refusal)?;
     nothing()
 }
 
-pub(super) fn watch(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let asset = read_asset(&mut f);
-    let mode = call.mode(&mut f);
-    let fault = f.word("notices", &watcher::WORDS, watcher::parse);
-    if !f.has("notices") {
-        f.wrong("notices", "The {} field is required: up, late, reversed, lost or twice.");
-    }
-    f.finish()?;
-    let (asset, fault) = (required(asset, "asset")?, required(fault, "notices")?);
+pub(super) fn watch(call: &mut SandboxCall<'_>, mut body: Body<'_, Watcher>) -> Outcome {
+    let mode = call.mode(body.mode, &mut body.fields);
+    let Watcher { asset, notices, .. } = body.finish()?;
     // Chain events until now are reported under the previous setting.
     call.sandbox.work();
-    if call.world_mut().watchers.change((mode, asset), fault) {
-        let (chain, now) = chain(call, mode, asset);
+    if call.world_mut().watchers.change((mode, asset.0), notices) {
+        let (chain, now) = chain(call, mode, asset.0);
         chain.rescan(now);
     }
     nothing()

@@ -1,27 +1,18 @@
 //! Calls on the world as a whole: its clock, its market and its replacement.
 
 use reference_core::{
-    asset::Asset,
-    error::ApiError,
-    mode::Mode,
-    money::Rate,
-    rng::Seed,
-    time::{Span, Timestamp},
-    wallet::takes_list,
+    error::ApiError, mode::Mode, money::Rate, rng::Seed, time::Timestamp, wallet::takes_list,
 };
 use reference_wire::fields::Fields;
 
 use super::{
-    EVENTS_MAX, Outcome, SETTINGS,
-    account::read_settings,
-    advance::AdvanceTarget,
-    answer,
-    call::{SandboxCall, read_asset, required},
+    EVENTS_MAX, Outcome, SETTINGS, account::read_settings, advance::AdvanceTarget, answer, call::SandboxCall,
     events_after, nothing,
 };
 use crate::{
     api::{
-        AccountRecord, ChainRecord, KeyPair, NewAccount, Overview, RateRecord, ScenarioAnswer, WorldEvents,
+        AccountRecord, AdvanceRequest, Body, ChainRecord, KeyPair, NewAccount, Overview, RateRecord,
+        RateRequest, ScenarioAnswer, WorldEvents,
     },
     sandbox::{Sandbox, Setup},
 };
@@ -114,15 +105,11 @@ pub(super) fn begin(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     answer(NewAccount { account, keys: KeyPair { live: keys.live, test: keys.test } })
 }
 
-pub(super) fn advance(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let by = f.word_like("by", "30s, 250us or 1h30m", Span::parse);
-    let to = f.word_like("to", "2026-01-05T09:00:00Z", Timestamp::parse);
-    let stop_early = f.truth("stop_early").unwrap_or(false);
-    let after = f.whole("after");
-    if f.gives("by") == f.gives("to") {
-        f.wrong("by", "Give either {} (such as 30s or 1h30m) or to (a moment).");
+pub(super) fn advance(call: &mut SandboxCall<'_>, mut body: Body<'_, AdvanceRequest>) -> Outcome {
+    if body.fields.gives("by") == body.fields.gives("to") {
+        body.fields.wrong("by", "Give either {} (such as 30s or 1h30m) or to (a moment).");
     }
-    f.finish()?;
+    let AdvanceRequest { by, to, stop_early, after } = body.finish()?;
     let says_by = by.is_some();
     let now = call.world().now;
     let until = match (by, to) {
@@ -148,18 +135,9 @@ pub(super) fn restart(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     nothing()
 }
 
-pub(super) fn set_rate(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let asset: Option<Asset> = read_asset(&mut f);
-    let currency = f.currency("currency");
-    if !f.has("currency") {
-        f.wrong("currency", "The {} field is required.");
-    }
-    if !f.has("rate") {
-        f.wrong("rate", "The {} field is required; null means that no rate is available.");
-    }
-    let rate = f.parsed("rate", Rate::parse);
-    f.finish()?;
-    let (asset, currency) = (required(asset, "asset")?, required(currency, "currency")?);
+pub(super) fn set_rate(call: &mut SandboxCall<'_>, body: Body<'_, RateRequest>) -> Outcome {
+    let RateRequest { asset, currency, rate } = body.finish()?;
+    let rate = rate.0.and_then(|text| Rate::parse(&text).ok());
     let world = call.world_mut();
     world.service.rate(world.now, asset, currency, rate);
     nothing()

@@ -14,18 +14,17 @@ use uuid::Uuid;
 
 use super::{
     Outcome, answer,
-    call::{SandboxCall, read_mode, required},
+    call::{SandboxCall, read_mode},
     nothing, records,
 };
 use crate::{
-    api::{DeliveryAnswer, DeliveryList, DeliveryRecord, MerchantAnswer},
+    api::{Body, DeliveryAnswer, DeliveryList, DeliveryRecord, MerchantAnswer, MerchantRequest},
     network::ReceiverBehavior,
     sandbox::Sandbox,
 };
 
 /// The maximum number of deliveries in one response.
 const SHOWN_MAX: usize = 1_000;
-const ANSWERS_MAX: usize = 1_000;
 
 /// The filters of the delivery log. Parsed once, because many deliveries are compared with them.
 #[derive(Clone, Debug, Default)]
@@ -166,12 +165,8 @@ pub(super) fn resend(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     nothing()
 }
 
-pub(super) fn set_merchant(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let name = f.required_text("name", TEXT_MAX);
-    let state = f.word("state", &ReceiverBehavior::WORDS, ReceiverBehavior::parse);
-    let answers = f.words("answers", ANSWERS_MAX, &ReceiverBehavior::WORDS, ReceiverBehavior::parse);
-    f.finish()?;
-    let name = required(name, "name")?;
+pub(super) fn set_merchant(call: &mut SandboxCall<'_>, body: Body<'_, MerchantRequest>) -> Outcome {
+    let MerchantRequest { name, state, answers } = body.finish()?;
     // URLs have lower-case hosts, so other names would never receive a post.
     let is_host =
         name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.'));
@@ -179,6 +174,8 @@ pub(super) fn set_merchant(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Out
         let message = "The name field must be what stands before .sim in an endpoint's address: a-z, 0-9, -, _ and dots.";
         return Err(ApiError::field("name", message));
     }
+    let state = state.as_deref().and_then(ReceiverBehavior::parse);
+    let answers = answers.iter().filter_map(|answer| ReceiverBehavior::parse(answer)).collect();
     call.world_mut().network.set_behavior(&format!("{name}.sim"), state, answers);
     answer(MerchantAnswer { merchant: name })
 }

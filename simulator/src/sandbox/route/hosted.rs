@@ -2,17 +2,14 @@
 
 use reference_core::{
     call::Choice,
-    charge::Customer,
+    charge::{CustomField, Customer},
     command::{Visit, VisitResult},
+    money::Fiat,
 };
-use reference_wire::fields::{Fields, TEXT_MAX};
+use reference_wire::fields::Fields;
 
-use super::{
-    Outcome, answer,
-    call::{SandboxCall, read_asset, required},
-    nothing,
-};
-use crate::api::ChargeAnswer;
+use super::{Outcome, answer, call::SandboxCall, nothing};
+use crate::api::{Body, ChargeAnswer, ChoiceRequest, CoinRequest, LinkAnswer};
 
 fn visit(call: &mut SandboxCall<'_>, visit: Visit) -> Outcome {
     call.find_book(|book| match &visit {
@@ -35,11 +32,9 @@ pub(super) fn view_invoice(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome
     visit(call, Visit::ViewInvoice(call.id()?))
 }
 
-pub(super) fn choose_coin(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
+pub(super) fn choose_coin(call: &mut SandboxCall<'_>, body: Body<'_, CoinRequest>) -> Outcome {
     let invoice = call.id()?;
-    let asset = read_asset(&mut f);
-    f.finish()?;
-    visit(call, Visit::ChooseCoin { invoice, asset: required(asset, "asset")? })
+    visit(call, Visit::ChooseCoin { invoice, asset: body.finish()?.asset })
 }
 
 pub(super) fn view_link(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
@@ -47,17 +42,13 @@ pub(super) fn view_link(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     visit(call, Visit::ViewLink(call.id()?))
 }
 
-pub(super) fn pay_link(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
+pub(super) fn pay_link(call: &mut SandboxCall<'_>, body: Body<'_, ChoiceRequest>) -> Outcome {
     let link = call.id()?;
-    let asset = read_asset(&mut f);
-    let amount = f.fiat("amount");
-    let customer = Customer {
-        email: f.email("customer_email"),
-        name: f.text("customer_name", TEXT_MAX),
-        ..Customer::default()
-    };
-    let custom_fields = f.custom_fields("custom_fields");
-    f.finish()?;
-    let choice = Box::new(Choice { asset: required(asset, "asset")?, amount, customer, custom_fields });
+    let ChoiceRequest { asset, amount, customer_email, customer_name, custom_fields } = body.finish()?;
+    let amount = amount.and_then(|text| Fiat::parse(&text).ok());
+    let customer = Customer { email: customer_email, name: customer_name, ..Customer::default() };
+    let answers = custom_fields.into_iter();
+    let custom_fields = answers.map(|LinkAnswer { label, value }| CustomField { label, value }).collect();
+    let choice = Box::new(Choice { asset, amount, customer, custom_fields });
     visit(call, Visit::PayLink { link, choice })
 }

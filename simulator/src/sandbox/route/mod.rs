@@ -29,7 +29,7 @@ pub use self::advance::{PendingAdvance, Progress};
 use self::call::SandboxCall;
 pub use self::delivery::DeliveryFilter;
 use super::{Sandbox, observe::BookOf};
-use crate::api::{self, Empty, WorldEvent};
+use crate::api::{self, Body, Empty, RequestBody, WorldEvent};
 
 /// The only book that a call may reach.
 pub(super) type Within = BookOf;
@@ -105,9 +105,31 @@ macro_rules! allowed {
     };
 }
 
+/// The fields of a method: those of a type, or a list, read by the handler itself.
+macro_rules! fields {
+    ([$($field:expr),*]) => {
+        &[$($field),*]
+    };
+    (($list:expr)) => {
+        &$list
+    };
+    ($body:ident) => {
+        <api::$body as RequestBody>::FIELDS
+    };
+}
+
+macro_rules! handler {
+    ($body:ident, $handler:path) => {
+        |call, fields| $handler(call, Body::<api::$body>::read(fields))
+    };
+    ($list:tt, $handler:path) => {
+        $handler
+    };
+}
+
 macro_rules! routes {
-    ($($path:literal: $first:ident $reach:ident $fields:expr, $handler:path
-        $(; $method:ident $other_reach:ident $other_fields:expr, $other_handler:path)*;)*) => {
+    ($($path:literal: $first:ident $reach:ident $body:tt, $handler:path
+        $(; $method:ident $other_reach:ident $other_body:tt, $other_handler:path)*;)*) => {
         /// Every path under `/sandbox`.
         ///
         /// ```
@@ -124,14 +146,14 @@ macro_rules! routes {
                 RouteMethod {
                     method: stringify!($first),
                     reach: RouteReach::$reach,
-                    fields: &$fields,
-                    handler: $handler,
+                    fields: fields!($body),
+                    handler: handler!($body, $handler),
                 },
                 $(RouteMethod {
                     method: stringify!($method),
                     reach: RouteReach::$other_reach,
-                    fields: &$other_fields,
-                    handler: $other_handler,
+                    fields: fields!($other_body),
+                    handler: handler!($other_body, $other_handler),
                 },)*
             ],
         },)*];
@@ -193,75 +215,73 @@ const LINK: [&str; 17] = [
     "expires_at",
     "max_payments",
 ];
-const CHOICE: [&str; 5] = ["asset", "amount", "customer_email", "customer_name", "custom_fields"];
 const DELIVERIES: [&str; 9] =
     ["account", "mode", "status", "endpoint", "event", "charge", "invoice", "before", "limit"];
-const PAY: [&str; 9] = ["charge", "address", "mode", "asset", "amount", "share", "fee", "outputs", "unseen"];
 
 routes! {
     "/sandbox": GET World [], clock::overview;
     "/sandbox/scenario": GET World [], clock::scenario;
     "/sandbox/happenings": GET Book ["after"], clock::world_events;
     "/sandbox/world": POST World ["seed", "start", "account", "journal"], clock::begin;
-    "/sandbox/advance": POST Book ["by", "to", "stop_early", "after"], clock::advance;
+    "/sandbox/advance": POST Book AdvanceRequest, clock::advance;
     "/sandbox/restart": POST World [], clock::restart;
-    "/sandbox/rates": POST World ["asset", "currency", "rate"], clock::set_rate;
+    "/sandbox/rates": POST World RateRequest, clock::set_rate;
 
-    "/sandbox/accounts": POST World ACCOUNT, account::open;
-    "/sandbox/accounts/{id}": PATCH World SETTINGS, account::change;
+    "/sandbox/accounts": POST World (ACCOUNT), account::open;
+    "/sandbox/accounts/{id}": PATCH World (SETTINGS), account::change;
     "/sandbox/books/{account}/{mode}": GET World [], book::counts;
     "/sandbox/books/{account}/{mode}/late": GET World [], book::late;
     "/sandbox/books/{account}/{mode}/search": GET World ["q"], search::search;
     "/sandbox/books/{account}/{mode}/charges/{id}/transfers": GET World [], book::transfers;
-    "/sandbox/books/{account}/{mode}/charges": GET World ANY, book::owner_reads; POST World CHARGE, book::act;
-    "/sandbox/books/{account}/{mode}/invoices": GET World ANY, book::owner_reads; POST World INVOICE, book::act;
-    "/sandbox/books/{account}/{mode}/payment-links": GET World ANY, book::owner_reads; POST World LINK, book::act;
+    "/sandbox/books/{account}/{mode}/charges": GET World (ANY), book::owner_reads; POST World (CHARGE), book::act;
+    "/sandbox/books/{account}/{mode}/invoices": GET World (ANY), book::owner_reads; POST World (INVOICE), book::act;
+    "/sandbox/books/{account}/{mode}/payment-links": GET World (ANY), book::owner_reads; POST World (LINK), book::act;
     "/sandbox/books/{account}/{mode}/charges/{id}/refunds": POST World ["amount", "txid", "reason"], book::act;
     "/sandbox/books/{account}/{mode}/payment-links/{id}/archive": POST World [], book::act;
         DELETE World [], book::act;
-    "/sandbox/books/{account}/{mode}/{*}": GET World ANY, book::owner_reads;
-    "/sandbox/keys": GET World [], account::keys; POST World ["account", "mode"], account::create_key;
+    "/sandbox/books/{account}/{mode}/{*}": GET World (ANY), book::owner_reads;
+    "/sandbox/keys": GET World [], account::keys; POST World KeyRequest, account::create_key;
     "/sandbox/keys/{id}": DELETE World [], account::revoke_key;
     "/sandbox/wallets": GET World [], account::wallets;
-        PUT World ["account", "mode", "asset", "key", "script", "addresses"], account::set_wallet;
-        DELETE World ["account", "mode", "asset"], account::remove_wallet;
+        PUT World WalletRequest, account::set_wallet;
+        DELETE World WalletRemoval, account::remove_wallet;
 
     "/sandbox/endpoints": GET Book [], owner::endpoints;
-        POST Book ["account", "mode", "url", "events"], owner::add_endpoint;
-    "/sandbox/endpoints/{id}": PATCH Book ["url", "events", "status"], owner::change_endpoint;
+        POST Book EndpointRequest, owner::add_endpoint;
+    "/sandbox/endpoints/{id}": PATCH Book EndpointChange, owner::change_endpoint;
         DELETE Book [], owner::remove_endpoint;
     "/sandbox/endpoints/{id}/rotate": POST Book [], owner::rotate;
     "/sandbox/endpoints/{id}/test": POST Book [], owner::test;
-    "/sandbox/charges/{id}/accept": POST Book ["txid"], owner::accept;
+    "/sandbox/charges/{id}/accept": POST Book AcceptRequest, owner::accept;
     "/sandbox/charges/{id}/cancel": POST World [], owner::cancel;
     "/sandbox/invoices/{id}/void": POST World [], owner::void;
     "/sandbox/invoices/{id}/send": POST World [], owner::send;
     "/sandbox/mails": GET Book ["account", "mode", "limit"], owner::mails;
 
-    "/sandbox/deliveries": GET Book DELIVERIES, delivery::log;
+    "/sandbox/deliveries": GET Book (DELIVERIES), delivery::log;
     "/sandbox/deliveries/{id}": GET Book [], delivery::one;
     "/sandbox/deliveries/{id}/resend": POST Book [], delivery::resend;
-    "/sandbox/merchants": POST World ["name", "state", "answers"], delivery::set_merchant;
+    "/sandbox/merchants": POST World MerchantRequest, delivery::set_merchant;
 
     "/sandbox/invoices/{id}/view": POST Book [], hosted::view_invoice;
-    "/sandbox/invoices/{id}/choose": POST Book ["asset"], hosted::choose_coin;
+    "/sandbox/invoices/{id}/choose": POST Book CoinRequest, hosted::choose_coin;
     "/sandbox/links/{id}/view": POST Book [], hosted::view_link;
-    "/sandbox/links/{id}/choose": POST Book CHOICE, hosted::pay_link;
+    "/sandbox/links/{id}/choose": POST Book ChoiceRequest, hosted::pay_link;
 
     "/sandbox/pages/c/{id}": GET World [], page::charge;
     "/sandbox/pages/i/{id}": GET World [], page::invoice;
     "/sandbox/pages/pay/{id}": GET World [], page::link;
 
-    "/sandbox/pay": POST Book PAY, chain::pay;
-    "/sandbox/mine": POST Book ["asset", "mode", "blocks", "at_once"], chain::mine;
-    "/sandbox/reorg": POST Book ["account", "asset", "mode", "depth", "keep"], chain::reorganise;
-    "/sandbox/double-spend": POST Book ["txid"], chain::double_spend;
-    "/sandbox/replace": POST Book ["txid", "amount", "elsewhere", "fee"], chain::replace;
-    "/sandbox/drop": POST Book ["txid"], chain::drop_transaction;
-    "/sandbox/rebroadcast": POST Book ["txid"], chain::rebroadcast;
-    "/sandbox/stall": POST Book ["asset", "mode", "for"], chain::stall;
-    "/sandbox/congest": POST World ["asset", "mode", "empty", "full"], chain::congest;
-    "/sandbox/watchers": POST World ["asset", "mode", "notices"], chain::watch;
+    "/sandbox/pay": POST Book PayRequest, chain::pay;
+    "/sandbox/mine": POST Book Mine, chain::mine;
+    "/sandbox/reorg": POST Book ReorgRequest, chain::reorganise;
+    "/sandbox/double-spend": POST Book TransactionRequest, chain::double_spend;
+    "/sandbox/replace": POST Book ReplaceRequest, chain::replace;
+    "/sandbox/drop": POST Book TransactionRequest, chain::drop_transaction;
+    "/sandbox/rebroadcast": POST Book TransactionRequest, chain::rebroadcast;
+    "/sandbox/stall": POST Book Stall, chain::stall;
+    "/sandbox/congest": POST World CongestRequest, chain::congest;
+    "/sandbox/watchers": POST World Watcher, chain::watch;
 }
 
 impl Route {

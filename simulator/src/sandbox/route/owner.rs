@@ -1,24 +1,26 @@
 //! The account owner's operations on endpoints, charges and invoices.
 
-use std::collections::BTreeSet;
-
 use reference_core::{
     command::{BookCommand, CommandResult},
+    endpoint::EndpointStatus,
     error::ApiError,
     event::EventType,
     id::{AccountNo, EndpointNo},
     mail::Mail,
     mode::Mode,
 };
-use reference_wire::fields::{Fields, PROSE_MAX, TEXT_MAX};
+use reference_wire::fields::{Fields, TEXT_MAX};
 
 use super::{
     Outcome, answer,
-    call::{SandboxCall, read_mode, required},
+    call::{SandboxCall, read_mode},
     nothing, records,
 };
 use crate::{
-    api::{EndpointAnswer, EndpointList, EndpointRecord, MailList, MailRecord, TestAnswer},
+    api::{
+        AcceptRequest, Body, EndpointAnswer, EndpointChange, EndpointList, EndpointRecord, EndpointRequest,
+        MailList, MailRecord, TestAnswer,
+    },
     sandbox::{Sandbox, observe::BookOf},
 };
 
@@ -49,22 +51,13 @@ impl Sandbox {
     }
 }
 
-fn read_events(f: &mut Fields<'_>) -> Option<BTreeSet<EventType>> {
-    let allowed = EventType::ALL.map(EventType::as_str);
-    f.has("events")
-        .then(|| f.words("events", EventType::ALL.len(), &allowed, EventType::parse).into_iter().collect())
-}
-
-pub(super) fn add_endpoint(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let account = call.account(&mut f);
-    let mode = call.mode(&mut f);
-    let url = f.required_text("url", PROSE_MAX);
-    let events = read_events(&mut f).unwrap_or_else(|| EventType::ALL.into_iter().collect());
-    f.finish()?;
-    let (account, url) = (required(account, "account")?, required(url, "url")?);
+pub(super) fn add_endpoint(call: &mut SandboxCall<'_>, mut body: Body<'_, EndpointRequest>) -> Outcome {
+    let place = call.own_book(body.account.clone(), body.mode, &mut body.fields);
+    let EndpointRequest { url, events, .. } = body.finish()?;
+    let events = events.unwrap_or_else(|| EventType::ALL.into()).into_iter().collect();
     call.world().judge_endpoint(&url)?;
-    let done = call.act((account, mode), BookCommand::AddEndpoint { url, events })?;
-    let endpoint = changed_endpoint(call, (account, mode), &done, Secret::ApiState);
+    let done = call.act(place, BookCommand::AddEndpoint { url, events })?;
+    let endpoint = changed_endpoint(call, place, &done, Secret::ApiState);
     answer(EndpointAnswer { endpoint })
 }
 
@@ -104,19 +97,14 @@ fn owner(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
     call.find_book(|book| book.find_endpoint(id).is_ok())
 }
 
-pub(super) fn change_endpoint(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
+pub(super) fn change_endpoint(call: &mut SandboxCall<'_>, body: Body<'_, EndpointChange>) -> Outcome {
     let place = owner(call)?;
-    let url = f.text("url", PROSE_MAX);
-    let events = read_events(&mut f);
-    let enabled = f.word("status", &["enabled", "disabled"], |word| match word {
-        "enabled" => Some(true),
-        "disabled" => Some(false),
-        _ => None,
-    });
-    f.finish()?;
+    let EndpointChange { url, events, status } = body.finish()?;
     if let Some(url) = &url {
         call.world().judge_endpoint(url)?;
     }
+    let events = events.map(|events| events.into_iter().collect());
+    let enabled = status.map(|status| status == EndpointStatus::Enabled);
     let done = call.act(place, BookCommand::ChangeEndpoint { id: call.id()?, url, events, enabled })?;
     let endpoint = changed_endpoint(call, place, &done, Secret::Hidden);
     answer(EndpointAnswer { endpoint })
@@ -146,19 +134,18 @@ pub(super) fn test(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     }
 }
 
-pub(super) fn accept(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
+pub(super) fn accept(call: &mut SandboxCall<'_>, body: Body<'_, AcceptRequest>) -> Outcome {
     let charge = call.id()?;
-    let txid = f.text("txid", TEXT_MAX);
-    on_charge(call, f, BookCommand::AcceptLate { charge, txid })
+    on_charge(call, BookCommand::AcceptLate { charge, txid: body.finish()?.txid })
 }
 
 pub(super) fn cancel(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let charge = call.id()?;
-    on_charge(call, f, BookCommand::CancelCharge(charge))
+    f.finish()?;
+    on_charge(call, BookCommand::CancelCharge(charge))
 }
 
-fn on_charge(call: &mut SandboxCall<'_>, f: Fields<'_>, act: BookCommand) -> Outcome {
-    f.finish()?;
+fn on_charge(call: &mut SandboxCall<'_>, act: BookCommand) -> Outcome {
     let charge = call.id()?;
     let place = call.find_book(|book| book.find_charge(charge).is_ok())?;
     call.act(place, act)?;

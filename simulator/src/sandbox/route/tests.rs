@@ -1,24 +1,13 @@
 //! Tests of the table of routes, and of common properties of calls.
 
 use reference_core::{
-    asset::{Asset, Currency},
     dialect::Dialect,
-    mode::Mode,
     rng::Seed,
     time::{Span, Timestamp},
 };
 
 use super::*;
-use crate::{
-    api::{
-        AcceptRequest, AccountRequest, AdvanceRequest, AnswerRequest, ChoiceRequest, CongestRequest,
-        EndpointChange, EndpointRequest, KeepRequest, KeyRequest, MerchantRequest, MineRequest, PayRequest,
-        RateRequest, ReorgRequest, ReplaceRequest, SettingsRequest, StallRequest, TransactionRequest,
-        WalletRequest, WatcherRequest, WorldRequest, json,
-    },
-    chain::FeeLevel,
-    sandbox::{Reach, Setup},
-};
+use crate::sandbox::{Reach, Setup};
 
 pub(in crate::sandbox) fn world() -> Sandbox {
     Sandbox::new(&Setup {
@@ -109,98 +98,6 @@ fn null_and_empty_text_count_as_missing() {
     let charge = made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#);
     let pay = format!(r#"{{"charge":"{charge}","mode":null,"address":""}}"#);
     done(&mut world, "POST", "/sandbox/pay", &pay);
-}
-
-#[track_caller]
-fn takes(method: &str, path: &str, body: &Value) {
-    let route = ROUTES.iter().find(|route| route.path == path).expect("a route");
-    let method = route.methods.iter().find(|allowed| allowed.method == method).expect("a method");
-    let sent: Vec<&str> = body.as_object().expect("an object").keys().map(String::as_str).collect();
-    let strange: Vec<&&str> = sent.iter().filter(|name| !method.fields.contains(name)).collect();
-    assert!(strange.is_empty() && !sent.is_empty(), "{path}: {strange:?}");
-}
-
-/// The requests are written with every field, so that a new field cannot be overlooked.
-#[test]
-fn a_route_takes_every_field_of_its_typed_request() {
-    let text = || Some("x".to_owned());
-    let (asset, mode) = (Asset::Btc, Some(Mode::Test));
-    let settings = SettingsRequest {
-        name: text(),
-        display_name: text(),
-        default_currency: Some(Currency::Eur),
-        underpayment_tolerance: text(),
-        overpayment_threshold: text(),
-        members: Some(Vec::new()),
-    };
-    let (seed, start, journal) = (Some(1), Some(Timestamp(0)), Some(true));
-    let world = WorldRequest { seed, start, account: Some(settings.clone()), journal };
-    takes("POST", "/sandbox/world", &json(&world));
-    let (by, to) = (Some(Span(1)), start);
-    takes("POST", "/sandbox/advance", &json(&AdvanceRequest { by, to, stop_early: true, after: Some(1) }));
-    takes("POST", "/sandbox/rates", &json(&RateRequest { asset, currency: Currency::Eur, rate: None }));
-    takes("PATCH", "/sandbox/accounts/{id}", &json(&settings));
-    let account = AccountRequest { id: "a".to_owned(), kind: Some("personal".into()), settings };
-    takes("POST", "/sandbox/accounts", &json(&account));
-    takes("POST", "/sandbox/keys", &json(&KeyRequest { account: text(), mode }));
-    let (script, addresses) = (Some("p2pkh".into()), Some(Vec::new()));
-    let wallet = WalletRequest { account: text(), mode, asset, key: text(), script, addresses };
-    takes("PUT", "/sandbox/wallets", &json(&wallet));
-    let removal = WalletRequest { key: None, script: None, addresses: None, ..wallet };
-    takes("DELETE", "/sandbox/wallets", &json(&removal));
-    let events = Some(Vec::new());
-    let endpoint = EndpointRequest { account: text(), mode, url: "u".to_owned(), events: events.clone() };
-    takes("POST", "/sandbox/endpoints", &json(&endpoint));
-    let change = EndpointChange { url: text(), events, status: Some("enabled".into()) };
-    takes("PATCH", "/sandbox/endpoints/{id}", &json(&change));
-    let merchant = MerchantRequest { name: "shop".to_owned(), state: text(), answers: Vec::new() };
-    takes("POST", "/sandbox/merchants", &json(&merchant));
-    takes("POST", "/sandbox/charges/{id}/accept", &json(&AcceptRequest { txid: text() }));
-    let pay = PayRequest {
-        charge: text(),
-        address: text(),
-        mode,
-        asset: Some(asset),
-        amount: text(),
-        share: text(),
-        fee: Some(FeeLevel::Low),
-        outputs: Some(2),
-        unseen: true,
-    };
-    takes("POST", "/sandbox/pay", &json(&pay));
-    let mine = MineRequest { asset, mode, blocks: Some(1), at_once: true };
-    takes("POST", "/sandbox/mine", &json(&mine));
-    let reorg = ReorgRequest { asset, mode, depth: 1, keep: KeepRequest::All };
-    takes("POST", "/sandbox/reorg", &json(&reorg));
-    let transaction = json(&TransactionRequest { txid: "t".to_owned() });
-    for path in ["/sandbox/double-spend", "/sandbox/drop", "/sandbox/rebroadcast"] {
-        takes("POST", path, &transaction);
-    }
-    let replace =
-        ReplaceRequest { txid: "t".to_owned(), amount: text(), elsewhere: true, fee: Some(FeeLevel::High) };
-    takes("POST", "/sandbox/replace", &json(&replace));
-    takes("POST", "/sandbox/stall", &json(&StallRequest { asset, mode, lasting: Span(1) }));
-    let congest = CongestRequest { asset, mode, empty: Some(1), full: Some(1) };
-    takes("POST", "/sandbox/congest", &json(&congest));
-    takes("POST", "/sandbox/watchers", &json(&WatcherRequest { asset, mode, notices: "up".into() }));
-}
-
-#[test]
-fn a_hosted_page_takes_every_field_of_a_choice() {
-    let text = || Some("x".to_owned());
-    let asset = Asset::Btc;
-    let custom_fields = vec![AnswerRequest { label: "l".to_owned(), value: "v".to_owned() }];
-    let choice =
-        ChoiceRequest { asset, amount: text(), customer_email: text(), customer_name: text(), custom_fields };
-    takes("POST", "/sandbox/links/{id}/choose", &json(&choice));
-    let choice = ChoiceRequest {
-        amount: None,
-        customer_email: None,
-        customer_name: None,
-        custom_fields: Vec::new(),
-        ..choice
-    };
-    takes("POST", "/sandbox/invoices/{id}/choose", &json(&choice));
 }
 
 #[test]

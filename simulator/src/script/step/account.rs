@@ -14,31 +14,13 @@ use crate::script::{
     value::{AssetCode, CurrencyCode, EventTypeName, FiatRate, InMode, Name},
 };
 
-/// Settings of an account, as for `PATCH /sandbox/accounts`.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Settings {
-    /// Percent below the amount due that still count as paid.
-    pub underpayment_tolerance: Option<String>,
-    /// Percent above the amount due from which a charge is overpaid.
-    pub overpayment_threshold: Option<String>,
-    /// The default currency.
-    pub default_currency: Option<CurrencyCode>,
-    /// The name of the account.
-    pub name: Option<String>,
-    /// The name that customers see.
-    pub display_name: Option<String>,
-    /// The members, who may receive mail in test mode.
-    pub members: Option<Vec<String>>,
-}
-
 /// Another account, with its own wallets and keys.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenAccount {
     /// The name, which is also the id of the account.
     pub account: At<Name>,
-    /// Percent below the amount due that still counts as paid.
+    /// Percent below the amount due that still count as paid.
     pub underpayment_tolerance: Option<String>,
     /// Percent above the amount due from which a charge is overpaid.
     pub overpayment_threshold: Option<String>,

@@ -15,16 +15,15 @@ use serde::{
 };
 
 pub use self::{
-    account::{Accept, Answers, Endpoint, Key, MerchantState, OpenAccount, Rate, Settings, Wallet},
-    chain::{
-        Congest, DoubleSpend, Drop, Keep, Mine, Notices, Pay, Rebroadcast, Reorg, Replace, Stall, Watcher,
-    },
-    object::{
-        By, Cancel, Choose, Invoice, Item, Link, LinkAnswer, LinkQuestion, Open, Refund, Repeat, Send, Void,
-    },
+    account::{Accept, Answers, Endpoint, Key, MerchantState, OpenAccount, Rate, Wallet},
+    chain::{AtTransaction, Congest, Keep, Pay, Reorg, Replace},
+    object::{By, Cancel, Choose, Invoice, Item, Link, LinkQuestion, Open, Refund, Repeat, Send, Void},
     requests::{Expect, Expected, ExpectedResponse, Request, Until, Walk, WalkBy},
 };
-pub use crate::chain::FeeLevel;
+pub use crate::{
+    api::{LinkAnswer, Mine, Notices, Settings, Stall, Watcher},
+    chain::FeeLevel,
+};
 use serde_json::Value;
 
 use super::{
@@ -95,13 +94,13 @@ pub enum Step {
     /// Replaces the newest blocks: `reorg: { asset: BTC, depth: 1 }`.
     Reorg(Reorg),
     /// Mines a conflicting transaction in the next block: `double_spend: t1`.
-    DoubleSpend(Shorthand<DoubleSpend>),
+    DoubleSpend(Shorthand<AtTransaction>),
     /// Replaces an unconfirmed transaction by fee: `replace: { tx: t1, as: t2, elsewhere: true }`.
     Replace(Replace),
     /// Drops a transaction from the mempool: `drop: t1`.
-    Drop(Shorthand<Drop>),
+    Drop(Shorthand<AtTransaction>),
     /// Sends a dropped or displaced transaction again: `rebroadcast: t1`.
-    Rebroadcast(Shorthand<Rebroadcast>),
+    Rebroadcast(Shorthand<AtTransaction>),
     /// Stops the blocks of a chain for a while: `stall: { asset: BTC, for: 2h }`.
     Stall(Stall),
     /// Removes free space from some of the future blocks: `congest: { asset: BTC, empty: 20, full: 30 }`.
@@ -226,14 +225,14 @@ impl<T: JsonSchema + FromWord> JsonSchema for Shorthand<T> {
 
 /// Implements [`FromWord`] with the field that the word fills; the other fields get no value.
 macro_rules! from_word {
-    ($type:ident { $field:ident: $word:ty, $($other:ident),* }) => {
+    ($type:ident { $field:ident $(.$part:ident)?: $word:ty, $($other:ident),* }) => {
         impl $crate::script::step::FromWord for $type {
             type Word = $word;
 
             const KEY: Option<&'static str> = Some(stringify!($field));
 
             fn from_word(word: $crate::script::At<$word>) -> $type {
-                $type { $field: word, $($other: Default::default()),* }
+                $type { $field: word$(.$part)?, $($other: Default::default()),* }
             }
         }
     };

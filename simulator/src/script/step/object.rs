@@ -7,9 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{from_word, is_default};
-use crate::script::{
-    At,
-    value::{Amount, AssetCode, CurrencyCode, InMode, Name, Price},
+use crate::{
+    api::LinkAnswer,
+    script::{
+        At,
+        value::{Amount, AssetCode, CurrencyCode, InMode, Name, Price},
+    },
 };
 
 /// The way to perform an action: with an API key, or in the dashboard.
@@ -76,16 +79,6 @@ pub struct LinkQuestion {
     /// Requires an answer.
     #[serde(default)]
     pub required: bool,
-}
-
-/// An answer to a custom field of a payment link.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LinkAnswer {
-    /// The label of the field.
-    pub label: String,
-    /// The answer.
-    pub value: String,
 }
 
 /// A payment link to create.

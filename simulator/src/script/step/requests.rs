@@ -10,10 +10,9 @@ use serde::{
 use serde_json::Value;
 
 use super::is_default;
-use crate::script::{
-    At,
-    diagnostic::{did_you_mean, listed},
-    value::{Amount, Duration, EventTypeName, Moment, Name, Offset},
+use crate::{
+    script::{At, diagnostic::listed},
+    value::{Amount, Duration, EventTypeName, Moment, Name, Offset, did_you_mean},
 };
 
 /// A moment to wait for: exactly one of `at`, `expiry`, `attempt` and `event`.

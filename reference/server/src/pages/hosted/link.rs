@@ -6,7 +6,7 @@ use askama::Template;
 use http::StatusCode;
 use reference_core::mode::Mode;
 use simulator::api::{
-    AnswerRequest, ChargeAnswer, CoinOffer, Empty, LinkClosed as Closed, PageAccount as Account,
+    ChargeAnswer, CoinOffer, Empty, LinkAnswer, LinkClosed as Closed, PageAccount as Account,
 };
 
 use super::{
@@ -166,7 +166,7 @@ fn choice<'f>(filled: &'f LinkInput, link: &Link) -> CustomerChoice<'f> {
     let answers = link.terms.custom_fields.iter().zip(&filled.answers);
     let answers = answers
         .filter(|(_, answer)| !answer.is_empty())
-        .map(|(question, answer)| AnswerRequest { label: question.label.clone(), value: answer.clone() });
+        .map(|(question, answer)| LinkAnswer { label: question.label.clone(), value: answer.clone() });
     CustomerChoice {
         asset: &filled.asset,
         // A typed amount overrides a selected one.

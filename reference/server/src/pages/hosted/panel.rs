@@ -8,9 +8,10 @@ use http::StatusCode;
 use reference_core::{asset::Asset, mode::Mode, time::Span};
 use serde::{Deserialize, Serialize};
 use simulator::api::{
-    AdvanceRequest, ChoiceRequest, CoinOffer, KeepRequest, MineRequest, PageAccount as Account, PayRequest,
+    AdvanceRequest, ChoiceRequest, CoinOffer, KeepRequest, Mine, PageAccount as Account, PayRequest,
     PaymentStage as Stage, ReorgRequest, ReplaceRequest, TransactionRequest,
 };
+use simulator::value::{Amount, AssetCode, InMode, Share};
 
 use super::{
     load,
@@ -58,7 +59,7 @@ impl PanelAction {
 enum PanelRequest {
     Advance(AdvanceRequest),
     Choose(ChoiceRequest),
-    Mine(MineRequest),
+    Mine(Mine),
     Pay(PayRequest),
     Reorg(ReorgRequest),
     Replace(ReplaceRequest),
@@ -168,7 +169,7 @@ fn pay(request: PayRequest, charge: &str) -> (String, PanelRequest) {
 
 fn ways_to_pay(payment: &Payment) -> Vec<PanelAction> {
     let pay = |request: PayRequest| pay(request, payment.charge.code.as_str());
-    let part = |share: &str| PayRequest { share: Some(share.to_owned()), ..PayRequest::default() };
+    let part = |share: &str| PayRequest { share: Some(Share(share.to_owned())), ..PayRequest::default() };
     let act = |name: &str, label: &str, hint: &str, calls| PanelAction {
         name: name.to_owned(),
         label: label.to_owned(),
@@ -180,7 +181,7 @@ fn ways_to_pay(payment: &Payment) -> Vec<PanelAction> {
         // Another payment would pay twice.
         Stage::Confirming if payment.covered => Vec::new(),
         Stage::Confirming => {
-            let rest = PayRequest { amount: Some(payment.missing.clone()), ..PayRequest::default() };
+            let rest = PayRequest { amount: Some(Amount(payment.missing.clone())), ..PayRequest::default() };
             vec![act("exact", "Pay the rest", "What is neither received nor pending.", vec![pay(rest)])]
         }
         Stage::Waiting | Stage::Underpaid => {
@@ -267,6 +268,7 @@ fn troubles(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
         let request = ReorgRequest {
             asset: payment.coin.asset,
             mode: Some(mode),
+            account: None,
             depth: buried.confirmations,
             keep: KeepRequest::None,
         };
@@ -293,8 +295,8 @@ fn waits() -> Vec<PanelAction> {
 
 fn time(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
     let mine = |name: &str, label: &str, hint: String, blocks: u32| {
-        let request =
-            MineRequest { asset: payment.coin.asset, mode: Some(mode), blocks: Some(blocks), at_once: false };
+        let (asset, mode) = (AssetCode(payment.coin.asset), Some(InMode(mode)));
+        let request = Mine { asset, mode, blocks: Some(blocks), at_once: false };
         PanelAction {
             name: name.to_owned(),
             label: label.to_owned(),

@@ -1,5 +1,5 @@
-//! The scalar values of the format: names, prices, durations, times. Each is parsed from one word, and an invalid one
-//! is an error at its place.
+//! The small values of scenarios and of requests: names, prices, spans, moments. Each is read from one word and refuses
+//! everything else where it stands.
 
 use std::{borrow::Cow, fmt};
 
@@ -13,8 +13,6 @@ use reference_core::{
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, json};
-
-use super::diagnostic::did_you_mean;
 
 /// Returns the names of the event types.
 fn event_types() -> [&'static str; EventType::ALL.len()] {
@@ -389,6 +387,12 @@ impl ScalarWord for CurrencyCode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InMode(pub Mode);
 
+impl From<InMode> for Mode {
+    fn from(InMode(mode): InMode) -> Mode {
+        mode
+    }
+}
+
 impl ScalarWord for InMode {
     const TITLE: &'static str = "Mode";
 
@@ -426,4 +430,18 @@ impl ScalarWord for EventTypeName {
     fn schema() -> Value {
         json!({ "enum": event_types(), "description": "What happened to a charge or an invoice." })
     }
+}
+
+/// A suggestion, if one of the names is near enough to have been meant.
+pub(crate) fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let length = word.chars().count();
+    let far = (length / 3).max(1) + 1;
+    names
+        .into_iter()
+        // The distance is at least the difference in length, and takes time that grows with the product of both.
+        .filter(|name| name.chars().count().abs_diff(length) <= far)
+        .map(|name| (strsim::damerau_levenshtein(word, name), name))
+        .filter(|(distance, _)| *distance <= far)
+        .min()
+        .map(|(_, name)| format!("did you mean `{name}`?"))
 }

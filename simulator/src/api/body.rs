@@ -1,0 +1,268 @@
+//! The bodies of requests: one definition is the type that a caller writes, the list of its fields, and their reader.
+
+use std::ops::Deref;
+
+use reference_core::{
+    asset::{Asset, Currency},
+    charge::CustomField,
+    endpoint::EndpointStatus,
+    error::ApiError,
+    event::EventType,
+    mode::Mode,
+    money::Rate,
+    time::{Span, Timestamp},
+};
+use reference_wire::fields::{Fields, TEXT_MAX};
+use serde::{Serialize, Serializer};
+
+use super::{ApiText, KeepRequest, LinkAnswer, Notices, Word};
+use crate::{
+    chain::FeeLevel,
+    value::{Amount, AssetCode, Duration, FiatRate, InMode, Share},
+};
+
+/// The longest list of texts.
+const LIST_MAX: usize = 10_000;
+
+/// An object of these fields and no others.
+pub(crate) trait RequestBody: Sized {
+    /// The names of the fields.
+    const FIELDS: &'static [&'static str];
+
+    /// Reads every field. Missing and invalid values are noted, and others stand in for them.
+    fn read(fields: &mut Fields<'_>) -> Self;
+}
+
+/// A type of fields.
+pub(crate) trait FieldValue: Sized {
+    /// The error of a missing field; `None` if the field is optional.
+    const REQUIRED: Option<&'static str> = Some("The {} field is required.");
+
+    /// Returns the value; `None` if it is missing, or invalid, which is noted.
+    fn read_given(fields: &mut Fields<'_>, name: &str) -> Option<Self>;
+
+    /// Returns the value in place of a missing or invalid one. After an error nothing is done with it, but the checks
+    /// across fields still run, so that all errors of a request are reported together.
+    fn stand_in() -> Self;
+
+    /// Reads the value. A required one that is missing is noted.
+    fn read(fields: &mut Fields<'_>, name: &str) -> Self {
+        let value = Self::read_given(fields, name);
+        if let (None, Some(sentence)) = (&value, Self::REQUIRED)
+            && !fields.is_wrong(name)
+        {
+            fields.wrong(name, sentence);
+        }
+        value.unwrap_or_else(Self::stand_in)
+    }
+
+    /// Returns `true` if a body is written without the field.
+    fn is_omitted(&self) -> bool {
+        false
+    }
+
+    /// Writes the value.
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
+}
+
+impl<T: FieldValue> FieldValue for Option<T> {
+    const REQUIRED: Option<&'static str> = None;
+
+    fn read_given(fields: &mut Fields<'_>, name: &str) -> Option<Option<T>> {
+        T::read_given(fields, name).map(Some)
+    }
+
+    fn stand_in() -> Option<T> {
+        None
+    }
+
+    fn is_omitted(&self) -> bool {
+        self.is_none()
+    }
+
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Some(value) => value.write(serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+}
+
+/// Types of fields: how each is read, and what stands in for it. `text` types are written as texts of the API, `list`
+/// ones as such texts, `inner` ones as the value inside. `default` ones need not be given; `optional` ones are also left
+/// out when they have their default.
+macro_rules! field_values {
+    ($($kind:ident $type:ty $(, required $sentence:literal)?: $read:expr, $stand_in:expr;)*) => {$(
+        impl $crate::api::FieldValue for $type {
+            $(const REQUIRED: Option<&'static str> = Some($sentence);)?
+
+            fn read_given(fields: &mut Fields<'_>, name: &str) -> Option<$type> {
+                let read: fn(&mut Fields<'_>, &str) -> Option<$type> = $read;
+                read(fields, name)
+            }
+
+            fn stand_in() -> $type {
+                $stand_in
+            }
+
+            field_values!(@$kind);
+        }
+    )*};
+    (@text) => {
+        fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.serialize_str(&self.written())
+        }
+    };
+    (@plain) => {
+        fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            self.serialize(serializer)
+        }
+    };
+    (@inner) => {
+        fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            self.0.serialize(serializer)
+        }
+    };
+    (@list) => {
+        fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_seq(self.iter().map(ApiText::written))
+        }
+    };
+    (@default) => {
+        const REQUIRED: Option<&'static str> = None;
+
+        field_values!(@plain);
+    };
+    (@optional) => {
+        const REQUIRED: Option<&'static str> = None;
+
+        fn is_omitted(&self) -> bool {
+            *self == Self::stand_in()
+        }
+
+        field_values!(@plain);
+    };
+}
+
+field_values! {
+    text Asset: |f, name| f.asset(name), Asset::Btc;
+    text Currency: |f, name| f.currency(name), Currency::Eur;
+    text Mode: |f, name| f.word(name, &Mode::ALL.map(Mode::as_str), Mode::parse), Mode::Live;
+    text EndpointStatus: |f, name| f.word(name, &["enabled", "disabled"], ApiText::parse), EndpointStatus::Enabled;
+    text Span: |f, name| f.word_like(name, "30s, 250us or 1h30m", Span::parse), Span(0);
+    text Timestamp: |f, name| f.word_like(name, "2026-01-05T09:00:00Z", Timestamp::parse), Timestamp(0);
+    plain u32: |f, name| f.count(name), 1;
+    plain u64: |f, name| f.whole(name), 0;
+    optional bool: |f, name| f.truth(name), false;
+    plain String: |f, name| f.text(name, TEXT_MAX), String::new();
+    plain Amount: |f, name| f.decimal(name).map(|text| Amount(text.into())), Amount(String::new());
+    plain Share: |f, name| f.decimal(name).map(|text| Share(text.into())), Share(String::new());
+    plain FeeLevel: |f, name| f.word(name, &FeeLevel::ALL.map(FeeLevel::as_str), FeeLevel::parse), FeeLevel::Normal;
+    plain Word: |f, name| f.text(name, TEXT_MAX).map(Into::into), Word::default();
+    default Vec<String>: |f, name| Some(f.texts(name, LIST_MAX)), Vec::new();
+    optional Vec<LinkAnswer>: |f, name| {
+        let answers = f.custom_fields(name).into_iter();
+        Some(answers.map(|CustomField { label, value }| LinkAnswer { label, value }).collect())
+    }, Vec::new();
+    list Vec<EventType>: |f, name| {
+        let allowed = EventType::ALL.map(EventType::as_str);
+        f.has(name).then(|| f.words(name, EventType::ALL.len(), &allowed, EventType::parse))
+    }, Vec::new();
+    inner FiatRate, required "The {} field is required; null means that no rate is available.": |f, name| {
+        let rate = f.parsed(name, |text| Rate::parse(text).map(|_| text.to_owned()));
+        f.has(name).then_some(FiatRate(rate))
+    }, FiatRate(None);
+    plain AssetCode: |f, name| f.asset(name).map(AssetCode), AssetCode(Asset::Btc);
+    plain InMode: |f, name| Mode::read_given(f, name).map(InMode), InMode(Mode::Live);
+    plain Duration, required "The {} field is required: a length of time such as 2h.":
+        |f, name| f.word_like(name, "30s or 2h", Span::parse).map(Duration), Duration(Span(0));
+    plain Notices, required "The {} field is required: up, late, reversed, lost or twice.":
+        |f, name| f.word(name, &Notices::ALL.map(Notices::as_str), Notices::parse), Notices::Up;
+    default KeepRequest<String>: |f, name| match f.is_list(name) {
+        true => Some(KeepRequest::Only(f.texts(name, 1_000))),
+        false => f.word(name, &["all", "none", "a list of txids"], KeepRequest::parse),
+    }, KeepRequest::None;
+}
+
+/// Defines request bodies. A field's name in Rust is its name in JSON. A field with a rule of its own says after `=>`
+/// how it is read.
+macro_rules! request_bodies {
+    ($($(#[$meta:meta])* pub struct $name:ident {
+        $($(#[$of_field:meta])* pub $field:ident: $type:ty $(=> $read:expr)?,)*
+    })*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Debug, Serialize)]
+        pub struct $name {
+            $(
+                $(#[$of_field])*
+                #[serde(
+                    serialize_with = "crate::api::FieldValue::write",
+                    skip_serializing_if = "crate::api::FieldValue::is_omitted"
+                )]
+                pub $field: $type,
+            )*
+        }
+
+        impl $crate::api::RequestBody for $name {
+            const FIELDS: &'static [&'static str] = &[$($crate::api::field_name(stringify!($field))),*];
+
+            fn read(fields: &mut Fields<'_>) -> $name {
+                $name { $($field: request_bodies!(@read fields, $field $(, $read)?),)* }
+            }
+        }
+    )*};
+    (@read $fields:ident, $field:ident) => {
+        FieldValue::read($fields, const { $crate::api::field_name(stringify!($field)) })
+    };
+    (@read $fields:ident, $field:ident, $read:expr) => {{
+        let read: fn(&mut Fields<'_>) -> _ = $read;
+        read($fields)
+    }};
+}
+pub(crate) use request_bodies;
+
+/// Returns the name of a field: `for` of `r#for`.
+pub(crate) const fn field_name(identifier: &'static str) -> &'static str {
+    match identifier.as_bytes() {
+        [b'r', b'#', ..] => identifier.split_at(2).1,
+        _ => identifier,
+    }
+}
+
+/// A body that was read. Its fields are there for checks across them.
+pub(crate) struct Body<'f, T> {
+    value: T,
+    pub(crate) fields: Fields<'f>,
+}
+
+impl<'f, T: RequestBody> Body<'f, T> {
+    /// Reads every field. Missing and invalid ones are reported by [`Body::finish`].
+    pub(crate) fn read(mut fields: Fields<'f>) -> Body<'f, T> {
+        Body { value: T::read(&mut fields), fields }
+    }
+
+    /// Notes that a number is too large.
+    pub(crate) fn at_most(&mut self, name: &str, number: Option<u32>, max: u32) {
+        if number.is_some_and(|number| number > max) {
+            self.fields.wrong(name, &format!("The {{}} field must be at most {max}."));
+        }
+    }
+
+    /// Returns the value if nothing is wrong with it.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Invalid`] with every invalid field.
+    pub(crate) fn finish(self) -> Result<T, ApiError> {
+        self.fields.finish()?;
+        Ok(self.value)
+    }
+}
+
+impl<T> Deref for Body<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
