@@ -15,7 +15,7 @@ use reference_core::{
 use reference_wire::fields::{Fields, TEXT_MAX};
 use serde::{Serialize, Serializer};
 
-use super::{ApiText, KeepRequest, LinkAnswer, Notices, Word};
+use super::{ApiText, KeepRequest, LinkAnswer, Notices};
 use crate::{
     chain::FeeLevel,
     value::{Amount, AssetCode, Duration, FiatRate, InMode, Share},
@@ -28,6 +28,8 @@ const LIST_MAX: usize = 10_000;
 pub(crate) trait RequestBody: Sized {
     /// The names of the fields.
     const FIELDS: &'static [&'static str];
+    /// The names of the required fields; `None` in the place of each other.
+    const REQUIRED: &'static [Option<&'static str>];
 
     /// Reads every field. Missing and invalid values are noted, and others stand in for them.
     fn read(fields: &mut Fields<'_>) -> Self;
@@ -158,7 +160,6 @@ field_values! {
     plain Amount: |f, name| f.decimal(name).map(|text| Amount(text.into())), Amount(String::new());
     plain Share: |f, name| f.decimal(name).map(|text| Share(text.into())), Share(String::new());
     plain FeeLevel: |f, name| f.word(name, &FeeLevel::ALL.map(FeeLevel::as_str), FeeLevel::parse), FeeLevel::Normal;
-    plain Word: |f, name| f.text(name, TEXT_MAX).map(Into::into), Word::default();
     default Vec<String>: |f, name| Some(f.texts(name, LIST_MAX)), Vec::new();
     optional Vec<LinkAnswer>: |f, name| {
         let answers = f.custom_fields(name).into_iter();
@@ -205,6 +206,13 @@ macro_rules! request_bodies {
 
         impl $crate::api::RequestBody for $name {
             const FIELDS: &'static [&'static str] = &[$($crate::api::field_name(stringify!($field))),*];
+
+            const REQUIRED: &'static [Option<&'static str>] = &[$(
+                match <$type as FieldValue>::REQUIRED {
+                    Some(_) => Some($crate::api::field_name(stringify!($field))),
+                    None => None,
+                }
+            ),*];
 
             fn read(fields: &mut Fields<'_>) -> $name {
                 $name { $($field: request_bodies!(@read fields, $field $(, $read)?),)* }

@@ -81,7 +81,8 @@ impl Player<'_> {
             addresses: wallet.addresses.clone(),
         };
         let about = format!("{asset} {done}{}", in_mode(mode));
-        self.plain_act("wallet", &about, method, "/sandbox/wallets", api::json(&body), wallet.refused)
+        let act = Act::post("wallet", &about, "/sandbox/wallets", api::json(&body));
+        self.plain_act(&Act { method, refused: wallet.refused, ..act })
     }
 
     pub(super) fn set_rate(&mut self, rate: &Rate) -> Result<(), Stop> {
@@ -138,16 +139,8 @@ impl Player<'_> {
             url,
             events,
         };
-        let act = Act {
-            verb: "endpoint",
-            about: &about,
-            method: "POST",
-            path: "/sandbox/endpoints",
-            whose: None,
-            again: None,
-            body: api::json(&body),
-            refused: endpoint.refused,
-        };
+        let (refused, body) = (endpoint.refused, api::json(&body));
+        let act = Act { refused, ..Act::post("endpoint", &about, "/sandbox/endpoints", body) };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
         let id = self.text(&granted.answer, "/endpoint/id")?;
         self.name_it(&endpoint.name, Kind::Endpoint, (account.map_or(0, |(no, _)| no), mode), id);
@@ -203,19 +196,10 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Performs an action without a key whose response has no further data.
-    pub(super) fn plain_act(
-        &mut self,
-        verb: &str,
-        about: &str,
-        method: &str,
-        path: &str,
-        body: Value,
-        refused: Option<u16>,
-    ) -> Result<(), Stop> {
-        let act = Act { verb, about, method, path, whose: None, again: None, body, refused };
-        if let Some(granted) = self.try_act(&act)? {
-            self.wrote(granted.at, verb, about, None);
+    /// An act whose answer says nothing more.
+    pub(super) fn plain_act(&mut self, act: &Act<'_>) -> Result<(), Stop> {
+        if let Some(granted) = self.try_act(act)? {
+            self.wrote(granted.at, act.verb, act.about, None);
         }
         Ok(())
     }

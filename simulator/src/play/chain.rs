@@ -1,7 +1,6 @@
 //! Steps on the simulated chains.
 
 use reference_core::{asset::Asset, mode::Mode, money::Coin};
-use serde_json::Value;
 
 use super::{Act, Answer, Player, failure::Stop, lines::in_mode};
 use crate::{
@@ -55,8 +54,8 @@ impl Player<'_> {
             body.mode = Some(mode);
         }
         let about = format!("{} {}{}", name.value, details(pay, &size.said, body.asset), in_mode(mode));
-        let body = api::json(&body);
-        self.new_transaction("pay", &about, "/sandbox/pay", body, mode, pay.tx.as_ref(), pay.refused)
+        let act = Act::post("pay", &about, "/sandbox/pay", api::json(&body));
+        self.new_transaction(&Act { refused: pay.refused, ..act }, mode, pay.tx.as_ref())
     }
 
     /// Returns the amount to pay. The remaining amount, plus or minus the step's amount, is only known when the step
@@ -108,7 +107,7 @@ impl Player<'_> {
             about.push_str(" at once");
         }
         let body = api::json(&Mine { mode, blocks: Some(blocks), ..mine.clone() });
-        self.plain_act("mine", &about, "POST", "/sandbox/mine", body, None)
+        self.plain_act(&Act::post("mine", &about, "/sandbox/mine", body))
     }
 
     pub(super) fn reorg(&mut self, reorg: &Reorg) -> Result<(), Stop> {
@@ -123,18 +122,9 @@ impl Player<'_> {
             }
         };
         let body = ReorgRequest { asset, mode: Some(mode), account: None, depth: reorg.depth, keep };
-        let act = Act {
-            verb: "reorg",
-            about: &about,
-            method: "POST",
-            path: "/sandbox/reorg",
-            whose: None,
-            again: None,
-            body: api::json(&body),
-            refused: reorg.refused,
-        };
+        let act = Act::post("reorg", &about, "/sandbox/reorg", api::json(&body));
         // Its event writes the line.
-        self.try_act(&act).map(drop)
+        self.try_act(&Act { refused: reorg.refused, ..act }).map(drop)
     }
 
     pub(super) fn replace(&mut self, step: &Replace) -> Result<(), Stop> {
@@ -156,23 +146,15 @@ impl Player<'_> {
             elsewhere: step.elsewhere,
             fee: step.fee,
         };
-        let named = step.named.as_ref();
-        self.new_transaction(
-            "replace",
-            &about,
-            "/sandbox/replace",
-            api::json(&body),
-            tx.mode,
-            named,
-            step.refused,
-        )
+        let act = Act::post("replace", &about, "/sandbox/replace", api::json(&body));
+        self.new_transaction(&Act { refused: step.refused, ..act }, tx.mode, step.named.as_ref())
     }
 
     pub(super) fn stall(&mut self, stall: &Stall) -> Result<(), Stop> {
         let (mode, chain) = self.on_chain(stall.asset, stall.mode);
         let about = format!("{chain} for {}", stall.r#for.0);
         let body = api::json(&Stall { mode, ..stall.clone() });
-        self.plain_act("stall", &about, "POST", "/sandbox/stall", body, None)
+        self.plain_act(&Act::post("stall", &about, "/sandbox/stall", body))
     }
 
     pub(super) fn congest(&mut self, congest: &Congest) -> Result<(), Stop> {
@@ -181,14 +163,15 @@ impl Player<'_> {
         let (empty, full) = (some(congest.empty), some(congest.full));
         let body = CongestRequest { asset: congest.asset.0, mode: mode.map(Into::into), empty, full };
         let about = format!("{chain} {}% empty, {}% full", congest.empty, congest.full);
-        self.plain_act("congest", &about, "POST", "/sandbox/congest", api::json(&body), congest.refused)
+        let act = Act::post("congest", &about, "/sandbox/congest", api::json(&body));
+        self.plain_act(&Act { refused: congest.refused, ..act })
     }
 
     pub(super) fn watcher(&mut self, watcher: &Watcher) -> Result<(), Stop> {
         let (mode, chain) = self.on_chain(watcher.asset, watcher.mode);
         let about = format!("{chain} {}", watcher.notices.as_str());
         let body = api::json(&Watcher { mode, ..watcher.clone() });
-        self.plain_act("watcher", &about, "POST", "/sandbox/watchers", body, None)
+        self.plain_act(&Act::post("watcher", &about, "/sandbox/watchers", body))
     }
 
     /// The mode of a chain, and how lines name the chain.
@@ -207,28 +190,17 @@ impl Player<'_> {
         let tx = self.thing(&step.tx)?;
         let about = format!("{}{}", step.tx.value, in_mode(tx.mode));
         let body = api::json(&TransactionRequest { txid: tx.id });
-        self.plain_act(verb, &about, "POST", path, body, step.refused)
+        self.plain_act(&Act { refused: step.refused, ..Act::post(verb, &about, path, body) })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "an act, and the name of what comes of it")]
-    fn new_transaction(
-        &mut self,
-        verb: &str,
-        about: &str,
-        path: &str,
-        body: Value,
-        mode: Mode,
-        name: Option<&At<Name>>,
-        refused: Option<u16>,
-    ) -> Result<(), Stop> {
-        let act = Act { verb, about, method: "POST", path, whose: None, again: None, body, refused };
-        let Some(granted) = self.try_act(&act)? else { return Ok(()) };
+    fn new_transaction(&mut self, act: &Act<'_>, mode: Mode, name: Option<&At<Name>>) -> Result<(), Stop> {
+        let Some(granted) = self.try_act(act)? else { return Ok(()) };
         let txid = self.text(&granted.answer, "/txid")?;
         if let Some(name) = name {
             self.name_it(name, Kind::Transaction, (0, mode), txid.clone());
         }
         let tx = self.aliases.name(Kind::Transaction, mode, &txid);
-        self.wrote(granted.at, verb, about, Some(&tx));
+        self.wrote(granted.at, act.verb, act.about, Some(&tx));
         Ok(())
     }
 }

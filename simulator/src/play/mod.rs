@@ -512,6 +512,13 @@ struct Act<'a> {
     refused: Option<u16>,
 }
 
+impl<'a> Act<'a> {
+    /// A POST that needs no key and must be granted.
+    fn post(verb: &'a str, about: &'a str, path: &'a str, body: Value) -> Act<'a> {
+        Act { verb, about, method: "POST", path, whose: None, again: None, body, refused: None }
+    }
+}
+
 /// The response to a granted action.
 struct Granted {
     /// The time at which the call began.

@@ -43,14 +43,10 @@ impl Player<'_> {
         ]);
         let again = open.idempotency_key.as_deref();
         let act = Act {
-            verb: "open",
-            about: &about,
-            method: "POST",
-            path: "/v1/charges",
             whose: Some(whose),
             again,
-            body,
             refused: open.refused,
+            ..Act::post("open", &about, "/v1/charges", body)
         };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
         if let Some(key) = again {
@@ -83,14 +79,10 @@ impl Player<'_> {
         }
         about.push_str(&self.of_whom(whose));
         let act = Act {
-            verb: "repeat",
-            about: &about,
-            method: "POST",
-            path: "/v1/charges",
             whose: Some(whose),
             again: Some(&key),
-            body,
             refused: repeat.refused,
+            ..Act::post("repeat", &about, "/v1/charges", body)
         };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
         let code = self.text(&granted.answer, "/data/id")?;
@@ -175,7 +167,7 @@ impl Player<'_> {
         let thing = self.thing(page)?;
         let path = format!("/sandbox/{}/{}/view", pages(thing.kind), thing.id);
         let about = format!("{}{}", page.value, in_mode(thing.mode));
-        self.plain_act("view", &about, "POST", &path, json!({}), None)
+        self.plain_act(&Act::post("view", &about, &path, json!({})))
     }
 
     pub(super) fn choose(&mut self, choose: &Choose) -> Result<(), Stop> {
@@ -194,17 +186,7 @@ impl Player<'_> {
         };
         let body = api::json(&body);
         let path = format!("/sandbox/{}/{}/choose", pages(thing.kind), thing.id);
-        let refused = choose.refused;
-        let act = Act {
-            verb: "choose",
-            about: &about,
-            method: "POST",
-            path: &path,
-            whose: None,
-            again: None,
-            body,
-            refused,
-        };
+        let act = Act { refused: choose.refused, ..Act::post("choose", &about, &path, body) };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
         let code = self.text(&granted.answer, "/charge")?;
         let whose = self.whose(&thing);
@@ -238,14 +220,8 @@ impl Player<'_> {
         }
         about.push_str(in_mode(charge.mode));
         let path = format!("/sandbox/charges/{}/accept", charge.id);
-        self.plain_act(
-            "accept",
-            &about,
-            "POST",
-            &path,
-            api::json(&AcceptRequest { txid: tx }),
-            accept.refused,
-        )
+        let act = Act::post("accept", &about, &path, api::json(&AcceptRequest { txid: tx }));
+        self.plain_act(&Act { refused: accept.refused, ..act })
     }
 
     /// Performs an action on an object, by the API or in the dashboard.
@@ -272,7 +248,7 @@ impl Player<'_> {
             By::Dashboard => {
                 let about = format!("{about} in the dashboard");
                 let path = format!("/sandbox/{list}/{}/{verb}", thing.id);
-                self.plain_act(verb, &about, "POST", &path, json!({}), refused)
+                self.plain_act(&Act { refused, ..Act::post(verb, &about, &path, json!({})) })
             }
         }
     }
@@ -287,16 +263,7 @@ impl Player<'_> {
         body: Value,
         refused: Option<u16>,
     ) -> Result<Option<Granted>, Stop> {
-        self.try_act(&Act {
-            verb,
-            about,
-            method: "POST",
-            path,
-            whose: Some(whose),
-            again: None,
-            body,
-            refused,
-        })
+        self.try_act(&Act { whose: Some(whose), refused, ..Act::post(verb, about, path, body) })
     }
 
     fn made(

@@ -58,6 +58,8 @@ pub struct RouteMethod {
     /// The allowed fields of a body, or query parameters of `GET`. [`ANY`]: those of the API, which ignores unknown
     /// ones.
     pub fields: &'static [&'static str],
+    /// The fields that must be given; `None` if the handler itself reads the body.
+    pub required: Option<&'static [Option<&'static str>]>,
     handler: Handler,
 }
 
@@ -105,25 +107,28 @@ macro_rules! allowed {
     };
 }
 
-/// The fields of a method: those of a type, or a list, read by the handler itself.
-macro_rules! fields {
-    ([$($field:expr),*]) => {
-        &[$($field),*]
+/// One method of a path. Its fields are those of a type, or a list, read by the handler itself.
+macro_rules! route_method {
+    ($method:ident $reach:ident [$($field:expr),*], $handler:path) => {
+        route_method!($method $reach ([$($field),*]), $handler)
     };
-    (($list:expr)) => {
-        &$list
+    ($method:ident $reach:ident ($list:expr), $handler:path) => {
+        RouteMethod {
+            method: stringify!($method),
+            reach: RouteReach::$reach,
+            fields: &$list,
+            required: None,
+            handler: $handler,
+        }
     };
-    ($body:ident) => {
-        <api::$body as RequestBody>::FIELDS
-    };
-}
-
-macro_rules! handler {
-    ($body:ident, $handler:path) => {
-        |call, fields| $handler(call, Body::<api::$body>::read(fields))
-    };
-    ($list:tt, $handler:path) => {
-        $handler
+    ($method:ident $reach:ident $body:ident, $handler:path) => {
+        RouteMethod {
+            method: stringify!($method),
+            reach: RouteReach::$reach,
+            fields: <api::$body as RequestBody>::FIELDS,
+            required: Some(<api::$body as RequestBody>::REQUIRED),
+            handler: |call, fields| $handler(call, Body::<api::$body>::read(fields)),
+        }
     };
 }
 
@@ -143,18 +148,8 @@ macro_rules! routes {
             path: $path,
             allow: concat!(allowed!($first) $(, ", ", allowed!($method))*),
             methods: &[
-                RouteMethod {
-                    method: stringify!($first),
-                    reach: RouteReach::$reach,
-                    fields: fields!($body),
-                    handler: handler!($body, $handler),
-                },
-                $(RouteMethod {
-                    method: stringify!($method),
-                    reach: RouteReach::$other_reach,
-                    fields: fields!($other_body),
-                    handler: handler!($other_body, $other_handler),
-                },)*
+                route_method!($first $reach $body, $handler),
+                $(route_method!($method $other_reach $other_body, $other_handler),)*
             ],
         },)*];
     };

@@ -103,6 +103,10 @@ fn a_documented_body_has_the_fields_of_its_route() {
             let body = &operation["requestBody"]["content"]["application/json"]["schema"];
             let taken: BTreeSet<&str> = method.fields.iter().copied().collect();
             assert_eq!(fields(&document, body), taken, "{} {}", method.method, route.path);
+            let Some(required) = method.required else { continue };
+            let required: BTreeSet<&str> = required.iter().flatten().copied().collect();
+            let documented = body["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            assert_eq!(documented.collect::<BTreeSet<_>>(), required, "{} {}", method.method, route.path);
         }
     }
 }
