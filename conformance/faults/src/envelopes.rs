@@ -31,6 +31,9 @@ const WRITTEN: &[AnswerFault] = &[
     ("a warning stands before the JSON", &["answers.json"], |it| {
         it.raw = Some(format!("Warning: deprecated\n{}", it.body));
     }),
+    ("it has a byte that is not UTF-8", &["answers.json"], |it| {
+        it.raw = Some(it.body.to_string().replacen('{', "{\"\u{fffd}\":0,", 1));
+    }),
     ("the JSON names a key twice", &["answers.duplicate_keys"], |it| {
         it.raw = Some(it.body.to_string().replacen('{', "{\"data\":null,", 1));
     }),

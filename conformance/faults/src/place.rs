@@ -152,6 +152,7 @@ fn caller_words(caller: Caller) -> &'static str {
         Caller::Forged(Forgery::OtherScheme) => "a request with another scheme",
         Caller::Forged(Forgery::BasicScheme) => "a request with the key under the scheme Basic",
         Caller::Forged(Forgery::WordAppended) => "a request with a blank and a word after the key",
+        Caller::Forged(Forgery::BasicUser) => "a request with the key as the user of Basic",
         Caller::Forged(Forgery::ListAppended) => "a request with a comma and a word after the key",
         Caller::Forged(Forgery::Encoded) => "a request with the key in percent-encoding",
         Caller::Forged(Forgery::Unknown) => "a request with an unknown key",

@@ -23,6 +23,7 @@ const CALLERS: &[(Caller, &str)] = &[
     (Caller::Forged(Forgery::LetterCase), "auth.letter_case"),
     (Caller::Forged(Forgery::Appended), "auth.appended"),
     (Caller::Forged(Forgery::WordAppended), "auth.appended"),
+    (Caller::Forged(Forgery::BasicUser), "auth.other_scheme"),
     (Caller::Forged(Forgery::ListAppended), "auth.appended"),
     (Caller::Forged(Forgery::Encoded), "auth.encoded"),
     (Caller::Forged(Forgery::Shortened), "auth.shortened"),

@@ -1,5 +1,6 @@
 //! A response in a form into which faults can be injected.
 
+use conformance_model::body::Body;
 use conformance_model::recording::Answer;
 use serde_json::Value;
 
@@ -12,7 +13,8 @@ pub struct Reply {
     pub headers: Vec<(String, String)>,
     /// The body, unless `raw` is set.
     pub body: Value,
-    /// The raw body, if it is not JSON or has a special format.
+    /// The raw body, if it is not JSON or has a special format. A replacement character stands for a byte that is
+    /// not UTF-8.
     pub raw: Option<String>,
 }
 
@@ -50,6 +52,10 @@ impl Reply {
 
     pub(crate) fn into_answer(self) -> Answer {
         let body = self.raw.unwrap_or_else(|| self.body.to_string());
-        Answer { status: self.status, headers: self.headers, body: body.into() }
+        let body = match body.contains(char::REPLACEMENT_CHARACTER) {
+            true => Body::not_utf8(body),
+            false => body.into(),
+        };
+        Answer { status: self.status, headers: self.headers, body }
     }
 }

@@ -65,6 +65,12 @@ fn json(recording: &Recording) -> CheckResult {
         if answer.body.json().is_none() {
             return Err(CheckError::broken(exchange.number, "a body of JSON", shorten(&answer.body)));
         }
+        // JSON between systems is UTF-8 (RFC 8259, 8.1).
+        if !answer.body.is_utf8() {
+            let at = answer.body.find(char::REPLACEMENT_CHARACTER).unwrap_or_default();
+            let actual = format!("bytes that are not UTF-8, the first of them after {at} bytes");
+            return Err(CheckError::broken(exchange.number, "a body of JSON in UTF-8", actual));
+        }
     }
     Ok(CheckOutcome::Holds)
 }

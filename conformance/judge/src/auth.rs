@@ -10,7 +10,7 @@ use conformance_model::recording::{
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
 
-use super::evidence::{called_json, is_garbled, unanswered};
+use super::evidence::{called_json, unanswered};
 use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Auth];
@@ -42,9 +42,12 @@ fn no_header(recording: &Recording) -> CheckResult {
     must_be_refused(refusal(recording, Caller::Nobody, ACCOUNT_PATH)?)
 }
 
+/// Judges a forgery on the path that it was sent to.
 fn refused(recording: &Recording, forgery: Forgery) -> CheckResult {
     served_account(recording)?;
-    must_be_refused(refusal(recording, Caller::Forged(forgery), ACCOUNT_PATH)?)
+    let asked =
+        refusals(recording).filter(|it| it.caller == Caller::Forged(forgery) && beside(recording, it));
+    must_be_refused(asked.last().ok_or_else(|| unanswered(None, "a request that must be refused"))?)
 }
 
 /// Judges an invalid token and further ones of its kind, if the recording has them. Old recordings have fewer.
@@ -62,7 +65,7 @@ fn appended(recording: &Recording) -> CheckResult {
 }
 
 fn other_scheme(recording: &Recording) -> CheckResult {
-    refused_with(recording, Forgery::NoScheme, &[Forgery::BasicScheme])
+    refused_with(recording, Forgery::NoScheme, &[Forgery::BasicScheme, Forgery::BasicUser])
 }
 
 fn letter_case(recording: &Recording) -> CheckResult {
@@ -159,7 +162,9 @@ fn every_path(recording: &Recording) -> CheckResult {
 
 fn message(recording: &Recording) -> CheckResult {
     for (exchange, answer) in answers_401(recording)? {
-        if is_garbled(answer) || !answer.body.json().is_some_and(|body| body.is_object() && has_text(&body)) {
+        if !answer.body.is_utf8()
+            || !answer.body.json().is_some_and(|body| body.is_object() && has_text(&body))
+        {
             return Err(CheckError::broken(
                 exchange.number,
                 "a JSON object with a message",

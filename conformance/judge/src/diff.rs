@@ -22,6 +22,9 @@ pub(crate) const SETTLED: Fields = [
 pub(crate) const STATE: Fields =
     [("charge", &["status", "received_amount", "paid_at"]), ("invoice", &["status"])];
 
+/// The texts of an object, which only its owner changes.
+pub(crate) const TEXTS: Fields = [("charge", &["description", "customer_email"]), ("invoice", &[])];
+
 /// The longest time until a new record is in all lists.
 pub(crate) const LATENESS: Duration = Duration::minutes(1);
 

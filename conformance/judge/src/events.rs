@@ -10,7 +10,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::Mode;
 
 use super::delivered::is_uuid;
-use super::diff::{SETTLED, STATE, contradict, contradiction, differ, is_still};
+use super::diff::{SETTLED, STATE, TEXTS, contradict, contradiction, differ, is_still};
 use super::evidence::{PageView, in_burst, may_be_limited, pages, unanswered};
 use crate::check::{Check, Flaw};
 
@@ -160,8 +160,29 @@ fn otherwise_listed(
     let is_steady = rows.all(|it| contradiction(it, &row, &STATE, differ).is_none());
     let fields: &[_] =
         if is_steady && is_still(views, mode, event, exchange) { &[SETTLED, STATE] } else { &[SETTLED] };
-    let (member, name) = fields.iter().find_map(|fields| contradiction(&row, event, fields, differ))?;
+    let found = fields.iter().find_map(|fields| contradiction(&row, event, fields, differ));
+    let (member, name) = found.or_else(|| other_text(views, mode, exchange, event))?;
     Some((format!("{member}.{name}"), told(&event[member], name)))
+}
+
+/// A text of the object that every page shows alike, before and after it was shown otherwise here.
+fn other_text(
+    views: &[PageView<'_>],
+    mode: Mode,
+    exchange: &Exchange,
+    event: &Value,
+) -> Option<(&'static str, &'static str)> {
+    let id = text_at(event, &["id"]);
+    let listed: Vec<_> = views
+        .iter()
+        .filter(|it| it.mode == mode && it.ask.list == List::Events)
+        .flat_map(|it| it.rows().iter().map(|row| (it.number(), row)))
+        .filter(|(_, row)| text_at(row, &["id"]) == id)
+        .collect();
+    let (first, last) = (listed.first()?, listed.last()?);
+    let is_around = first.0 < exchange.number && exchange.number < last.0;
+    let is_steady = listed.iter().all(|(_, row)| contradiction(first.1, row, &TEXTS, differ).is_none());
+    if is_around && is_steady { contradiction(first.1, event, &TEXTS, differ) } else { None }
 }
 
 fn envelope(recording: &Recording) -> CheckResult {

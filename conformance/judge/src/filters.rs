@@ -166,7 +166,8 @@ fn empty_for_unknown(recording: &Recording, list: List, name: &str) -> Result<()
         let Purpose::Twin { list: of, filter, side } = &it.purpose else { continue };
         // filters.combined judges several filters.
         let is_alone = !it.target.contains('&');
-        if (*of, filter.as_str(), *side, is_alone) != (list, name, Side::AbsentBefore, true) {
+        let is_absent = matches!(side, Side::AbsentBefore | Side::AbsentAfter);
+        if (*of, filter.as_str(), is_absent, is_alone) != (list, name, true, true) {
             continue;
         }
         // A 500 is a server error, not a refusal.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{Page, named_identity};
+use conformance_model::reading::{Page, cached, named_identity};
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Step};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::Mode;
@@ -237,8 +237,32 @@ fn unchanged(recording: &Recording) -> Option<(u32, List)> {
     })
 }
 
+/// A record that page 1 of a list has shown, and that is gone when the same page is read again.
+fn vanished(recording: &Recording) -> Option<(u32, List, String)> {
+    List::ALL.into_iter().find_map(|list| {
+        let wanted = Purpose::DuringInserts { list, step: Step::Fresh };
+        let read: Vec<_> = recording
+            .exchanges
+            .iter()
+            .filter(|it| it.purpose == wanted && it.status() == Some(200))
+            .filter_map(|it| Some((it, ids(&Page::of(it)?)?)))
+            .collect();
+        read.windows(2).find_map(|pair| {
+            let [(_, shown), (again, rows)] = pair else { return None };
+            // Newer records push only the last ones off a full page.
+            let below = rows.last().and_then(|last| shown.iter().position(|id| id == last))?;
+            let gone = shown[..below].iter().find(|id| !rows.contains(id))?;
+            again.answer().and_then(cached).is_none().then(|| (again.number, list, gone.clone()))
+        })
+    })
+}
+
 fn nothing_lost(recording: &Recording) -> CheckResult {
     sound(recording)?;
+    if let Some((exchange, list, id)) = vanished(recording) {
+        let expected = format!("{id} on page 1 of {}, as a moment before", list.word());
+        return Err(CheckError::broken(exchange, expected, "older records, and not this one"));
+    }
     if let Some((exchange, list)) = unchanged(recording) {
         let expected = format!("the record that was created, on page 1 of {}", list.word());
         return Err(CheckError::broken(exchange, expected, "the records of before, twice"));

@@ -39,7 +39,7 @@ use serde_json::Value;
 use conformance_model::group::Group;
 use conformance_model::reading::{Page, charges_of, codes_of, has_text, identity, named_identity, text_at};
 use conformance_model::recording::{
-    Caller, Exchange, List, ObjectKind, Purpose, RESPELLED, Recording, Side, shorten,
+    Caller, Exchange, List, ObjectKind, Purpose, RESEMBLING, RESPELLED, Recording, Side, shorten,
 };
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::{Mode, Part};
@@ -103,17 +103,24 @@ const ABSENT: &[Side] = &[Side::AbsentBefore, Side::AbsentAfter];
 
 fn not_found(recording: &Recording) -> CheckResult {
     for exchange in asked(recording, ABSENT)? {
-        if exchange.status() != Some(404) {
+        // What is no UUID may be refused in any way.
+        let is_served = exchange.status().is_some_and(|status| (200..300).contains(&status));
+        if exchange.status() != Some(404) && (is_served || !is_resembling(exchange)) {
             return Err(CheckError::broken(exchange.number, "404", exchange.summary()));
         }
     }
     Ok(CheckOutcome::Holds)
 }
 
+/// Returns `true` if the text only resembles the id of an event.
+fn is_resembling(exchange: &Exchange) -> bool {
+    matches!(&exchange.purpose, Purpose::Event { round, .. } if *round == RESEMBLING)
+}
+
 fn not_found_json(recording: &Recording) -> CheckResult {
     for exchange in asked(recording, ABSENT)? {
         let Some(answer) = exchange.answer().filter(|answer| answer.status == 404) else { continue };
-        if !answer.body.json().is_some_and(|body| has_text(&body)) {
+        if !answer.body.is_utf8() || !answer.body.json().is_some_and(|body| has_text(&body)) {
             return Err(CheckError::broken(exchange.number, "a message in JSON", exchange.summary()));
         }
         called_json(exchange, answer)?;
@@ -386,10 +393,46 @@ fn second_account(recording: &Recording) -> CheckResult {
         ));
     }
     match asked.status() {
-        Some(404) => Ok(CheckOutcome::Holds),
+        Some(404) => nothing_shared(recording, mode).map(|()| CheckOutcome::Holds),
         Some(429 | 502..=504) => Err(unanswered(Some(asked), "an event of the other account")),
         _ => Err(CheckError::broken(asked.number, "404", asked.summary())),
     }
+}
+
+/// Neither the filter by a charge of the other account nor a list shows what is that account's.
+fn nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
+    let twin = |it: &Exchange| matches!(&it.purpose, Purpose::Twin { side: Side::OtherAccount, filter, .. } if filter == "charge");
+    let listed = recording.last(|it| it.purpose == Purpose::OtherEvents).and_then(Page::of);
+    let events = listed.and_then(|page| page.rows().cloned()).unwrap_or_default();
+    let is_theirs = |row: &Value| events.iter().any(|event| event["id"] == row["id"]);
+    if let Some((it, page)) = recording.last(twin).and_then(|it| Some((it, Page::of(it)?))) {
+        let rows = page.rows().map_or(&[][..], Vec::as_slice);
+        // Where the filter is ignored, our own events are shown.
+        let is_counted = rows.is_empty() && page.meta("total").is_some_and(|total| total > 0);
+        if is_counted || rows.iter().any(is_theirs) {
+            let expected = "no events of a charge of the other account";
+            return Err(CheckError::broken(it.number, expected, it.summary()));
+        }
+    }
+    for (list, member) in KINDS {
+        for view in pages(recording).iter().filter(|it| (it.mode, it.ask.list) == (mode, list)) {
+            let is_theirs = |row: &&Value| events.iter().any(|event| is_same_object(&event[member], row));
+            if let Some(row) = view.rows().iter().find(is_theirs) {
+                let expected = format!("no {member} of the other account");
+                return Err(CheckError::broken(view.number(), expected, format!("{member} {}", row["code"])));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns `true` if two views show one object: its code is long, and they agree in all that both have. Where each
+/// account counts its objects, a code alone proves nothing.
+fn is_same_object(one: &Value, other: &Value) -> bool {
+    const SHARED_MIN: usize = 5;
+    let (Some(members), Some(code)) = (one.as_object(), text_at(other, &["code"])) else { return false };
+    let shared: Vec<_> = members.iter().filter_map(|(name, value)| Some((value, other.get(name)?))).collect();
+    code.len() >= CODE_LEN_MIN && shared.len() >= SHARED_MIN && shared.iter().all(|(one, other)| one == other)
 }
 
 /// Returns the reason why no event of the other account was requested, with the remedy.

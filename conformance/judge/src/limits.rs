@@ -44,7 +44,7 @@ use conformance_model::reading::{
 use conformance_model::recording::{Answer, Burst, Exchange, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::evidence::{called_json, is_garbled, unanswered};
+use super::evidence::{called_json, unanswered};
 use crate::check::Check;
 use coverage::{in_rounds, refilled_in_rounds};
 use history::of_key;
@@ -352,7 +352,7 @@ fn forgotten(recording: &Recording) -> Option<(u32, String)> {
 fn json(recording: &Recording) -> CheckResult {
     series(recording)?;
     for (exchange, answer) in answers_429(recording)?.into_iter().filter(|(it, _)| it.method() != "HEAD") {
-        if is_garbled(answer) || !answer.body.json().is_some_and(|body| has_text(&body)) {
+        if !answer.body.is_utf8() || !answer.body.json().is_some_and(|body| has_text(&body)) {
             return Err(CheckError::broken(exchange.number, "a message in JSON", exchange.summary()));
         }
         called_json(exchange, answer)?;

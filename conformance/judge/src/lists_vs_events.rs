@@ -62,13 +62,13 @@ fn codes<'a>(view: &'a PageView<'_>) -> Option<BTreeSet<&'a str>> {
 }
 
 /// Returns the reason why the lists could not be compared. `needed`: the members of an item that a comparison needs.
-fn nothing_created(recording: &Recording, needed: &[&str]) -> CheckError {
+fn nothing_created(recording: &Recording, lists: &[List], needed: &[&str]) -> CheckError {
     let eras = eras(recording);
     let is_new = |it: &PageView<'_>, row: &Value| {
         text_at(row, &["type"]).is_some_and(|kind| kind.ends_with(".created"))
             && clock(it.exchange).is_some_and(|now| at(row, "created_at") > Some(now - LATENESS))
     };
-    let others = || eras.iter().flatten().filter(|it| it.ask.list != List::Events);
+    let others = || eras.iter().flatten().filter(|it| lists.contains(&it.ask.list));
     let is_telling = |row: &Value| needed.iter().all(|name| text_at(row, &[name]).is_some());
     let is_shown = others().any(|it| it.rows().iter().any(is_telling));
     let events = eras.iter().flatten().filter(|it| it.ask.list == List::Events);
@@ -125,7 +125,11 @@ fn complete(recording: &Recording) -> CheckResult {
         }
     }
     object_history::retold(recording)?;
-    if judged { Ok(CheckOutcome::Holds) } else { Err(nothing_created(recording, &["code"])) }
+    if judged {
+        Ok(CheckOutcome::Holds)
+    } else {
+        Err(nothing_created(recording, &[List::Charges, List::Invoices], &["code"]))
+    }
 }
 
 /// Judges that listed charges have their events. Invoices may be listed before they are issued, so they do not count.
@@ -153,7 +157,11 @@ fn recorded(recording: &Recording) -> CheckResult {
         }
     }
     object_history::begun_once(recording)?;
-    if judged { Ok(CheckOutcome::Holds) } else { Err(nothing_created(recording, &["code", "created_at"])) }
+    if judged {
+        Ok(CheckOutcome::Holds)
+    } else {
+        Err(nothing_created(recording, &[List::Charges], &["code", "created_at"]))
+    }
 }
 
 /// Returns the type of a missing event of a listed charge as an error. `None` if it cannot be judged: events older than

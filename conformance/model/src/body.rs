@@ -7,16 +7,55 @@ use serde_json::Value;
 
 /// The immutable text of a body. It is parsed as JSON at most once; clones share the result.
 #[derive(Clone, Default, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
+#[serde(from = "StoredBody", into = "StoredBody")]
 pub struct Body(Arc<Read>);
 
-#[derive(Default)]
 struct Read {
     text: String,
+    is_utf8: bool,
     json: OnceLock<Option<Arc<Value>>>,
 }
 
+impl Default for Read {
+    fn default() -> Read {
+        Read { text: String::new(), is_utf8: true, json: OnceLock::new() }
+    }
+}
+
+/// The form of a body in files: a text, or `{"not_utf8": …}` with a replacement character for each invalid sequence.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredBody {
+    Text(String),
+    Invalid { not_utf8: String },
+}
+
 impl Body {
+    /// The text of these bytes, with a replacement character for each sequence that is not UTF-8.
+    pub fn from_bytes(bytes: &[u8]) -> Body {
+        Body::of(String::from_utf8_lossy(bytes).into_owned(), std::str::from_utf8(bytes).is_ok())
+    }
+
+    /// A text in which each replacement character stands for bytes that were not UTF-8.
+    pub fn not_utf8(text: String) -> Body {
+        Body::of(text, false)
+    }
+
+    fn of(text: String, is_utf8: bool) -> Body {
+        Body(Arc::new(Read { text, is_utf8, json: OnceLock::new() }))
+    }
+
+    /// Returns `true` if all bytes of the body were UTF-8.
+    pub fn is_utf8(&self) -> bool {
+        self.0.is_utf8
+    }
+
+    /// The body with another text in place of its own.
+    #[must_use]
+    pub fn with_text(&self, text: String) -> Body {
+        Body::of(text, self.0.is_utf8)
+    }
+
     /// Returns the body as JSON, or `None` if it is not JSON.
     pub fn json(&self) -> Option<Arc<Value>> {
         self.0.json.get_or_init(|| serde_json::from_str(&self.0.text).ok().map(Arc::new)).clone()
@@ -33,7 +72,25 @@ impl Deref for Body {
 
 impl From<String> for Body {
     fn from(text: String) -> Body {
-        Body(Arc::new(Read { text, json: OnceLock::new() }))
+        Body::of(text, true)
+    }
+}
+
+impl From<StoredBody> for Body {
+    fn from(stored: StoredBody) -> Body {
+        match stored {
+            StoredBody::Text(text) => text.into(),
+            StoredBody::Invalid { not_utf8 } => Body::not_utf8(not_utf8),
+        }
+    }
+}
+
+impl From<Body> for StoredBody {
+    fn from(body: Body) -> StoredBody {
+        match body.is_utf8() {
+            true => StoredBody::Text(body.into()),
+            false => StoredBody::Invalid { not_utf8: body.into() },
+        }
     }
 }
 
@@ -51,7 +108,7 @@ impl From<Body> for String {
 
 impl PartialEq for Body {
     fn eq(&self, other: &Body) -> bool {
-        self.0.text == other.0.text
+        (self.0.is_utf8, &self.0.text) == (other.0.is_utf8, &other.0.text)
     }
 }
 
@@ -60,5 +117,26 @@ impl Eq for Body {}
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.text.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: &str) {
+        let body = Body::from_bytes(bytes);
+        let written = serde_json::to_string(&body).expect("a text");
+        assert_eq!(written, expected);
+        assert_eq!(serde_json::from_str::<Body>(&written).expect("a body"), body);
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_told_from_a_replacement_character() {
+        check("T\u{fffd} 茶".as_bytes(), "\"T\u{fffd} 茶\"");
+        check(b"T\xffa", "{\"not_utf8\":\"T\u{fffd}a\"}");
+        assert!(Body::from_bytes(b"{}").is_utf8() && !Body::from_bytes(b"\xe4").is_utf8());
+        assert!(!Body::from_bytes(b"\xe4").with_text("blank".into()).is_utf8());
     }
 }

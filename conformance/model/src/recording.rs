@@ -118,6 +118,9 @@ pub enum Caller {
 /// The round in which an event is requested with its id in capital letters.
 pub const RESPELLED: u8 = 8;
 
+/// The round in which texts that only resemble the id of an event are asked for.
+pub const RESEMBLING: u8 = 7;
+
 /// A token that is not a valid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -140,6 +143,8 @@ pub enum Forgery {
     Appended,
     /// The test key, a space and a word.
     WordAppended,
+    /// The test key as the user of `Basic`, without a password.
+    BasicUser,
     /// The test key, a comma and a word.
     ListAppended,
     /// The test key with its underscores in percent-encoding.

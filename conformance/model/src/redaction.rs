@@ -54,7 +54,7 @@ impl Redaction {
             for (_, value) in headers.iter_mut().filter(|(name, _)| !is_plain(name)) {
                 *value = self.hide_around(value, &ids);
             }
-            *body = self.body(body, &ids).into();
+            *body = body.with_text(self.body(body, &ids));
         }
         if let Some(deliveries) = &mut recording.deliveries {
             self.redact_deliveries(deliveries, &ids);

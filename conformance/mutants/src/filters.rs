@@ -130,12 +130,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     rule("a status finds all that begin with it", &["filters.status"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            book.prefix_filters = &["status"];
+            book.compares = |name, shown, wanted| begins(name == "status", shown, wanted);
         }
     }),
     rule("a type finds all that begin with it", &["filters.type"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            book.prefix_filters = &["type"];
+            book.compares = |name, shown, wanted| begins(name == "type", shown, wanted);
         }
     }),
     list("a status that is unknown is left aside", &["filters.status"], |request, reply| {
@@ -177,3 +177,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may(&["isolation.filter_payment_link", "filters.combined"]),
 ];
+
+/// Compares by the beginning, or as a whole.
+fn begins(is_prefix: bool, shown: &str, wanted: &str) -> bool {
+    if is_prefix { shown.starts_with(wanted) } else { shown == wanted }
+}

@@ -37,7 +37,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .at(|request| request.authorization.is_none()),
     reply("one path wants no key", &["auth.every_path"], 401, |_, reply| reply.status = 200)
         .at(|request| request.path == "/v1/invoices")
-        .may(&["auth.revoked_key"]),
+        .may(SINGLE_REFUSALS),
     rule("an empty bearer is let in", &["auth.empty_bearer"], |server| {
         let_in(server, |given| given.is_some_and(|it| it.trim() == "Bearer"))
     }),
@@ -196,7 +196,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         *reply = Reply::json(200, json!({ "data": {} }))
     })
     .at(|request| request.path.starts_with("/v1/events/"))
-    .may(&["auth.revoked_key"]),
+    .may(SINGLE_REFUSALS),
     rule("a key is compared as far as what is given goes", &["auth.shortened"], |server| {
         server.key_fits = |given, key| given.len() > "svc_test_".len() && key.starts_with(given)
     }),
@@ -319,6 +319,12 @@ const ALL_REFUSALS: &[&str] = &[
     "auth.revoked_key",
     "auth.every_path",
 ];
+
+/// The statements about requests that must be refused, each on one path.
+pub(crate) const SINGLE_REFUSALS: &[&str] = match ALL_REFUSALS {
+    [single @ .., _every_path] => single,
+    [] => &[],
+};
 
 /// The statements about requests with a token that must be refused.
 const ALL_REFUSALS_BUT_NONE: &[&str] = &[

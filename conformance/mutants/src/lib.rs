@@ -11,6 +11,7 @@ mod events;
 pub mod fake;
 mod filters;
 mod grid;
+mod implementations;
 mod inserts;
 mod isolation;
 mod keys;
@@ -43,4 +44,8 @@ const TABLES: &[&[Mutant]] = &[
     delivered::MUTANTS,
     second_key::MUTANTS,
     inserts::MUTANTS,
+    implementations::events::MUTANTS,
+    implementations::pages::MUTANTS,
+    implementations::filters::MUTANTS,
+    implementations::deliveries::MUTANTS,
 ];

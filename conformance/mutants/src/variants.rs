@@ -12,6 +12,7 @@ use crate::mutant::each_link;
 mod deliveries;
 mod frameworks;
 mod limiters;
+mod open_choices;
 mod stacks;
 
 /// A correct service with a legal choice.
@@ -27,8 +28,14 @@ pub struct Variant {
 /// The `should` statement that services without a challenge do not satisfy.
 const NO_CHALLENGE: &[&str] = &["auth.www_authenticate"];
 
-pub(crate) const TABLES: &[&[Variant]] =
-    &[SINGLE, frameworks::VARIANTS, stacks::VARIANTS, deliveries::VARIANTS, limiters::VARIANTS];
+pub(crate) const TABLES: &[&[Variant]] = &[
+    SINGLE,
+    frameworks::VARIANTS,
+    stacks::VARIANTS,
+    deliveries::VARIANTS,
+    limiters::VARIANTS,
+    open_choices::VARIANTS,
+];
 
 const SINGLE: &[Variant] = &[
     plain("no choice at all", |_| {}),
@@ -131,7 +138,7 @@ const SINGLE: &[Variant] = &[
     plain("an empty list has no page", |server| choices(server, |it| it.empty_last_page = 0)),
     plain("an empty list has null for all links", |server| {
         server.rewrite(|request, reply| {
-            if request.is_list() && crate::mutant::empty(reply) {
+            if request.is_list() && reply.body["meta"]["total"] == 0 {
                 reply.body["links"] = json!({ "first": null, "last": null, "prev": null, "next": null });
             }
         });
@@ -250,7 +257,7 @@ const SINGLE: &[Variant] = &[
         times(server, |time| time.replace(".000000", ".123"))
     }),
     plain("times are exact to the nanosecond", |server| times(server, |time| time.replace('Z', "321Z"))),
-    plain("all events are of the same second", |server| {
+    plain(SAME_SECOND, |server| {
         times(server, |_| "2025-12-01T10:00:00.000000Z".to_owned());
     }),
     plain("details say what changed", |server| {
@@ -344,6 +351,9 @@ fn problem(reply: &mut Reply, title: &str) {
     reply.body = json!({ "type": "about:blank", "title": title, "status": reply.status });
     reply.set("content-type", "application/problem+json");
 }
+
+/// The name of the variant whose records all have the same time.
+pub(crate) const SAME_SECOND: &str = "all events are of the same second";
 
 fn times(server: &mut FakeServer, write: fn(&str) -> String) {
     for book in [&mut server.live, &mut server.test, &mut server.second] {

@@ -14,6 +14,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use url::Url;
 
+use conformance_model::body::Body;
 use conformance_model::recording::{Answer, Ending};
 
 use self::connector::Connector;
@@ -101,7 +102,7 @@ impl HttpClient {
             .iter()
             .map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes())))
             .collect();
-        Ok(Answer { status, headers, body: text(&body.to_bytes()).into() })
+        Ok(Answer { status, headers, body: Body::from_bytes(&body.to_bytes()) })
     }
 }
 

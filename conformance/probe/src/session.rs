@@ -16,6 +16,8 @@ use crate::waiter::Waiter;
 
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use url::Url;
 use url::form_urlencoded::Serializer;
 
@@ -28,7 +30,7 @@ const KEPT_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// The most retries in a run.
 pub(crate) const REPEATS_MAX: u32 = 4;
 /// The most requests of a run with the two keys, without bursts, single objects and retries.
-const KEYED_MAX: u32 = 77;
+const KEYED_MAX: u32 = 88;
 /// The same with `--thorough`.
 const KEYED_MAX_THOROUGH: u32 = 110;
 /// Returns the most requests of a plan with the two keys.
@@ -486,6 +488,9 @@ impl<'a> Session<'a> {
             Caller::Forged(Forgery::NoScheme) => Some(test_key.to_owned()),
             Caller::Forged(Forgery::OtherScheme) => Some(format!("Token {test_key}")),
             Caller::Forged(Forgery::BasicScheme) => Some(format!("Basic {test_key}")),
+            Caller::Forged(Forgery::BasicUser) => {
+                Some(format!("Basic {}", STANDARD.encode(format!("{test_key}:"))))
+            }
             Caller::Forged(Forgery::WordAppended) => bearer(&format!("{test_key} x")),
             Caller::Forged(Forgery::ListAppended) => bearer(&format!("{test_key},x")),
             Caller::Forged(Forgery::Encoded) => bearer(&test_key.replace('_', "%5F")),
@@ -518,7 +523,7 @@ impl<'a> Session<'a> {
                     .into_iter()
                     .map(|(name, value)| (name, self.redactor.clean(&value)))
                     .collect(),
-                body: self.redactor.clean(&answer.body).into(),
+                body: answer.body.with_text(self.redactor.clean(&answer.body)),
             }),
         }
     }

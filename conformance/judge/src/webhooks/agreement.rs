@@ -12,13 +12,16 @@ use conformance_model::words::Mode;
 use super::NEEDS;
 use crate::check::Check;
 use crate::delivered::{ParsedDelivery, caught, is_uuid, told};
-use crate::diff::{SETTLED, contradict_as_written, contradiction};
+use crate::diff::{SETTLED, at, contradict_as_written, contradiction};
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.event_id", NEEDS, event_id),
     Check::of("webhooks.mode", NEEDS, mode),
     Check::of("isolation.delivered", NEEDS, isolated),
 ];
+
+/// What a payment changes, and both show with 18 decimals.
+const RECEIVED: [(&str, &[&str]); 2] = [("charge", &["received_amount"]), ("invoice", &[])];
 
 /// Returns the exchange in which a key requested a delivered event.
 fn read<'a>(recording: &'a Recording, id: &str, key: Mode, side: Side) -> Option<&'a Exchange> {
@@ -45,6 +48,17 @@ impl<'a> Api<'a> {
         // The response may contain another event.
         let alone = alone.and_then(single_event).filter(|event| text_at(event, &["id"]) == Some(id));
         alone.or_else(|| self.listed[&key].get(id).cloned())
+    }
+
+    /// The first field of a delivered object that the API shows otherwise. Whatever happens to an object leaves an event:
+    /// what it received is as delivered, if the delivered event is its newest.
+    fn contradiction(&self, event: &Value, sent: &Value, mode: Mode) -> Option<(&'static str, &'static str)> {
+        let code = |it: &Value| text_at(it, &["charge", "code"]).map(str::to_owned);
+        let mut later = self.listed[&mode].values().filter(|it| code(it) == code(event));
+        let is_newest = later.all(|it| it["id"] == event["id"] || at(it) < at(event));
+        let is_same_state = event["charge"]["status"] == sent["charge"]["status"];
+        let fields: &[_] = if is_newest && is_same_state { &[SETTLED, RECEIVED] } else { &[SETTLED] };
+        fields.iter().find_map(|fields| contradiction(event, sent, fields, contradict_as_written))
     }
 
     /// Returns the exchange in which the key got a 404 for the event.
@@ -96,7 +110,7 @@ fn event_id(recording: &Recording) -> CheckResult {
             (Some(shown), Some(sent)) if shown != sent => {
                 Some(("type".to_owned(), sent.to_owned(), shown.to_owned()))
             }
-            _ => contradiction(&event, sent, &SETTLED, contradict_as_written).map(|(member, name)| {
+            _ => api.contradiction(&event, sent, mode).map(|(member, name)| {
                 let told = |it: &Value| it[member][name].to_string();
                 (format!("{member}.{name}"), told(sent), told(&event))
             }),

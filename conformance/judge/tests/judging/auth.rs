@@ -57,6 +57,7 @@ fn a_key_with_appended_text_must_be_refused() {
         (Forgery::ListAppended, "auth.appended", "fail"),
         (Forgery::Encoded, "auth.encoded", "fail"),
         (Forgery::BasicScheme, "auth.other_scheme", "fail"),
+        (Forgery::BasicUser, "auth.other_scheme", "fail"),
         (Forgery::OtherScheme, "auth.other_scheme", "pass"),
         (Forgery::OtherScheme, "auth.token_scheme", "warn"),
     ] {

@@ -105,6 +105,21 @@ fn created_records_are_at_the_head_and_hide_no_others() {
 }
 
 #[test]
+fn what_a_list_has_shown_does_not_vanish() {
+    for (again, expected) in [
+        (&[5, 4, 3, 2, 1][..], "pass"),
+        (&[6, 5, 4, 3, 2], "pass"),
+        (&[4, 3, 2, 1], "fail"),
+        (&[5, 3, 2, 1], "fail"),
+    ] {
+        let mut all =
+            arranged(&[during_inserts(TEST, Step::ByNumber { page: 2 }, &[2, 1])], &[5, 4, 3, 2, 1]);
+        all.exchanges.push(during_inserts(TEST, Step::Fresh, again));
+        check(&recording(all.exchanges), "paging.stable", expected);
+    }
+}
+
+#[test]
 fn the_loss_of_records_without_identifiers_is_not_judged() {
     let unnamed = |words: &[&str]| Value::from_iter(words.iter().map(|word| json!({ "status": word })));
     let charges = |page| PageAsk { list: List::Charges, ..ask(page, 2) };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use conformance_judge::judge;
+use conformance_model::body::Body;
 use conformance_model::recording::{Burst, Caller, Ending, Exchange, Purpose, Recording};
 
 use super::{LIVE, TEST, check, check_says, exchange, recording};
@@ -216,7 +217,7 @@ fn a_body_that_is_not_utf_8_is_not_json() {
     let mut all = burst(120, true, Duration::ZERO).exchanges;
     check(&recording(all.clone()), "limits.json", "pass");
     let Ending::Answered(answer) = &mut all[120].ending else { panic!("an answer") };
-    answer.body = "{\"message\":\"\u{fffd}\"}".into();
+    answer.body = Body::from_bytes(b"{\"message\":\"\xff\"}");
     check(&recording(all), "limits.json", "fail");
 }
 
@@ -440,6 +441,14 @@ fn both_bursts_are_classified_together() {
     check(&both(240, brief(240)), "limits.refused", "fail");
     check(&both(64, brief(64)), "limits.refused", "not judged");
     check(&both(64, brief(64)), "limits.served", "fail");
+    // Refused too early at first, the limit is not shown by a burst of others.
+    check(&both(64, brief(20)), "limits.refused", "not judged");
+}
+
+#[test]
+fn a_bucket_that_lets_a_minutes_worth_through_is_named_with_what_it_served() {
+    let says = "230 requests were served within one minute";
+    check_says(&burst(230, true, Duration::from_secs(55)), "limits.refused", says);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod limits;
 mod lists;
 mod pages;
 mod persistent;
+mod resembling;
 mod routes;
 mod second_key;
 mod shown;

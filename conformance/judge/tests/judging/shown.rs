@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use conformance_model::body::Body;
 use conformance_model::recording::{Burst, Ending, Exchange, List, PageAsk, Purpose, Recording, Side};
 use conformance_model::words::Part;
 use serde_json::{Value, json};
@@ -124,6 +125,33 @@ fn a_single_event_may_be_under_any_member() {
         check(&alone(&body), "events.id", "pass");
     }
     check_says(&alone(&json!({ "event": event })), "events.envelope", "under event");
+}
+
+#[test]
+fn a_text_that_is_listed_alike_before_and_after_is_the_same_alone() {
+    let mut other = event(&charge());
+    other["charge"]["description"] = json!("Shoes &amp; socks");
+    let once = alone(&json!({ "data": other }));
+    check(&once, "events.single", "pass");
+    for (text, expected) in [("Shoes", "fail"), ("Boots", "pass")] {
+        let mut later = event(&charge());
+        later["charge"]["description"] = json!(text);
+        let list = page(ask(None, 100), &json!([later]), [1, 1, 100, 1]);
+        let all = [once.exchanges.clone(), vec![list]].concat();
+        check(&recording(all), "events.single", expected);
+    }
+}
+
+#[test]
+fn a_body_that_is_not_utf_8_is_no_json() {
+    for (bytes, expected) in [("T\u{fffd}".as_bytes(), "pass"), (&b"T\xe4"[..], "fail")] {
+        let mut found = alone(&json!({ "data": event(&charge()) }));
+        let Ending::Answered(answer) = &mut found.exchanges[1].ending else { panic!("an answer") };
+        let text = answer.body.to_string();
+        let (before, after) = text.split_once("Shoes").expect("a description");
+        answer.body = Body::from_bytes(&[before.as_bytes(), bytes, after.as_bytes()].concat());
+        check(&found, "answers.json", expected);
+    }
 }
 
 #[test]

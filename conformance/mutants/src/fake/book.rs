@@ -18,6 +18,8 @@ pub struct Choices {
     pub relative_links: bool,
     /// `true` if a size above 100 is clamped to 100, not refused.
     pub clamps: bool,
+    /// `true` if a page past the end is the last page.
+    pub shows_last_page: bool,
     /// The `last_page` of an empty list.
     pub empty_last_page: u64,
     /// The suffix of times.
@@ -50,8 +52,8 @@ pub struct Book {
     pub choices: Choices,
     /// The number of records when the first page was read, by list, filters, size and key.
     pub anchors: RefCell<BTreeMap<String, usize>>,
-    /// The filters that match by prefix.
-    pub prefix_filters: &'static [&'static str],
+    /// The comparison of a filter: its name, the value that a row shows, and the wanted one.
+    pub compares: fn(name: &str, shown: &str, wanted: &str) -> bool,
     /// The time by the server's clock, if there is live traffic.
     pub(super) now: Option<String>,
 }
@@ -63,6 +65,7 @@ impl Book {
             bare_event: false,
             relative_links: false,
             clamps: false,
+            shows_last_page: false,
             empty_last_page: 1,
             utc: "Z",
             foreign_filter_404: false,
@@ -78,7 +81,7 @@ impl Book {
             wide: false,
             choices,
             anchors: RefCell::default(),
-            prefix_filters: &[],
+            compares: |_, shown, wanted| shown == wanted,
             now: None,
         }
     }
@@ -267,8 +270,10 @@ impl Book {
 
     fn dressed(&self, event: &Value) -> Value {
         let mut event = event.clone();
-        let time = event["created_at"].as_str().expect("a time").replace('Z', self.choices.utc);
-        event["created_at"] = json!(time);
+        let time = event["created_at"].as_str().map(|it| it.replace('Z', self.choices.utc));
+        if let Some(time) = time {
+            event["created_at"] = json!(time);
+        }
         if self.choices.current_objects && !self.wide {
             for (member, list) in [("charge", &self.charges), ("invoice", &self.invoices)] {
                 let code = event[member]["code"].clone();
@@ -296,7 +301,7 @@ impl Book {
     }
 
     fn page(&self, request: &Request, all: &[Value], address: &str) -> Reply {
-        let (page, mut size) =
+        let (mut page, mut size) =
             (request.number("page").unwrap_or(1), request.number("per_page").unwrap_or(25));
         if size > 100 && self.choices.clamps {
             size = 100;
@@ -313,6 +318,9 @@ impl Book {
         let fits = self.anchored(request, fits, page);
         let total = fits.len() as u64;
         let last = if total == 0 { self.choices.empty_last_page } else { total.div_ceil(size) };
+        if self.choices.shows_last_page {
+            page = page.min(last.max(1));
+        }
         let from = ((page - 1) * size) as usize;
         let rows: Vec<_> =
             fits.into_iter().skip(from).take(size as usize).map(|row| self.dressed(row)).collect();
@@ -337,13 +345,13 @@ impl Book {
     }
 
     fn let_through(&self, row: &Value, request: &Request) -> bool {
+        let fits = |name: &str, shown: &Value, wanted: &str| {
+            shown.as_str().is_some_and(|shown| (self.compares)(name, shown, wanted))
+        };
         request.query.iter().all(|(name, value)| match name.as_str() {
-            name if self.prefix_filters.contains(&name) => {
-                row[name].as_str().is_some_and(|text| text.starts_with(value.as_str()))
-            }
-            "type" | "status" | "payment_link" => row[name] == **value,
+            "type" | "status" | "payment_link" => fits(name, &row[name], value),
             "invoice" if self.wide && row["charge"]["invoice"] == **value => true,
-            "charge" | "invoice" if row[name]["code"] == **value => true,
+            "charge" | "invoice" if fits(name, &row[name]["code"], value) => true,
             "invoice" => self.wide && self.holds(value, &row["charge"]["code"]),
             "charge" => {
                 self.wide && row["invoice"]["code"].as_str().is_some_and(|it| self.holds(it, &json!(value)))

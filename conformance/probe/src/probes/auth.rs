@@ -1,22 +1,23 @@
 //! Requests that must be refused. Only a few, because servers lock out clients that guess keys.
 
 use conformance_model::budget::Cost;
-use conformance_model::recording::{Caller, Forgery, List, Purpose};
+use conformance_model::recording::{Caller, Exchange, Forgery, List, Purpose};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use crate::probes::isolation::telling_events;
 use crate::session::{Session, event_path};
 
 /// Includes a valid request after a refusal, and HEAD requests.
-pub(crate) const COST: Cost = Cost { live: 0, test: 3, other: 24, total: 27 };
+pub(crate) const COST: Cost = Cost { live: 0, test: 3, other: 25, total: 28 };
 pub(crate) const REVOKED_COST: Cost = Cost { live: 0, test: 0, other: PATHS, total: PATHS };
 /// The account, the three lists and a single event.
 const PATHS: u32 = 5;
 
-const FORGERIES: [Forgery; 13] = [
+const FORGERIES: [Forgery; 14] = [
     Forgery::EmptyBearer,
     Forgery::OtherScheme,
     Forgery::BasicScheme,
+    Forgery::BasicUser,
     Forgery::NoScheme,
     Forgery::Unknown,
     Forgery::LastCharacter,
@@ -41,11 +42,15 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     for path in QUERIES {
         session.send_retrying_5xx(Caller::Nobody, Purpose::Refusal, path).await;
     }
-    for forgery in FORGERIES {
+    // In turns on every path that a key is served at: each has its own way to the keys in some services.
+    let mut served = paths(session);
+    served.retain(|path| is_served(session, path));
+    for (turn, forgery) in FORGERIES.into_iter().enumerate() {
         if forgery == Forgery::LetterCase && !has_letters {
             continue;
         }
-        session.send_retrying_5xx(Caller::Forged(forgery), Purpose::Refusal, ACCOUNT_PATH).await;
+        let path = served.get(turn % served.len().max(1)).map_or(ACCOUNT_PATH, String::as_str);
+        session.send_retrying_5xx(Caller::Forged(forgery), Purpose::Refusal, path).await;
     }
     if session.has_room() {
         // A cache that ignores the key would return the refusal to the next client, or the reverse.
@@ -72,6 +77,12 @@ pub(crate) async fn probe_revoked(session: &mut Session<'_>) {
     for path in paths(session) {
         session.send_retrying_5xx(Caller::Revoked, Purpose::Refusal, &path).await;
     }
+}
+
+fn is_served(session: &Session<'_>, path: &str) -> bool {
+    let is_at = |target: &str| target.split('?').next().is_some_and(|it| it.ends_with(path));
+    let is_own = |it: &Exchange| matches!(it.caller, Caller::Own(_)) && it.status() == Some(200);
+    session.recording.last(|it| is_own(it) && is_at(&it.target)).is_some()
 }
 
 /// Returns the paths that are known to exist.

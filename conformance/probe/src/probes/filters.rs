@@ -36,7 +36,7 @@ const MOVED_MAX: u32 = 3;
 const AGAIN: u32 = 2;
 /// The fewest requests that the statements about filters need.
 pub(crate) const NEEDED: u32 = ALONE + TOGETHER + SETTLED + UNKNOWN + CLOSING;
-const ALL: u32 = NEEDED + DOUBTS_MAX + MOVED_MAX * AGAIN;
+const ALL: u32 = NEEDED + DOUBTS_MAX + MOVED_MAX * AGAIN + RESEMBLING.len() as u32;
 /// Either key may have the values to filter by.
 pub(crate) const COST: Cost = Cost { live: ALL, test: ALL, other: 0, total: ALL };
 
@@ -76,6 +76,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
     settled_long_ago(session, &in_turn).await;
     unknown_values(session, &in_turn).await;
+    resembling_values(session, &in_turn).await;
     read_again(session).await;
 }
 
@@ -171,6 +172,47 @@ async fn unknown_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValu
     }
 }
 
+/// Filters with a value that resembles one of the list's own, each with the change of the value.
+const RESEMBLING: [(List, &str, Change); 7] = [
+    (List::Charges, "status", other_case),
+    (List::Events, "type", other_case),
+    (List::Events, "charge", other_case),
+    (List::Events, "invoice", other_case),
+    (List::Charges, "payment_link", other_case),
+    (List::Invoices, "status", other_case),
+    (List::Charges, "status", |value| format!("{value} ")),
+];
+
+type Change = fn(&str) -> String;
+
+fn other_case(value: &str) -> String {
+    let upper = value.to_ascii_uppercase();
+    if upper == value { value.to_ascii_lowercase() } else { upper }
+}
+
+/// Values in the other case or with a blank after them: databases and frameworks take them for the same.
+async fn resembling_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValues); 2]) {
+    for (list, filter, change) in RESEMBLING {
+        let found = in_turn.iter().find_map(|(mode, offer)| {
+            let shown = offer.values(list, filter);
+            let fits = |value: &String| !shown.contains(value) && !is_hexadecimal(value);
+            Some((*mode, shown.iter().map(|value| change(value)).find(fits)?))
+        });
+        if let Some((mode, value)) = found
+            && session.has_room()
+        {
+            let path = format!("{}?{filter}={}", list.path(), encoded(&value));
+            let purpose = Purpose::Twin { list, filter: filter.to_owned(), side: Side::AbsentAfter };
+            session.ask(Caller::Own(mode), purpose, &path).await;
+        }
+    }
+}
+
+/// Returns `true` for numbers and UUIDs, which are the same in both cases.
+fn is_hexadecimal(value: &str) -> bool {
+    value.bytes().all(|it| it.is_ascii_hexdigit() || it == b'-')
+}
+
 /// Returns a prefix of a filter value that is no value itself: the first word of `charge.paid`, or `paid` without its
 /// last letter.
 fn nearly_right(rows: &[Value], name: &str) -> Option<String> {
@@ -226,6 +268,22 @@ impl FilterValues {
             List::Charges => &self.charges,
             List::Invoices => &self.invoices,
             List::Events => &self.events,
+        }
+    }
+
+    /// Every value of a filter that the lists show.
+    fn values(&self, list: List, filter: &str) -> BTreeSet<String> {
+        let texts = |rows: &[Value], path: &[&str]| -> BTreeSet<String> {
+            rows.iter().filter_map(|row| text_at(row, path)).map(str::to_owned).collect()
+        };
+        match filter {
+            "charge" | "invoice" => texts(&self.events, &[filter, "code"]),
+            "payment_link" => {
+                let mut links = texts(&self.events, &["charge", "payment_link"]);
+                links.extend(self.charges.iter().filter_map(shown_link).map(str::to_owned));
+                links
+            }
+            _ => texts(self.rows(list), &[filter]),
         }
     }
 

@@ -16,9 +16,8 @@ use crate::session::{Session, path_of};
 const KEY: Caller = Caller::Own(Mode::Test);
 /// The page size: small, so that short lists have several pages, but not 1.
 const SIZE: u64 = 2;
-/// The requests per list: the long page, the first page, the second and third page either way, and the final long page,
-/// twice if it lacks the created record.
-const PER_LIST: u32 = 8;
+/// Whole and first, second and third page either way, and the fresh one twice, once more if it lacks what was created.
+const PER_LIST: u32 = 9;
 /// The time until a new record is in its list.
 const SETTLING: Duration = Duration::from_secs(2);
 const TIMES: u32 = 2;
@@ -78,6 +77,8 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         {
             ask(session, list, Step::Fresh, &path).await;
         }
+        // The next replica shows it as well.
+        ask(session, list, Step::Fresh, &path).await;
     }
 }
 

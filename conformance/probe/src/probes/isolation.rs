@@ -9,6 +9,7 @@ use conformance_model::reading::{
 use conformance_model::recording::{Answer, Caller, Exchange, List, Purpose, RESPELLED, Side};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
 
+use crate::probes::positions::LONG;
 use crate::session::{Session, encoded, event_path};
 
 /// The requests of three rounds per mode. The second and the third may need one more.
@@ -20,7 +21,7 @@ pub(crate) const COST: Cost = Cost { live: 20, test: 20, other: 0, total: OTHERS
 pub(crate) const NEEDED: u32 = OTHERS + Mode::BOTH.len() as u32 * (3 + ROUND_MAX);
 /// The comparisons among these: two rounds per mode, and a pair per filter.
 const COMPARED: u32 = Mode::BOTH.len() as u32 * (3 + ROUND_MAX) + 4 * 2;
-pub(crate) const OTHER_COST: Cost = Cost { live: 1, test: 1, other: 2, total: 3 };
+pub(crate) const OTHER_COST: Cost = Cost { live: 2, test: 2, other: 2, total: 4 };
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
     for mode in Mode::BOTH {
@@ -236,14 +237,21 @@ async fn twins(session: &mut Session<'_>, mode: Mode, list: List, filter: &str, 
     }
 }
 
-/// Requests an event of the other account with the own key of the same mode.
+/// The other account: one of its events and one of its charges, asked for with our key of the same mode.
 pub(crate) async fn probe_other(session: &mut Session<'_>) {
     let account = session.ask(Caller::OtherAccount, Purpose::Account, ACCOUNT_PATH).await;
     let told = mode_told(&account);
     let Some(mode) = Mode::BOTH.into_iter().find(|mode| told.as_deref() == Some(mode.word())) else { return };
-    let path = format!("{}?per_page=1", List::Events.path());
+    let path = format!("{}?per_page={LONG}", List::Events.path());
     let events = session.ask(Caller::OtherAccount, Purpose::OtherEvents, &path).await;
-    if let Some(id) = Page::of(&events).and_then(|page| first_event_id(page.rows()?)) {
+    let rows = Page::of(&events).and_then(|page| page.rows().cloned()).unwrap_or_default();
+    if let Some(id) = first_event_id(&rows) {
         ask_event(session, mode, &id, Side::OtherAccount, 1).await;
+    }
+    if let Some(code) = rows.iter().find_map(|row| text_at(row, &["charge", "code"])) {
+        let path = format!("{}?charge={}", List::Events.path(), encoded(code));
+        let purpose =
+            Purpose::Twin { list: List::Events, filter: "charge".to_owned(), side: Side::OtherAccount };
+        session.ask(Caller::Own(mode), purpose, &path).await;
     }
 }

@@ -8,17 +8,16 @@ use serde_json::Value;
 use conformance_model::budget::Cost;
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::reading::{events, text_at};
-use conformance_model::recording::{List, Purpose, Recording, Side};
+use conformance_model::recording::{List, Purpose, RESEMBLING, Recording, Side};
 use conformance_model::words::Mode;
 
-use crate::probes::isolation::{ask_event, in_other_ways, oldest_event, other_ways};
+use crate::probes::isolation::{ask_event, in_other_ways, oldest_event, other_ways, telling_events};
 use crate::probes::positions::sized;
 use crate::session::Session;
 
 const ASKED_MAX: u32 = EVENT_TYPES.len() as u32;
-/// The events of each mode with the other key and once with their own, a page with an invalid size, three filters with
-/// two values each, an old event and an id in capital letters.
-const MOST: u32 = 3 * ASKED_MAX + 1 + 6 + 2;
+/// Each mode's events with the other's key and once alone, a page of a size out of range, three filters, each with two values, an old event, an id in capitals and two that resemble one.
+const MOST: u32 = 3 * ASKED_MAX + 1 + 6 + 4;
 const OUT_OF_RANGE: u64 = 101;
 pub(crate) const COST: Cost = Cost { live: MOST, test: MOST, other: 0, total: MOST };
 /// The round number, different from those of comparisons.
@@ -30,6 +29,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     if session.has_room() {
         session.page(Mode::Test, sized(List::Events, None, OUT_OF_RANGE)).await;
     }
+    resembling_ids(session).await;
     other_ways(session).await;
     in_other_ways(session).await;
     // Isolation may fail for old events.
@@ -54,6 +54,17 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     for of in wanted.iter().filter_map(|(_, (_, of))| of.get(&Mode::Live)) {
         if session.has_room() {
             ask_event(session, Mode::Live, of, Side::Own, ROUND).await;
+        }
+    }
+}
+
+/// Texts that begin as an id does, or as which an id begins.
+async fn resembling_ids(session: &mut Session<'_>) {
+    let Some(id) = telling_events(session, Mode::Test).into_iter().find(|id| id.is_ascii()) else { return };
+    let shortened = id[..id.len().saturating_sub(1)].to_owned();
+    for text in [format!("{id}0"), shortened] {
+        if session.has_room() && !text.is_empty() {
+            ask_event(session, Mode::Test, &text, Side::AbsentAfter, RESEMBLING).await;
         }
     }
 }

@@ -52,6 +52,7 @@ fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
         Caller::Forged(Forgery::OtherScheme) => format!("Token ${TEST}"),
         Caller::Forged(Forgery::BasicScheme) => format!("Basic ${TEST}"),
         Caller::Forged(Forgery::WordAppended) => format!("Bearer ${TEST} x"),
+        Caller::Forged(Forgery::BasicUser) => format!("Basic $(printf %s \"${TEST}:\" | base64 -w0)"),
         Caller::Forged(Forgery::ListAppended) => format!("Bearer ${TEST},x"),
         Caller::Forged(Forgery::Encoded) => {
             format!("Bearer $(printf %s \"${TEST}\" | sed s/_/%5F/g)")

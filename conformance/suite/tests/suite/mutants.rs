@@ -42,12 +42,9 @@ fn names_are_unique() {
         assert!(!mutant.breaks.is_empty(), "{} breaks nothing", mutant.name);
         let named = mutant.breaks.iter().chain(mutant.may);
         assert!(named.clone().all(|id| known.contains_key(*id)), "{} names no statement", mutant.name);
-        assert_eq!(
-            BTreeSet::from_iter(named.clone()).len(),
-            named.count(),
-            "{} names one twice",
-            mutant.name
-        );
+        for list in [mutant.breaks, mutant.may] {
+            assert_eq!(BTreeSet::from_iter(list).len(), list.len(), "{} names one twice", mutant.name);
+        }
     }
 }
 

@@ -1,0 +1,100 @@
+//! Values that resemble those of the key's own objects behave as unknown ones: ids, filters, and objects of another account.
+
+use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, RESEMBLING, Recording, Side};
+use serde_json::{Value, json};
+
+use super::{LIVE, TEST, ask, check, check_says, exchange, page, recording};
+
+const ID: &str = "0190a5c4-7f3e-7abc-8def-0123456789ab";
+
+fn event(id: &str, side: Side, round: u8, status: u16) -> Exchange {
+    let purpose = Purpose::Event { id: id.to_owned(), side, round };
+    exchange(TEST, purpose, &format!("/v1/events/{id}"), status, &json!({ "message": "No." }))
+}
+
+#[test]
+fn what_resembles_an_id_may_be_refused_in_any_way_but_finds_nothing() {
+    for (status, expected) in [(404, "pass"), (400, "pass"), (422, "pass"), (200, "fail")] {
+        let all = vec![
+            event(ID, Side::Own, 1, 200),
+            event("absent", Side::AbsentBefore, 1, 404),
+            event(&ID[..ID.len() - 1], Side::AbsentAfter, RESEMBLING, status),
+        ];
+        check(&recording(all), "errors.not_found", expected);
+    }
+}
+
+/// A list of one record, and the list filtered by a value that resembles its own.
+fn filtered(list: List, row: &Value, filter: &str, status: u16, rows: &Value) -> Recording {
+    let purpose = Purpose::Twin { list, filter: filter.to_owned(), side: Side::AbsentAfter };
+    let total = rows.as_array().map_or(0, Vec::len);
+    let body = json!({
+        "data": rows, "links": { "first": null, "last": null, "prev": null, "next": null },
+        "meta": { "current_page": 1, "last_page": 1, "per_page": 25, "total": total },
+    });
+    let target = format!("{}?{filter}=PAID", list.path());
+    let own = PageAsk { list, filters: vec![(filter.to_owned(), "paid".to_owned())], ..ask(None, 100) };
+    let all = PageAsk { list, ..ask(None, 100) };
+    recording(vec![
+        page(all, &json!([row]), [1, 1, 100, 1]),
+        page(own, &json!([row]), [1, 1, 100, 1]),
+        exchange(TEST, purpose, &target, status, &body),
+    ])
+}
+
+#[test]
+fn what_resembles_a_filter_value_finds_nothing() {
+    let charge = json!({ "code": "ch1abcdef00", "status": "paid", "payment_link": "paid" });
+    let invoice = json!({ "code": "in1mnopqr00", "status": "paid" });
+    let event = json!({ "id": "a", "type": "paid", "charge": { "code": "paid" }, "invoice": null });
+    let of_invoice = json!({ "id": "b", "type": "paid", "charge": null, "invoice": { "code": "paid" } });
+    for (list, row, filter) in [
+        (List::Charges, &charge, "status"),
+        (List::Charges, &charge, "payment_link"),
+        (List::Invoices, &invoice, "status"),
+        (List::Events, &event, "type"),
+        (List::Events, &event, "charge"),
+        (List::Events, &of_invoice, "invoice"),
+    ] {
+        let id = format!("filters.{filter}");
+        check(&filtered(list, row, filter, 200, &json!([])), &id, "pass");
+        check(&filtered(list, row, filter, 422, &json!([])), &id, "pass");
+        check(&filtered(list, row, filter, 200, &json!([row])), &id, "fail");
+    }
+}
+
+#[test]
+fn nothing_of_another_account_is_found_or_listed() {
+    let charge = json!({
+        "code": "k3m9x2q7", "status": "paid", "fiat_amount": "1.00", "asset": "BTC", "asset_amount": "0.1",
+    });
+    let counted = json!({
+        "code": "k3m9x2q7", "status": "paid", "fiat_amount": "2.00", "asset": "BTC", "asset_amount": "0.2",
+    });
+    for (found, listed, says) in [
+        (0, None, "Pass"),
+        (2, None, "no events of a charge of the other account"),
+        (0, Some(&charge), "no charge of the other account"),
+        // Each account may count its charges.
+        (0, Some(&counted), "Pass"),
+    ] {
+        let account = |caller, name: &str| {
+            exchange(caller, Purpose::Account, "/v1/account", 200, &json!({ "data": { "name": name } }))
+        };
+        let theirs = json!({ "data": [{ "id": "e1", "type": "charge.paid", "charge": charge }] });
+        let twin = Purpose::Twin { list: List::Events, filter: "charge".into(), side: Side::OtherAccount };
+        let rows = Value::from_iter((0..found).map(|number| json!({ "id": format!("e{number}") })));
+        let body = json!({ "data": rows, "links": {}, "meta": { "total": found } });
+        let mut all = vec![
+            account(LIVE, "ours"),
+            account(TEST, "ours"),
+            account(Caller::OtherAccount, "theirs"),
+            exchange(Caller::OtherAccount, Purpose::OtherEvents, "/v1/events", 200, &theirs),
+            event("e1", Side::OtherAccount, 1, 404),
+            exchange(TEST, twin, "/v1/events?charge=k3m9x2q7", 200, &body),
+        ];
+        let own = PageAsk { list: List::Charges, ..ask(None, 100) };
+        all.extend(listed.map(|row| page(own, &json!([row]), [1, 1, 100, 1])));
+        check_says(&recording(all), "isolation.second_account", says);
+    }
+}

@@ -1,0 +1,132 @@
+//! Faults in limits and deliveries.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use conformance::Mode;
+use serde_json::json;
+
+use crate::fake::{self, Limiter, Reply, wire};
+use crate::mutant::{Mutant, body, charge, delivery, remove, reply, rule, sends};
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    // The limit.
+    rule("every tenth request is not counted", &["limits.refused"], |server| {
+        server.limiter = Limiter::Off;
+        let (clock, mut window, mut requests, mut counted) = (server.clock.clone(), 0, 0_u64, 0);
+        server.tick = Duration::from_millis(5);
+        server.rewrite(move |request, reply| {
+            if request.authorization.as_deref() != Some(&format!("Bearer {}", fake::TEST_KEY)) {
+                return;
+            }
+            let now = clock.micros() / 60_000_000;
+            if now != window {
+                (window, counted) = (now, 0);
+            }
+            requests += 1;
+            counted += u64::from(!requests.is_multiple_of(10));
+            if counted > 120 {
+                *reply = Reply::json(429, json!({ "message": "Too many requests." }));
+                reply.set("retry-after", &(60 - clock.micros() / 1_000_000 % 60).to_string());
+            }
+        });
+    }),
+    rule("the date of Retry-After is local time", &["limits.retry_after"], |server| {
+        let clock = server.clock.clone();
+        server.rewrite(move |_, reply| {
+            if reply.status == 429 {
+                let now = clock.micros() / 1_000_000;
+                reply.set("date", &wire::http_date(now));
+                reply.set("retry-after", &wire::http_date(now + 3_660));
+            }
+        });
+    }),
+    rule("who is refused is locked out for five minutes", &["limits.retry_after_held"], |server| {
+        let (clock, mut until) = (server.clock.clone(), BTreeMap::new());
+        server.rewrite(move |request, reply| {
+            let now = clock.micros();
+            let until = until.entry(request.authorization.clone()).or_insert(0);
+            if reply.status == 429 && *until < now {
+                *until = now + 300_000_000;
+            } else if now < *until && reply.status == 200 {
+                *reply = Reply::json(429, json!({ "message": "Too many requests." }));
+                reply.set("retry-after", "60");
+            }
+        });
+    })
+    .may(&["limits.retry_after"]),
+    rule("three replicas count for themselves", &["limits.refused"], |server| server.replicas = 3),
+    reply("a 429 has an empty message", &["limits.json"], 429, |_, reply| {
+        reply.body = json!({ "message": "" })
+    }),
+    reply("too many requests are answered 420", &["limits.refused"], 429, |_, reply| reply.status = 420),
+    rule("240 requests in two minutes", &["limits.retry_after"], |server| {
+        (server.limiter, server.limit) = (Limiter::FromFirst, 240);
+        (server.window, server.tick) = (Duration::from_secs(120), Duration::from_millis(5));
+    })
+    .may(&["limits.refused", "limits.retry_after", "limits.retry_after_held"]),
+    rule("windows of 55 s of the clock", &["limits.refused"], |server| {
+        (server.limiter, server.window) = (Limiter::AlignedMinute, Duration::from_secs(55));
+        server.tick = Duration::from_millis(5);
+        server.clock.advance(Duration::from_secs(20));
+    }),
+    rule("a window of 10 s from the first request", &["limits.refused"], |server| {
+        (server.limiter, server.window) = (Limiter::FromFirst, Duration::from_secs(10));
+        server.tick = Duration::from_millis(5);
+    }),
+    // Deliveries.
+    body("times of deliveries have an offset of two hours", &["webhooks.created_at"], |_, body| {
+        let time = body["created_at"].as_str().expect("a time").replace('Z', "+02:00");
+        body["created_at"] = json!(time);
+    })
+    .may(&["webhooks.clock"]),
+    delivery("the event header has an underscore", &["webhooks.event_header"], |it, sent| {
+        sent.set("X-Service-Event", &it.kind.replace('.', "_"))
+    }),
+    delivery("the event header has capitals", &["webhooks.event_header"], |it, sent| {
+        sent.set("X-Service-Event", &it.kind.to_uppercase())
+    }),
+    charge("coins are written with an exponent", &["charges.amounts"], "charge.paid", |charge| {
+        charge["asset_amount"] = json!("7.6192E-4")
+    })
+    .may(&["charges.asset_amount", "webhooks.event_id"]),
+    charge("coins have 19 decimals", &["charges.asset_amount"], "charge.paid", |charge| {
+        charge["asset_amount"] = json!("0.0007619200000000000")
+    }),
+    charge("fiat amounts have no decimals", &["charges.fiat_amount"], "charge.paid", |charge| {
+        charge["fiat_amount"] = json!("49")
+    })
+    .may(&["webhooks.event_id"]),
+    charge("paid_at has milliseconds", &["charges.paid_at"], "charge.paid", |charge| {
+        charge["paid_at"] = json!("2026-02-01T10:00:00.123Z")
+    }),
+    charge("a charge without a payment link does not say so", &["charges.fields"], "charge.paid", |charge| {
+        remove(charge, "payment_link")
+    }),
+    charge("another amount was received", &["webhooks.event_id"], "charge.paid", |charge| {
+        charge["received_amount"] = json!("0.000761930000000000")
+    }),
+    body("invoices of deliveries have no charges", &["invoices.fields"], |it, body| {
+        if it.kind.starts_with("invoice.") {
+            remove(&mut body["data"]["invoice"], "charges");
+        }
+    }),
+    body("modes are written with a capital", &["webhooks.mode"], |it, body| {
+        body["mode"] = json!(if it.mode == Mode::Live { "Live" } else { "Test" })
+    })
+    .may(&["webhooks.mode_endpoints"]),
+    rule("live endpoints get test events too", &["webhooks.mode_endpoints"], |server| {
+        sends(server, |sender| {
+            sender.delivers = |endpoint, mode, kind| {
+                let is_mode = endpoint.mode == Some(mode) || endpoint.mode == Some(Mode::Live);
+                is_mode && endpoint.events.as_ref().is_some_and(|it| it.contains(kind))
+            };
+        });
+    }),
+    delivery("deliveries are called text/json", &["webhooks.content_type"], |_, sent| {
+        sent.set("Content-Type", "text/json")
+    }),
+    delivery("the agent names a minor version more", &["webhooks.user_agent"], |_, sent| {
+        sent.set("User-Agent", "Service-Webhooks/1.0.3")
+    }),
+];

@@ -1,0 +1,211 @@
+//! Faults in filters and in the isolation of modes and accounts.
+
+use std::collections::BTreeMap;
+
+use conformance::Mode;
+use serde_json::json;
+
+use super::is_filter;
+use crate::fake::{FakeServer, Reply};
+use crate::isolation::foreign;
+use crate::mutant::{Mutant, charges, empty, reply, requests, rule};
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    // Filters.
+    rule("statuses are compared without case", &["filters.status"], |server| {
+        compare(server, |name, shown, wanted| {
+            shown == wanted || name == "status" && shown.eq_ignore_ascii_case(wanted)
+        })
+    }),
+    rule("types are compared without case", &["filters.type"], |server| {
+        compare(server, |name, shown, wanted| {
+            shown == wanted || name == "type" && shown.eq_ignore_ascii_case(wanted)
+        })
+    }),
+    rule("codes of charges are compared without case", &["filters.charge"], |server| {
+        compare(server, |name, shown, wanted| {
+            shown == wanted || name == "charge" && shown.eq_ignore_ascii_case(wanted)
+        })
+    }),
+    rule("codes of invoices are compared without case", &["filters.invoice"], |server| {
+        compare(server, |name, shown, wanted| {
+            shown == wanted || name == "invoice" && shown.eq_ignore_ascii_case(wanted)
+        })
+    }),
+    rule("payment links are compared without case", &["filters.payment_link"], |server| {
+        compare(server, |name, shown, wanted| {
+            shown == wanted || name == "payment_link" && shown.eq_ignore_ascii_case(wanted)
+        })
+    }),
+    rule("blanks at the end of a filter are cut off", &["filters.status"], |server| {
+        compare(server, |_, shown, wanted| shown == wanted.trim_end())
+    })
+    .may(&["filters.type", "filters.charge", "filters.invoice", "filters.payment_link"]),
+    rule("invoices are filtered by the status of their charges", &["filters.total"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            for invoice in &mut book.invoices {
+                if invoice["status"] == "paid" {
+                    invoice["status"] = json!("settled");
+                }
+            }
+        }
+        server.rewrite_requests(|request| {
+            let status = request.query.get_mut("status").filter(|_| request.path == "/v1/invoices");
+            if let Some(status) = status {
+                *status = if *status == "paid" { "settled".into() } else { "none".into() };
+            }
+        });
+    })
+    .may(&["filters.status", "filters.total", "lists.complete"]),
+    rule("of two filters one is enough", &["filters.combined"], |server| {
+        let books = [server.live.clone(), server.test.clone()];
+        server.rewrite(move |request, reply| {
+            let filters: Vec<_> = request
+                .query
+                .iter()
+                .filter(|(name, _)| is_filter(name))
+                .map(|(name, _)| name.clone())
+                .collect();
+            if filters.len() < 2 || reply.status != 200 {
+                return;
+            }
+            let mut book = books[usize::from(request.mode == Some(Mode::Test))].clone();
+            let mode = request.mode.expect("a key");
+            let mut some = Vec::new();
+            for name in &filters {
+                let mut one = request.clone();
+                one.query.retain(|it, _| it == name);
+                one.query.insert("per_page".into(), "100".into());
+                some.extend(book.answer(&one, mode, "").body["data"].as_array().cloned().unwrap_or_default());
+            }
+            book.events.retain(|it| some.contains(it));
+            book.charges.retain(|it| some.contains(it));
+            let mut whole = request.clone();
+            whole.query.retain(|name, _| !is_filter(name));
+            let links = reply.body["links"].take();
+            *reply = book.answer(&whole, mode, "");
+            reply.body["links"] = links;
+        });
+    })
+    .may(&["paging.ends", "paging.links_lead"]),
+    rule("the filter by charge looks at the newest ten events", &["filters.total"], |server| {
+        let books = [server.live.clone(), server.test.clone()];
+        server.rewrite(move |request, reply| {
+            if request.query.contains_key("charge") && reply.status == 200 {
+                let mut book = books[usize::from(request.mode == Some(Mode::Test))].clone();
+                book.events.truncate(10);
+                let links = reply.body["links"].take();
+                *reply = book.answer(request, request.mode.expect("a key"), "");
+                reply.body["links"] = links;
+            }
+        });
+    })
+    .may(&["filters.charge", "filters.combined", "paging.links_lead"]),
+    charges("canceled charges are not found by their status", &["filters.total"], |request, reply| {
+        if request.query.get("status").is_some_and(|it| it == "canceled") {
+            reply.body["data"] = json!([]);
+            reply.body["meta"]["total"] = json!(0);
+        }
+    })
+    .may(&["filters.combined", "filters.status"]),
+    requests("an invoice's status that is unknown is left aside", &["filters.status"], |request| {
+        let known = |it: &String| matches!(it.as_str(), "open" | "paid" | "void");
+        if request.path == "/v1/invoices" && !request.query.get("status").is_some_and(known) {
+            request.query.remove("status");
+        }
+    }),
+    requests("a charge that is unknown is no filter", &["filters.charge"], |request| {
+        let known = |it: &String| it.len() == 11 && it.contains("abcdef") || it.starts_with("hook");
+        if !request.query.get("charge").is_some_and(known) {
+            request.query.remove("charge");
+        }
+    })
+    .may(&["isolation.filter_charge"]),
+    requests("an invoice that is unknown is no filter", &["filters.invoice"], |request| {
+        let known = |it: &String| it.contains("mnopqr");
+        if !request.query.get("invoice").is_some_and(known) {
+            request.query.remove("invoice");
+        }
+    })
+    .may(&["isolation.filter_invoice"]),
+    requests("a payment link that is unknown is no filter", &["filters.payment_link"], |request| {
+        let known = |it: &String| it.contains("ghijkl");
+        if !request.query.get("payment_link").is_some_and(known) {
+            request.query.remove("payment_link");
+        }
+    })
+    .may(&["isolation.filter_payment_link"]),
+    // Isolation.
+    reply("HEAD finds the events of the other mode", &["isolation.not_found"], 404, |_, reply| {
+        reply.status = 200
+    })
+    .at(|request| request.method == "HEAD" && foreign(request))
+    .may(&["answers.head"]),
+    rule("the charge filter finds events of another account", &["isolation.second_account"], |server| {
+        let second = server.second.clone();
+        server.rewrite(move |request, reply| {
+            if request.query.contains_key("charge") && reply.status == 200 && empty(reply) {
+                *reply = second.answer(request, Mode::Test, "");
+            }
+        });
+    }),
+    rule("an invoice of another account is listed", &["isolation.second_account"], |server| {
+        let invoice = server.second.invoices[0].clone();
+        server.test.invoices.insert(1, invoice);
+    })
+    .may(&["lists.complete", "events.recorded", "paging.newest_first_others"]),
+    rule("single events are cached by their address", &["isolation.not_found"], |server| {
+        let mut cache: BTreeMap<String, Reply> = BTreeMap::new();
+        server.rewrite(move |request, reply| {
+            if request.is_event() && request.method == "GET" {
+                if reply.status == 200 {
+                    cache.insert(request.path.clone(), reply.clone());
+                } else if let Some(kept) = cache.get(&request.path) {
+                    *reply = kept.clone();
+                }
+            }
+        });
+    })
+    .may(&[
+        "answers.head",
+        "auth.appended",
+        "auth.every_path",
+        "auth.other_scheme",
+        "auth.revoked_key",
+        "isolation.delivered",
+        "limits.every_path",
+    ]),
+    rule("the last page of charges ends with one of the other mode", &["isolation.lists"], |server| {
+        for (own, other) in [(Mode::Live, 1), (Mode::Test, 0)] {
+            let books = [server.live.clone(), server.test.clone()];
+            let charge = books[other].charges.last().expect("a charge").clone();
+            let book = if own == Mode::Live { &mut server.live } else { &mut server.test };
+            book.charges.push(charge);
+        }
+    })
+    .may(&[
+        "events.recorded",
+        "filters.payment_link",
+        "isolation.filter_payment_link",
+        "lists.complete",
+        "paging.joined",
+    ]),
+    rule("two filters together find the other mode", &["isolation.filter_charge"], |server| {
+        let books = [server.test.clone(), server.live.clone()];
+        server.rewrite(move |request, reply| {
+            let both = request.query.contains_key("charge") && request.query.contains_key("type");
+            if both && reply.status == 200 && empty(reply) {
+                let links = reply.body["links"].take();
+                *reply = books[usize::from(request.mode == Some(Mode::Test))].answer(request, Mode::Live, "");
+                reply.body["links"] = links;
+            }
+        });
+    })
+    .may(&["isolation.lists", "filters.combined"]),
+];
+
+fn compare(server: &mut FakeServer, compares: fn(&str, &str, &str) -> bool) {
+    for book in [&mut server.live, &mut server.test] {
+        book.compares = compares;
+    }
+}

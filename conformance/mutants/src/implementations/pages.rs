@@ -1,0 +1,251 @@
+//! Faults in pages and their links.
+
+use std::collections::BTreeMap;
+
+use conformance::Mode;
+use serde_json::json;
+
+use super::is_filter;
+use crate::fake::{self, FakeServer, Reply, Request};
+use crate::mutant::{Mutant, each_link, list, requests, rule};
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    // Pages.
+    requests("the default size is 15 from the second page on", &["paging.default_size"], |request| {
+        if request.number("page").is_some_and(|page| page > 1) {
+            request.query.entry("per_page".into()).or_insert("15".into());
+        }
+    })
+    .may(&["paging.joined", "paging.length", "paging.links_keep_size"]),
+    requests("invoices have 20 on a page by default", &["paging.default_size"], |request| {
+        if request.path == "/v1/invoices" {
+            request.query.entry("per_page".into()).or_insert("20".into());
+        }
+    })
+    .may(&["paging.links_keep_size"]),
+    requests("a page of events ends at 50", &["paging.per_page"], |request| {
+        if request.path == "/v1/events" && request.number("per_page").is_some_and(|size| size > 50) {
+            request.query.insert("per_page".into(), "50".into());
+        }
+    }),
+    list("a size of 100 is refused", &["lists.served"], |request, reply| {
+        if request.number("per_page") == Some(100) {
+            *reply = Reply::json(422, json!({ "message": "per_page must be less than 100." }));
+        }
+    })
+    .may(EVERYTHING_LISTED),
+    list("a size of 1 is refused", &["lists.served"], |request, reply| {
+        if request.number("per_page") == Some(1) {
+            *reply = Reply::json(422, json!({ "message": "per_page must be at least 2." }));
+        }
+    })
+    .may(&["lists.served", "isolation.second_account"]),
+    list("meta.per_page is always 25", &["paging.per_page"], |_, reply| {
+        reply.body["meta"]["per_page"] = json!(25)
+    })
+    .may(&[
+        "filters.total",
+        "paging.ends",
+        "paging.last_page",
+        "paging.length",
+        "paging.links_keep_size",
+        "paging.links_lead",
+    ]),
+    list("meta.current_page is always 1", &["paging.current_page"], |_, reply| {
+        reply.body["meta"]["current_page"] = json!(1)
+    })
+    .may(&["paging.ends", "paging.length", "paging.links_lead", "filters.total"]),
+    list("a last page that is full has a next one", &["paging.ends"], |_, reply| {
+        let number = |name: &str| reply.body["meta"][name].as_u64().unwrap_or(1);
+        let [page, last, size, total] = ["current_page", "last_page", "per_page", "total"].map(number);
+        if page == last && total % size == 0 && total > 0 {
+            let link = reply.body["links"]["last"].as_str().expect("a link");
+            let next = link.replace(&format!("&page={last}"), &format!("&page={}", last + 1));
+            reply.body["links"]["next"] = json!(next);
+        }
+    })
+    .may(&["paging.links_lead"]),
+    list("last is reckoned with the default size", &["paging.links_lead"], |_, reply| {
+        let total = reply.body["meta"]["total"].as_u64().unwrap_or(1);
+        let last = reply.body["meta"]["last_page"].as_u64().unwrap_or(1);
+        let link = reply.body["links"]["last"].as_str().unwrap_or_default();
+        let wrong = total.div_ceil(25).max(1);
+        reply.body["links"]["last"] = json!(link.replace(&format!("page={last}"), &format!("page={wrong}")));
+    })
+    .may(&["paging.links_keep_size"]),
+    list("prev leads two pages back", &["paging.links_lead"], |request, reply| {
+        let page = request.number("page").unwrap_or(1);
+        if page > 2 {
+            let link = reply.body["links"]["prev"].as_str().expect("a link");
+            let prev = link.replace(&format!("&page={}", page - 1), &format!("&page={}", page - 2));
+            reply.body["links"]["prev"] = json!(prev);
+        }
+    }),
+    list("first forgets the filters", &["paging.links_keep_filters"], |request, reply| {
+        let filters = ["type", "charge", "invoice", "status", "payment_link"];
+        if let Some(first) = reply.body["links"]["first"].as_str()
+            && filters.iter().any(|name| request.query.contains_key(*name))
+        {
+            let path = first.split('?').next().unwrap_or_default();
+            let size = request.number("per_page").unwrap_or(25);
+            reply.body["links"]["first"] = json!(format!("{path}?per_page={size}&page=1"));
+        }
+    }),
+    list("the second page is in rising order", &["paging.joined"], |request, reply| {
+        if request.number("page").is_some_and(|page| page > 1) {
+            reply.body["data"].as_array_mut().expect("rows").reverse();
+        }
+    })
+    .may(&["paging.newest_first", "paging.newest_first_others", "paging.stable", "filters.total"]),
+    rule("totals are cached for a minute", &["paging.length"], |server| {
+        let (clock, mut totals) = (server.clock.clone(), BTreeMap::new());
+        server.rewrite(move |request, reply| {
+            if request.is_list() && reply.status == 200 {
+                let mut key = request.clone();
+                key.query.retain(|name, _| !matches!(name.as_str(), "page" | "per_page"));
+                let now = clock.micros();
+                let entry = totals
+                    .entry((key.path, key.query, key.authorization))
+                    .or_insert((now, reply.body["meta"]["total"].clone()));
+                if entry.0 + 60_000_000 < now {
+                    *entry = (now, reply.body["meta"]["total"].clone());
+                }
+                reply.body["meta"]["total"] = entry.1.clone();
+            }
+        });
+    })
+    .may(&["filters.total", "paging.last_page", "paging.length", "paging.stable"]),
+    list("totals end at 20", &["paging.length"], |_, reply| {
+        let total = reply.body["meta"]["total"].as_u64().unwrap_or(0).min(20);
+        reply.body["meta"]["total"] = json!(total);
+    })
+    .may(&["paging.last_page", "filters.total", "paging.ends", "paging.links_lead"]),
+    rule("charges are ordered by their last change", &["paging.newest_first_others"], |server| {
+        for book in [&mut server.live, &mut server.test, &mut server.second] {
+            book.charges.sort_by_key(|it| it["status"] != "paid");
+        }
+    })
+    .may(&["paging.stable", "paging.stable_literal", "lists.complete"]),
+    rule("events are ordered by their number as a text", &["paging.newest_first"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            let count = book.events.len();
+            let mut numbered: Vec<_> = book.events.drain(..).enumerate().collect();
+            numbered.sort_by_key(|(at, _)| std::cmp::Reverse((count - at).to_string()));
+            book.events = numbered.into_iter().map(|(_, event)| event).collect();
+        }
+    })
+    .may(&["events.recorded", "paging.stable", "paging.stable_literal"]),
+    list("links keep the first of two filters only", &["paging.links_keep_filters"], |request, reply| {
+        if request.query.contains_key("type") && request.query.contains_key("charge") {
+            each_link(reply, |link| {
+                let (path, query) = link.split_once('?').unwrap_or((link, ""));
+                let left: Vec<_> = query.split('&').filter(|it| !it.starts_with("type=")).collect();
+                format!("{path}?{}", left.join("&"))
+            });
+        }
+    }),
+    list("the total of invoices counts one that was deleted", &["paging.length"], |request, reply| {
+        if request.path == "/v1/invoices" {
+            let total = reply.body["meta"]["total"].as_u64().unwrap_or(0) + 1;
+            reply.body["meta"]["total"] = json!(total);
+        }
+    })
+    .may(&[
+        "filters.status",
+        "filters.total",
+        "isolation.filter_invoice",
+        "paging.ends",
+        "paging.last_page",
+        "paging.links_lead",
+    ]),
+    rule("every second list comes from a replica that is behind", &["paging.stable"], |server| {
+        behind(server, |turn| turn % 2 == 0)
+    })
+    .may(&["paging.stable_literal"]),
+    rule("lists come from a replica that is behind", &["paging.stable"], |server| behind(server, |_| true))
+        .may(&["paging.stable_literal"]),
+    rule("a list is cached by its path and page", &["paging.per_page"], |server| {
+        let mut cache = BTreeMap::new();
+        server.rewrite(move |request, reply| {
+            if request.is_list() && reply.status == 200 {
+                let mut query = request.query.clone();
+                query.remove("per_page");
+                let key = (request.path.clone(), query, request.authorization.clone());
+                reply.body = cache.entry(key).or_insert_with(|| reply.body.clone()).clone();
+            }
+        });
+    })
+    .may(&["auth.same_lists", "paging.default_size", "paging.links_keep_size"]),
+    requests("the size is ignored where a filter is given", &["paging.per_page"], |request| {
+        if is_filtered(request) {
+            request.query.remove("per_page");
+        }
+    })
+    .may(&["filters.total", "paging.links_keep_size", "filters.combined", "paging.length"]),
+    requests("a filtered page has 10 records by default", &["paging.default_size"], |request| {
+        if is_filtered(request) {
+            request.query.entry("per_page".into()).or_insert("10".into());
+        }
+    })
+    .may(&["filters.total", "paging.links_keep_size"]),
+    requests("the second page of a filtered list is that of the whole list", &["filters.total"], |request| {
+        if is_filtered(request) && request.number("page").is_some_and(|page| page > 1) {
+            request.query.retain(|name, _| matches!(name.as_str(), "page" | "per_page"));
+        }
+    })
+    .may(&[
+        "filters.charge",
+        "filters.invoice",
+        "filters.status",
+        "filters.payment_link",
+        "filters.type",
+        "filters.combined",
+        "paging.links_lead",
+        "paging.links_keep_filters",
+    ]),
+];
+
+/// Statements about lists that may fail where long pages are missing or wrong.
+const EVERYTHING_LISTED: &[&str] = &[
+    "auth.same_lists",
+    "events.recorded",
+    "filters.charge",
+    "filters.combined",
+    "filters.invoice",
+    "filters.payment_link",
+    "filters.status",
+    "filters.total",
+    "filters.type",
+    "isolation.lists",
+    "lists.complete",
+    "lists.served",
+    "paging.ends",
+    "paging.joined",
+    "paging.last_page",
+    "paging.length",
+    "paging.links_keep_size",
+    "paging.links_lead",
+    "paging.stable",
+    "paging.stable_literal",
+];
+
+fn is_filtered(request: &Request) -> bool {
+    request.query.keys().any(|name| is_filter(name))
+}
+
+/// Lists of test mode come from a copy that never learns of new records, if the turn fits.
+fn behind(server: &mut FakeServer, fits: fn(u64) -> bool) {
+    let copy = server.test.clone();
+    let mut turn = 0;
+    server.rewrite(move |request, reply| {
+        if request.is_list() && request.mode == Some(Mode::Test) && reply.status == 200 {
+            turn += 1;
+            let is_other = request.authorization.as_deref() == Some(&format!("Bearer {}", fake::OTHER_KEY));
+            if fits(turn) && !is_other {
+                let links = reply.body["links"].take();
+                *reply = copy.answer(request, Mode::Test, "");
+                reply.body["links"] = links;
+            }
+        }
+    });
+}

@@ -1,0 +1,280 @@
+//! Honest services that fill in what the specification leaves open: shapes, orders, caches, limits and texts.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Variant, choices, each_link, on, plain, raw};
+use crate::fake::{FakeServer, Limiter, Reply, Request};
+use crate::mutant::rewrite;
+
+/// What HTTP says of HEAD is no rule of the specification.
+const NO_HEAD: &[&str] = &["answers.head"];
+
+pub(super) const VARIANTS: &[Variant] = &[
+    plain("accepted assets are objects with a code", |server| {
+        account(server, |meta| meta["accepted_assets"] = json!([{ "code": "BTC", "network": "bitcoin" }]));
+    }),
+    plain("the account has a wallet for no coin", |server| {
+        account(server, |meta| meta["accepted_assets"] = json!([]));
+    }),
+    plain("the account stands beside its meta", |server| {
+        server.rewrite(|request, reply| {
+            if request.path == "/v1/account" && reply.status == 200 {
+                let mut body = reply.body["data"].take();
+                body["meta"] = reply.body["meta"].take();
+                reply.body = body;
+            }
+        });
+    }),
+    plain("a page past the end shows the last page", |server| {
+        choices(server, |it| it.shows_last_page = true);
+    }),
+    plain("texts are beyond ASCII, and answers are too", |server| {
+        described(server, "Grüner Tee – 茶 🍵");
+        on(server, 401, |reply| reply.body = json!({ "message": "Ungültiger Schlüssel – 無効" }));
+        on(server, 404, |reply| reply.body = json!({ "message": "Nicht gefunden – 見つかりません" }));
+    }),
+    plain("texts hold the replacement character itself", |server| {
+        described(server, "T&#65533;");
+        raw(server, |body| body.to_string().replace("&#65533;", "\\ufffd"));
+    }),
+    plain("text beyond ASCII is escaped", |server| {
+        described(server, "Grüner Tee");
+        raw(server, |body| body.to_string().replace('ü', "\\u00fc"));
+    }),
+    plain("ampersands are escaped, as Go does it", |server| {
+        described(server, "Tea & <cake>");
+        raw(server, |body| {
+            body.to_string().replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
+        });
+    }),
+    plain("every answer has an ETag and may be kept by its owner", |server| {
+        server.rewrite(|_, reply| {
+            let tag = reply
+                .body
+                .to_string()
+                .bytes()
+                .fold(7_u64, |sum, byte| sum * 31 % 1_000_003 + u64::from(byte));
+            reply.set("etag", &format!("W/\"{tag:x}\""));
+            reply.set("cache-control", "private, max-age=0, must-revalidate");
+            reply.set("vary", "Authorization, Accept");
+        });
+    }),
+    plain("every answer sets a cookie of its own", |server| {
+        let mut count = 0;
+        server.rewrite(move |_, reply| {
+            count += 1;
+            reply.set("set-cookie", &format!("session={count:08x}; HttpOnly; SameSite=Lax"));
+        });
+    }),
+    plain("a refusal names the request", |server| {
+        let mut count = 0;
+        server.rewrite(move |_, reply| {
+            count += 1;
+            if reply.status >= 400 {
+                reply.body =
+                    json!({ "error": { "message": "Refused.", "request_id": format!("req_{count:06}") } });
+            }
+        });
+    }),
+    plain("a refusal says when it was", |server| {
+        let clock = server.clock.clone();
+        server.rewrite(move |request, reply| {
+            if reply.status >= 400 {
+                let at = crate::fake::wire::timestamp(clock.micros());
+                reply.body = json!({ "timestamp": at, "status": reply.status, "error": "Refused", "message": "Refused.", "path": request.path });
+            }
+        });
+    }),
+    plain("details hold numbers, nulls and lists", |server| {
+        for book in [&mut server.live, &mut server.test] {
+            for event in &mut book.events {
+                event["details"] = json!({ "attempt": 2, "reason": null, "transactions": [{ "txid": "ab", "confirmations": 3 }] });
+            }
+        }
+    }),
+    plain("amounts of events have as many decimals as they need", |server| {
+        for book in [&mut server.live, &mut server.test] {
+            for event in book.events.iter_mut().filter(|it| it["charge"].is_object()) {
+                event["charge"]["fiat_amount"] = json!("49.9");
+                event["charge"]["asset_amount"] = json!("0.000761920");
+            }
+        }
+    }),
+    plain("invoices have amounts in numbers and customers in texts", |server| {
+        for book in [&mut server.live, &mut server.test] {
+            let change = |it: &mut Value| {
+                it["amount"] = json!(4990);
+                it["customer"] = json!("Ann Leerick");
+                it["number"] = json!(17);
+            };
+            book.invoices.iter_mut().for_each(change);
+            book.events
+                .iter_mut()
+                .filter(|it| it["invoice"].is_object())
+                .for_each(|it| change(&mut it["invoice"]));
+        }
+    }),
+    plain("charges of an invoice are their codes", |server| {
+        for book in [&mut server.live, &mut server.test] {
+            let change = |it: &mut Value| {
+                let codes: Vec<_> =
+                    it["charges"].as_array().into_iter().flatten().map(|it| it["code"].clone()).collect();
+                it["charges"] = json!(codes);
+            };
+            book.invoices.iter_mut().for_each(change);
+            book.events
+                .iter_mut()
+                .filter(|it| it["invoice"].is_object())
+                .for_each(|it| change(&mut it["invoice"]));
+        }
+    }),
+    plain("rows have ids that are numbers beside their codes", |server| {
+        for book in [&mut server.live, &mut server.test, &mut server.second] {
+            let count = book.charges.len();
+            for (at, charge) in book.charges.iter_mut().enumerate() {
+                charge["id"] = json!(count - at);
+            }
+        }
+    }),
+    plain("rows of charges say when in seconds since 1970", |server| {
+        server.rewrite(|request, reply| {
+            if request.path == "/v1/charges"
+                && let Some(rows) = reply.body["data"].as_array_mut()
+            {
+                let count = rows.len() as u64;
+                for (at, charge) in (0..).zip(rows) {
+                    charge["created_at"] = json!(1_764_547_200 + (count - at) * 60);
+                }
+            }
+        });
+    }),
+    Variant {
+        name: "HEAD is a method that nobody takes",
+        warns: NO_HEAD,
+        choose: |server| {
+            server.rewrite(|request, reply| {
+                if request.method == "HEAD" && reply.status < 400 {
+                    *reply = Reply::json(405, json!({ "message": "Method not allowed." }));
+                    reply.set("allow", "GET");
+                }
+            });
+        },
+    },
+    plain("an unknown status is refused with those that are known", |server| {
+        server.rewrite(|request, reply| {
+            let known = |it: &String| {
+                matches!(it.as_str(), "paid" | "canceled" | "open" | "void" | "pending" | "expired")
+            };
+            if request.is_list()
+                && reply.status == 200
+                && request.query.get("status").is_some_and(|it| !known(it))
+            {
+                *reply = Reply::json(
+                    422,
+                    json!({ "message": "status takes paid, canceled", "errors": { "status": ["unknown"] } }),
+                );
+            }
+        });
+    }),
+    plain("a filter that names nothing knows no links", |server| {
+        server.rewrite(|request, reply| {
+            if request.is_list() && reply.body["meta"]["total"] == 0 && request.query.len() > 1 {
+                reply.body["links"]["last"] = reply.body["links"]["first"].clone();
+                reply.body["meta"]["from"] = Value::Null;
+            }
+        });
+    }),
+    plain("links encode dots and underscores too", |server| {
+        server.rewrite(|_, reply| {
+            each_link(reply, |link| match link.split_once('?') {
+                Some((path, query)) => format!("{path}?{}", query.replace('_', "%5F").replace('.', "%2E")),
+                None => link.to_owned(),
+            });
+        });
+    }),
+    plain("links name the path with a slash at its end", |server| {
+        server.rewrite_requests(|request| request.path = request.path.trim_end_matches('/').to_owned());
+        server.rewrite(|request, reply| {
+            if request.is_list() {
+                each_link(reply, |link| link.replacen('?', "/?", 1));
+            }
+        });
+    }),
+    plain("the quota is told with the window's end, after each answer but 401", |server| {
+        server.limiter = Limiter::FromFirst;
+        server.reports_quota = true;
+        server.tick = Duration::from_millis(7);
+        let clock = server.clock.clone();
+        server.rewrite(move |_, reply| {
+            if reply.status != 401 {
+                reply.set(
+                    "x-ratelimit-reset",
+                    &(1_767_225_600 + clock.micros() / 60_000_000 * 60 + 60).to_string(),
+                );
+            }
+        });
+    }),
+    plain("a bucket that is asked for a second, and asks for one", |server| {
+        server.limiter = Limiter::Gcra;
+        server.tick = Duration::from_millis(3);
+        on(server, 429, |reply| reply.set("retry-after", "1"));
+    }),
+    plain("the first answer takes two seconds", |server| {
+        let (clock, mut is_first) = (server.clock.clone(), true);
+        server.rewrite(move |_, _| {
+            if std::mem::replace(&mut is_first, false) {
+                clock.advance(Duration::from_secs(2));
+            }
+        });
+    }),
+    plain("one answer is a 503 that asks for a moment", |server| {
+        let mut count = 0;
+        server.rewrite(move |_, reply| {
+            count += 1;
+            if count == 170 {
+                *reply = Reply::json(503, json!({ "message": "Restarting." }));
+                reply.set("retry-after", "1");
+            }
+        });
+    }),
+    plain("a request for an id that is no UUID is refused", |server| {
+        let odd =
+            |request: &Request| request.path.strip_prefix("/v1/events/").is_some_and(|id| id.len() != 36);
+        rewrite(server, 404, odd, |_, reply| {
+            *reply = Reply::json(400, json!({ "message": "The id is no UUID." }));
+        });
+    }),
+    plain("charges are pending, underpaid and expired too", |server| {
+        for book in [&mut server.live, &mut server.test] {
+            let codes = [1, 3, 5].map(|at| book.charges[at]["code"].clone());
+            for event in &mut book.events {
+                if event["charge"]["code"] == codes[0] && event["type"] == "charge.canceled" {
+                    event["type"] = json!("charge.expired");
+                }
+                if event["charge"]["code"] == codes[0] && event["charge"].is_object() {
+                    event["charge"]["status"] = json!("expired");
+                }
+            }
+            book.charges[1]["status"] = json!("expired");
+        }
+    }),
+];
+
+fn account(server: &mut FakeServer, change: fn(&mut Value)) {
+    server.rewrite(move |request, reply| {
+        if request.path == "/v1/account" && reply.status == 200 {
+            change(&mut reply.body["meta"]);
+        }
+    });
+}
+
+fn described(server: &mut FakeServer, text: &'static str) {
+    for book in [&mut server.live, &mut server.test, &mut server.second] {
+        book.charges.iter_mut().for_each(|it| it["description"] = json!(text));
+        for event in book.events.iter_mut().filter(|it| it["charge"].is_object()) {
+            event["charge"]["description"] = json!(text);
+        }
+    }
+}
