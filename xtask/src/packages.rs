@@ -129,8 +129,8 @@ pub(crate) fn undescribed(mut command: Command) -> Command {
 /// Returns the default target of the compiler, such as `x86_64-unknown-linux-gnu`.
 pub(crate) fn platform() -> Result<String, String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let said = ask(Command::new(rustc).arg("-vV"))?;
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    let version = ask(Command::new(rustc).arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or_else(|| "rustc does not name its platform".to_owned())
 }
 

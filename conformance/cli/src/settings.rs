@@ -128,19 +128,19 @@ fn additions(
     section: &str,
 ) -> Result<Vec<FileSetting>, String> {
     let typed = |arg: &&Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
-    let said: Vec<&Arg> = command.get_arguments().filter(typed).collect();
+    let typed_args: Vec<&Arg> = command.get_arguments().filter(typed).collect();
     let excludes = |one: &Arg, other: &Arg| {
         command.get_arg_conflicts_with(one).iter().any(|arg| arg.get_id() == other.get_id())
     };
     let candidates = command.get_arguments().filter_map(|arg| Some((arg, table.get(&key_of(arg)?)?)));
     let mut chosen: Vec<(&Arg, &Value)> = candidates
-        .filter(|(arg, _)| !said.iter().any(|given| given.get_id() == arg.get_id()))
-        .filter(|(arg, _)| !said.iter().any(|given| excludes(given, arg) || excludes(arg, given)))
+        .filter(|(arg, _)| !typed_args.iter().any(|given| given.get_id() == arg.get_id()))
+        .filter(|(arg, _)| !typed_args.iter().any(|given| excludes(given, arg) || excludes(arg, given)))
         .collect();
     let mut before = usize::MAX;
     while section == "check" && chosen.len() < before {
         before = chosen.len();
-        let all = said.iter().chain(chosen.iter().map(|(arg, _)| arg));
+        let all = typed_args.iter().chain(chosen.iter().map(|(arg, _)| arg));
         let there: BTreeSet<&str> = all.map(|arg| arg.get_id().as_str()).collect();
         let lacks =
             |arg: &Arg| NEEDED.iter().any(|(id, needed)| arg.get_id() == id && !there.contains(needed));

@@ -129,18 +129,18 @@ mod tests {
                     let error = command.clone().try_get_matches_from(&argv).err();
                     error.map(|error| (error.kind(), with_suggestion(error, &command, &argv).to_string()))
                 };
-                if let Some((ErrorKind::InvalidValue, said)) = parse(&[format!("--{long}")]) {
+                if let Some((ErrorKind::InvalidValue, error)) = parse(&[format!("--{long}")]) {
                     asked += 1;
                     assert!(
-                        said.contains("tip: ") || said.contains("[possible values: "),
-                        "{words:?} {said}"
+                        error.contains("tip: ") || error.contains("[possible values: "),
+                        "{words:?} {error}"
                     );
                 }
                 let wrong = parse(&[format!("--{long}=\u{1}")]);
-                let Some((ErrorKind::ValueValidation, said)) = wrong else { continue };
+                let Some((ErrorKind::ValueValidation, error)) = wrong else { continue };
                 refused += 1;
-                let helps = ["takes ", "such as ", " is `"].iter().any(|it| said.contains(it));
-                assert!(helps, "{words:?} {said}");
+                let helps = ["takes ", "such as ", " is `"].iter().any(|it| error.contains(it));
+                assert!(helps, "{words:?} {error}");
             }
         }
         assert!(asked > 80 && refused > 20, "{asked} options ask for a value, and {refused} refuse a text");

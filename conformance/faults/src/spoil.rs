@@ -88,12 +88,12 @@ impl Fault {
 }
 
 fn leaf(seen: &ObservedRequest<'_>, reply: &Reply) -> PageCoordinates {
-    let told = |name: &str| reply.body["meta"][name].as_u64();
+    let meta = |name: &str| reply.body["meta"][name].as_u64();
     let asked = |name: &str| seen.query.get(name).and_then(|text| text.parse().ok());
     PageCoordinates {
-        number: asked("page").or_else(|| told("current_page")).unwrap_or(1),
+        number: asked("page").or_else(|| meta("current_page")).unwrap_or(1),
         size: asked("per_page"),
-        last: told("last_page").unwrap_or(1),
+        last: meta("last_page").unwrap_or(1),
     }
 }
 

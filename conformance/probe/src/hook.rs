@@ -48,10 +48,10 @@ pub async fn run_shell(
     command.envs(environment.iter().copied());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().map_err(|err| format!("does not start: {err}"))?;
-    let said = Arc::new(Mutex::new(Vec::new()));
+    let output = Arc::new(Mutex::new(Vec::new()));
     let listeners = [
-        child.stdout.take().map(|it| tokio::spawn(listen(it, Arc::clone(&said)))),
-        child.stderr.take().map(|it| tokio::spawn(listen(it, Arc::clone(&said)))),
+        child.stdout.take().map(|it| tokio::spawn(listen(it, Arc::clone(&output)))),
+        child.stderr.take().map(|it| tokio::spawn(listen(it, Arc::clone(&output)))),
     ];
     let ended = tokio::select! {
         ended = tokio::time::timeout(hook.time_limit, child.wait()) => Some(ended),
@@ -66,13 +66,14 @@ pub async fn run_shell(
             stop.abort();
         }
     }
-    let said =
-        String::from_utf8_lossy(&said.lock().expect("nobody panics while listening")).trim().to_owned();
-    let said = if said.is_empty() { "and said nothing".to_owned() } else { format!("and said: {said}") };
+    let output =
+        String::from_utf8_lossy(&output.lock().expect("nobody panics while listening")).trim().to_owned();
+    let output =
+        if output.is_empty() { "and said nothing".to_owned() } else { format!("and said: {output}") };
     match ended {
-        Some(Ok(Ok(status))) => Ok((status, said)),
+        Some(Ok(Ok(status))) => Ok((status, output)),
         Some(Ok(Err(err))) => Err(format!("was lost: {err}")),
-        Some(Err(_)) => Err(format!("took longer than {} s {said}", hook.time_limit.as_secs())),
+        Some(Err(_)) => Err(format!("took longer than {} s {output}", hook.time_limit.as_secs())),
         None => Err("was ended: the run was interrupted".to_owned()),
     }
 }
@@ -106,9 +107,9 @@ async fn end(child: &mut Child) {
 async fn listen(mut from: impl AsyncRead + Unpin, into: Arc<Mutex<Vec<u8>>>) {
     let mut part = [0; 1024];
     while let Ok(count @ 1..) = from.read(&mut part).await {
-        let mut said = into.lock().expect("nobody panics while listening");
-        let room = OUTPUT_MAX.saturating_sub(said.len());
-        said.extend_from_slice(&part[..count.min(room)]);
+        let mut output = into.lock().expect("nobody panics while listening");
+        let room = OUTPUT_MAX.saturating_sub(output.len());
+        output.extend_from_slice(&part[..count.min(room)]);
     }
 }
 

@@ -103,7 +103,7 @@ pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
     let (mut alike, mut statements, mut judged_once) = (0, Vec::new(), Vec::new());
     for id in &ids {
         let pair = [rows[0].get(id).copied(), rows[1].get(id).copied()];
-        let list = match pair.map(|row| told(row).is_judged()) {
+        let list = match pair.map(|row| compared(row).is_judged()) {
             [true, true] if differs(pair) => &mut statements,
             [true, true] => {
                 alike += 1;
@@ -116,7 +116,7 @@ pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
         list.push(StatementDifference {
             id: row.id.clone(),
             text: row.requirement.text.clone(),
-            verdicts: pair.map(told),
+            verdicts: pair.map(compared),
         });
     }
     let (choices, choices_seen_once) = match is_stopped {
@@ -138,7 +138,7 @@ fn differs(pair: [Option<&Row>; 2]) -> bool {
     a != b
 }
 
-fn told(row: Option<&Row>) -> ComparedVerdict {
+fn compared(row: Option<&Row>) -> ComparedVerdict {
     let Some(row) = row else {
         return ComparedVerdict { verdict: "not selected".to_owned(), because: String::new() };
     };
@@ -203,8 +203,8 @@ impl Comparison {
         line("");
         for it in &self.statements {
             line(&format!("{}   {}", it.id, it.text));
-            for (name, told) in NAMES.iter().zip(&it.verdicts) {
-                line(&format!("  {name}  {:<14}  {}", told.verdict, told.because));
+            for (name, entry) in NAMES.iter().zip(&it.verdicts) {
+                line(&format!("  {name}  {:<14}  {}", entry.verdict, entry.because));
             }
         }
         for it in &self.choices {

@@ -107,10 +107,10 @@ impl Outcome {
         for (number, it) in (1..).zip(&mut exchanges) {
             it.number = number;
         }
-        let told = format!("{} of {} entries can be judged", exchanges.len(), entries.len());
+        let judged = format!("{} of {} entries can be judged", exchanges.len(), entries.len());
         if exchanges.is_empty() {
             return Err(format!(
-                "a HAR file of which {told}; it takes requests with their Authorization headers, which some tools \
+                "a HAR file of which {judged}; it takes requests with their Authorization headers, which some tools \
                  leave out unless told otherwise (they are blanked here at once)"
             ));
         }
@@ -134,7 +134,7 @@ impl Outcome {
                 baseline,
                 false,
             ),
-            told,
+            judged,
         ))
     }
 

@@ -44,7 +44,7 @@ impl MemoryBudget {
             Ok(_) => {
                 Ok(MemoryShare { budget: Arc::clone(self), held: AtomicU64::new(bytes), is_bounded: true })
             }
-            Err(_) => Err(self.told()),
+            Err(_) => Err(self.message()),
         }
     }
 
@@ -56,7 +56,7 @@ impl MemoryBudget {
         self.most
     }
 
-    fn told(&self) -> String {
+    fn message(&self) -> String {
         let mib = |bytes: u64| format!("{}.{}", bytes / MIB, bytes % MIB * 10 / MIB);
         format!(
             "The worlds of this server hold {} MiB of memory together, of the {} MiB that they may (serve --worlds-memory)",
@@ -88,7 +88,7 @@ impl MemoryShare {
 
     /// Returns the message, without a final period, if the holder may not use more; `None` if it may.
     pub(crate) fn exceeded(&self) -> Option<String> {
-        (self.is_bounded && self.budget.held() >= self.budget.most).then(|| self.budget.told())
+        (self.is_bounded && self.budget.held() >= self.budget.most).then(|| self.budget.message())
     }
 }
 

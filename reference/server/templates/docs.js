@@ -48,9 +48,9 @@
     try {
       const answer = await fetch(path, { method, headers: { Accept: "application/json", ...headers }, body });
       const text = await answer.text();
-      return { ok: answer.ok, text, said: `${answer.status} after ${Math.round(performance.now() - began)} ms` };
+      return { ok: answer.ok, text, status: `${answer.status} after ${Math.round(performance.now() - began)} ms` };
     } catch {
-      return { ok: false, text: "", said: "The server did not answer. Is it still running?" };
+      return { ok: false, text: "", status: "The server did not answer. Is it still running?" };
     }
   };
 
@@ -59,7 +59,7 @@
     if (!button) return;
     const made = await send("POST", button.dataset.makeKey, { "Content-Type": "application/json" }, '{"mode":"test"}');
     if (made.ok) key.value = JSON.parse(made.text).key.secret;
-    document.getElementById("try-key-said").textContent = made.ok ? "A new test key. Calls below use it." : made.said;
+    document.getElementById("try-key-status").textContent = made.ok ? "A new test key. Calls below use it." : made.status;
   });
 
   addEventListener("submit", async (event) => {
@@ -81,6 +81,6 @@
     const answer = await send(form.dataset.method, target, headers, body);
     const result = form.querySelector("[data-try-result]");
     result.hidden = false;
-    result.textContent = `${answer.said}\n${pretty(answer.text)}`;
+    result.textContent = `${answer.status}\n${pretty(answer.text)}`;
   });
 })();

@@ -47,7 +47,7 @@
   const replace = ({ id, mark, html }) => {
     const part = document.querySelector('[data-part="' + id + '"]');
     if (!part || part.dataset.mark === mark) return;
-    const said = part.querySelector("[data-say]")?.textContent;
+    const announced = part.querySelector("[data-say]")?.textContent;
     const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
     const open = new Set([...part.querySelectorAll("details[id][open]")].map((it) => it.id));
     // Input of the user stays; untouched fields are replaced by the server's.
@@ -67,7 +67,7 @@
       (document.getElementById(focused) ?? part).focus({ preventScroll: true });
     }
     const says = part.querySelector("[data-say]")?.textContent;
-    if (says !== said) announce(says);
+    if (says !== announced) announce(says);
     document.title = part.querySelector("[data-title]")?.dataset.title ?? document.title;
   };
 

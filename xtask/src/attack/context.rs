@@ -183,7 +183,7 @@ pub(crate) struct ProgramResult {
     /// `None` if it had to be killed.
     pub(crate) code: Option<i32>,
     /// Both streams, stdout first.
-    pub(crate) said: String,
+    pub(crate) output: String,
     /// The peak of the observed memory in bytes; 0 if unknown.
     pub(crate) peak: u64,
     /// The time from the start, or from the signal, to the end.
@@ -193,7 +193,7 @@ pub(crate) struct ProgramResult {
 /// A running program.
 pub(crate) struct StartedProgram {
     child: Child,
-    said: Vec<thread::JoinHandle<String>>,
+    output: Vec<thread::JoinHandle<String>>,
 }
 
 impl StartedProgram {
@@ -203,10 +203,10 @@ impl StartedProgram {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| format!("cannot start {command:?}: {error}"))?;
-        let mut said = Vec::new();
-        said.extend(child.stdout.take().map(keep));
-        said.extend(child.stderr.take().map(keep));
-        Ok(StartedProgram { child, said })
+        let mut output = Vec::new();
+        output.extend(child.stdout.take().map(keep));
+        output.extend(child.stderr.take().map(keep));
+        Ok(StartedProgram { child, output })
     }
 
     /// Sends a signal to the program.
@@ -227,8 +227,8 @@ impl StartedProgram {
             let _ = self.child.wait();
         }
         let code = ended.and_then(|status| status.code());
-        let said = self.said.into_iter().map(|said| said.join().unwrap_or_default()).collect();
-        ProgramResult { code, said, peak, took: began.elapsed() }
+        let output = self.output.into_iter().map(|output| output.join().unwrap_or_default()).collect();
+        ProgramResult { code, output, peak, took: began.elapsed() }
     }
 }
 

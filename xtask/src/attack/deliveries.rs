@@ -273,15 +273,15 @@ fn lookups(context: &CaseContext) -> Measured {
     let good = endpoint(&mut host, "neighbour", "live", "https://good.example/");
     let saved = millis(began.elapsed());
     threads = threads.max(host.threads()?);
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for mut line in saving {
-        said.push(line.message()?.json()["errors"]["url"][0].as_str().unwrap_or_default().to_owned());
+        messages.push(line.message()?.json()["errors"]["url"][0].as_str().unwrap_or_default().to_owned());
     }
     // The first attempts have timed out by now.
     let first = host.ask("GET", &format!("/sandbox/deliveries/{}", sent[0]), None, &Value::Null)?;
     let error = first["delivery"]["attempts"][0]["error"].as_str().unwrap_or_default().to_owned();
     names.be_slow(false);
-    let misnamed = said.iter().filter(|text| !text.contains("could not be looked up in time")).count()
+    let misnamed = messages.iter().filter(|text| !text.contains("could not be looked up in time")).count()
         + usize::from(!error.ends_with("the name lookup timed out"));
     Ok(vec![threads, saved, u64::from(good.is_err()), misnamed as u64])
 }

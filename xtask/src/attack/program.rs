@@ -135,7 +135,7 @@ fn echo(context: &CaseContext) -> Measured {
         serde_json::json!({ "message": text }).to_string()
     })?;
     let url = url.as_str();
-    let mut told = String::new();
+    let mut output = String::new();
     let mut silent = 0;
     for arguments in [
         &["check", url, "--record", "run.json", "--report", "html=run.html", "--report", "github=run.txt"][..],
@@ -144,13 +144,13 @@ fn echo(context: &CaseContext) -> Measured {
         &["fuzz", url, "--requests", "20", "--rate", "off", "--save", "found.json"],
     ] {
         let ran = run(context, &directory, arguments)?;
-        silent += u64::from(!ran.said.contains("echo") && !ran.said.contains("418"));
-        told += &ran.said;
+        silent += u64::from(!ran.output.contains("echo") && !ran.output.contains("418"));
+        output += &ran.output;
     }
     for file in fs::read_dir(&directory)? {
-        told += &fs::read_to_string(file?.path())?;
+        output += &fs::read_to_string(file?.path())?;
     }
-    let told = told.to_lowercase();
+    let output = output.to_lowercase();
     let mut shown = 0;
     for key in [LIVE, TEST] {
         // The prefix of a key is not secret.
@@ -158,7 +158,7 @@ fn echo(context: &CaseContext) -> Measured {
         // The middle of the Base64 form, which does not depend on neighbouring bytes.
         let middle = forms(key).split_off(3).into_iter().map(|form| form[15..30].to_owned());
         let whole = [tail.to_owned(), hex(tail), percent(tail)];
-        shown += whole.into_iter().chain(middle).filter(|form| told.contains(&form.to_lowercase())).count();
+        shown += whole.into_iter().chain(middle).filter(|form| output.contains(&form.to_lowercase())).count();
     }
     Ok(vec![shown as u64, silent])
 }
@@ -175,13 +175,13 @@ fn foreign(context: &CaseContext) -> Measured {
     commands.extend(formats.map(|format| vec!["check", url, "--format", format]));
     let (mut lines, mut without) = (0, 0);
     for arguments in &commands {
-        let said = run(context, &directory, arguments)?.said;
+        let output = run(context, &directory, arguments)?.output;
         let begins = |line: &&str| {
             let line = line.trim_start();
             line.starts_with("::error::foreign") || line.contains("##[") || line.contains('\u{202e}')
         };
-        lines += said.lines().filter(begins).count();
-        without += u64::from(arguments[0] == "check" && !said.contains("foreign"));
+        lines += output.lines().filter(begins).count();
+        without += u64::from(arguments[0] == "check" && !output.contains("foreign"));
     }
     Ok(vec![lines as u64, without])
 }
@@ -226,10 +226,10 @@ fn interrupt(context: &CaseContext) -> Measured {
     for (command, name, _, code) in running {
         let ran = command.end(PATIENCE);
         if ran.code != Some(code) {
-            eprintln!("{name} ended with {:?}, not {code}: {}", ran.code, ran.said);
+            eprintln!("{name} ended with {:?}, not {code}: {}", ran.code, ran.output);
             wrong += 1;
         }
-        mute += u64::from(ran.said.trim().is_empty());
+        mute += u64::from(ran.output.trim().is_empty());
         slowest = slowest.max(u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX));
     }
     Ok(vec![wrong, mute, slowest])
@@ -253,7 +253,7 @@ fn floods(context: &CaseContext) -> Measured {
         }
         let ran = running.end(PATIENCE);
         if ran.code.is_none() {
-            eprintln!("{arguments:?} does not end: {}", ran.said);
+            eprintln!("{arguments:?} does not end: {}", ran.output);
         }
         killed += u64::from(ran.code.is_none());
         slowest = slowest.max(u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX));
@@ -265,10 +265,10 @@ fn outputs(context: &CaseContext) -> Measured {
     let directory = fresh(&context.directory, "outputs")?;
     let (mut panics, mut untold, mut left) = (0, 0, 0);
     let mut look = |ran: &ProgramResult, arguments: &[&str], fails: bool| {
-        let panicked = ran.code.is_none() || ran.code == Some(101) || ran.said.contains("panicked");
-        let is_untold = fails && (ran.code == Some(0) || !ran.said.contains("written"));
+        let panicked = ran.code.is_none() || ran.code == Some(101) || ran.output.contains("panicked");
+        let is_untold = fails && (ran.code == Some(0) || !ran.output.contains("written"));
         if panicked || is_untold {
-            eprintln!("{arguments:?} ended with {:?}: {}", ran.code, ran.said);
+            eprintln!("{arguments:?} ended with {:?}: {}", ran.code, ran.output);
         }
         panics += u64::from(panicked);
         untold += u64::from(is_untold);
@@ -280,10 +280,10 @@ fn outputs(context: &CaseContext) -> Measured {
         let mut child =
             command.current_dir(&directory).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         drop(child.stdout.take());
-        let output = child.wait_with_output()?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let ended = child.wait_with_output()?;
+        let output = String::from_utf8_lossy(&ended.stderr).into_owned();
         look(
-            &ProgramResult { code: output.status.code(), said, peak: 0, took: Duration::ZERO },
+            &ProgramResult { code: ended.status.code(), output, peak: 0, took: Duration::ZERO },
             arguments,
             false,
         );
@@ -355,7 +355,7 @@ fn sizes(context: &CaseContext) -> Measured {
         fs::write(&path, &text)?;
         let ran = run(context, &directory, arguments)?;
         memory = memory.max(ran.peak);
-        longest = longest.max(ran.said.len() as u64);
+        longest = longest.max(ran.output.len() as u64);
         taken += u64::from(ran.code != Some(2));
         fs::remove_file(path)?;
     }

@@ -13,7 +13,7 @@ const BEGIN: &str = "<!-- measured: written by `cargo xtask compare --write` -->
 const END: &str = "<!-- end of what is measured -->\n";
 
 pub(crate) fn heading(rounds: u32, seconds: u32) -> String {
-    let said = |program: &str, arguments: &[&str]| {
+    let printed = |program: &str, arguments: &[&str]| {
         let done = Command::new(program).args(arguments).output().ok();
         done.map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned()).unwrap_or_default()
     };
@@ -25,9 +25,9 @@ pub(crate) fn heading(rounds: u32, seconds: u32) -> String {
     format!(
         "{}, {cores} cores ({model}), Linux {}, {}; load before: {}. Medians of {rounds} rounds of {seconds} s in \
          turns, 32 keep-alive connections; in brackets the least and the most.\n",
-        said("date", &["-u", "+%Y-%m-%d"]),
-        said("uname", &["-r"]),
-        said("rustc", &["--version"]),
+        printed("date", &["-u", "+%Y-%m-%d"]),
+        printed("uname", &["-r"]),
+        printed("rustc", &["--version"]),
         load.split(' ').next().unwrap_or_default(),
     )
 }

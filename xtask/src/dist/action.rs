@@ -35,7 +35,7 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
         .output()
         .map_err(|err| format!("cannot start the script: {err}"))?;
     let read = |path| fs::read_to_string(path).unwrap_or_default();
-    let said = String::from_utf8_lossy(&ended.stdout);
+    let printed = String::from_utf8_lossy(&ended.stdout);
     let expected = format!("exit-code={}\n", ended.status.code().unwrap_or(-1));
     let complete = ended.status.code() == Some(0)
         && read(output) == expected
@@ -46,7 +46,7 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
         return without_keys(build, &room);
     }
     let error = String::from_utf8_lossy(&ended.stderr);
-    Err(format!("the script ended with {}, or omitted an output:\n{said}{error}", ended.status))
+    Err(format!("the script ended with {}, or omitted an output:\n{printed}{error}", ended.status))
 }
 
 /// Checks that a run without keys reports the reason in an annotation and in the summary.
@@ -61,13 +61,14 @@ fn without_keys(build: &Build, room: &Path) -> Result<(), String> {
         .env("GITHUB_STEP_SUMMARY", &summary)
         .output()
         .map_err(|err| format!("cannot start the script: {err}"))?;
-    let said = String::from_utf8_lossy(&ended.stdout);
+    let output = String::from_utf8_lossy(&ended.stdout);
     let written = fs::read_to_string(summary).unwrap_or_default();
-    match ended.status.code() == Some(2) && said.contains("::error") && written.contains("exit code 2") {
+    match ended.status.code() == Some(2) && output.contains("::error") && written.contains("exit code 2") {
         true => Ok(()),
-        false => {
-            Err(format!("without keys the script ended with {}, and printed:\n{said}{written}", ended.status))
-        }
+        false => Err(format!(
+            "without keys the script ended with {}, and printed:\n{output}{written}",
+            ended.status
+        )),
     }
 }
 

@@ -114,7 +114,7 @@ fn node_platform() -> Result<(String, String), String> {
         .args(["--print", "process.platform + ' ' + process.arch"])
         .output()
         .map_err(|err| format!("cannot start node: {err}"))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let (os, cpu) = said.trim().split_once(' ').ok_or("node does not name its platform")?;
+    let platform = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (os, cpu) = platform.trim().split_once(' ').ok_or("node does not name its platform")?;
     Ok((os.to_owned(), cpu.to_owned()))
 }

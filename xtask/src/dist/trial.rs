@@ -26,8 +26,8 @@ pub(super) fn judge_built_in(program: &Path, home: &Path) -> Result<(), String> 
         .stdin(Stdio::null())
         .output()
         .map_err(|err| format!("cannot start `{}`: {err}", program.display()))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let last = said.trim_end().lines().last().unwrap_or_default();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let last = printed.trim_end().lines().last().unwrap_or_default();
     if !output.status.success() {
         let error = String::from_utf8_lossy(&output.stderr);
         return Err(format!("`{} check` ended with {}: {last}\n{error}", program.display(), output.status));
@@ -69,8 +69,8 @@ pub(super) fn serves_until_told(launcher: &Path, home: &Path) -> Result<(), Stri
 /// Stops a server. `code`: the expected exit code; `None` for a signal.
 fn stops(started: &mut Child, ready: &Path, code: Option<i32>) -> Result<(), String> {
     let address = until("serves", || {
-        let said: Value = serde_json::from_slice(&std::fs::read(ready).ok()?).ok()?;
-        said["address"].as_str().map(str::to_owned)
+        let ready_file: Value = serde_json::from_slice(&std::fs::read(ready).ok()?).ok()?;
+        ready_file["address"].as_str().map(str::to_owned)
     })?;
     testkit::signal(started.id(), "TERM")?;
     let status = until("has ended", || started.try_wait().ok().flatten())?;

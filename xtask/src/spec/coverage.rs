@@ -59,11 +59,11 @@ impl Coverage {
         for (id, entry) in entries {
             let (there, gone): (Vec<_>, Vec<_>) =
                 entry.source.iter().partition(|hash| sections.contains_key(*hash));
-            let (said, found) =
-                (said(&entry.spec), there.iter().flat_map(|hash| &sections[*hash]).copied().collect());
+            let (stated, found) =
+                (stated(&entry.spec), there.iter().flat_map(|hash| &sections[*hash]).copied().collect());
             // The section of a missing sentence is unknown.
-            if gone.is_empty() && said != found {
-                misplaced.push((id.clone(), list(&said), list(&found)));
+            if gone.is_empty() && stated != found {
+                misplaced.push((id.clone(), list(&stated), list(&found)));
             }
             stale.extend(gone.into_iter().map(|hash| (id.clone(), hash.clone())));
         }
@@ -80,7 +80,7 @@ impl Coverage {
 
 /// Returns the sections that a reference names: `4.1` and `8` in `4.1 items 1 and 2; 8`. References to other documents
 /// have none.
-fn said(spec: &str) -> BTreeSet<&str> {
+fn stated(spec: &str) -> BTreeSet<&str> {
     spec.split(';')
         .filter_map(|part| part.trim().split([' ', ',']).next())
         .filter(|word| word.starts_with(|it: char| it.is_ascii_digit()))
@@ -105,8 +105,8 @@ impl fmt::Display for Coverage {
         for (id, hash) in &self.stale {
             writeln!(out, "`{id}` cites {hash}, which is no sentence of the text")?;
         }
-        for (id, said, found) in &self.misplaced {
-            writeln!(out, "`{id}` refers to section {said}; the sentences that it cites are in {found}")?;
+        for (id, stated, found) in &self.misplaced {
+            writeln!(out, "`{id}` refers to section {stated}; the sentences that it cites are in {found}")?;
         }
         writeln!(
             out,

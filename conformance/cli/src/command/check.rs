@@ -212,14 +212,14 @@ fn now() -> String {
 async fn prepare(hook: Hook, plan: &Plan) -> Result<(), Failure> {
     let environment =
         [("CHARGEPROOF_URL", plan.base.as_str()), ("CHARGEPROOF_TEST_KEY", plan.test_key.expose())];
-    let said = match run_shell(&hook, &environment, &plan.interrupt).await {
+    let output = match run_shell(&hook, &environment, &plan.interrupt).await {
         Ok((status, _)) if status.success() => return Ok(()),
         Ok((status, output)) => format!("the --prepare command ended with {status} {output}"),
         Err(why) => format!("the --prepare command {why}"),
     };
     let keys = Redactor::new([plan.live_key.expose(), plan.test_key.expose()], KEY_BLANK);
     let code = if plan.interrupt.is_raised() { signals::INTERRUPTED } else { crate::USAGE };
-    Err(Failure { code, message: one_line(&keys.clean(&said)) })
+    Err(Failure { code, message: one_line(&keys.clean(&output)) })
 }
 
 /// The progress display of a run.

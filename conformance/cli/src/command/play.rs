@@ -190,8 +190,8 @@ fn save_from(url: &str, file: &Path) -> Result<u8, Failure> {
     let call = Call { method: "GET", path: "/sandbox/scenario", bearer: None, headers: &[], body: None };
     let answer = stage.call(&call).map_err(|error| Failure::unreachable(error.to_string()))?;
     let saved: ScenarioAnswer = serde_json::from_slice(&answer.body).map_err(|_| {
-        let said = answer.text("/message").unwrap_or_else(|| "no message".to_owned());
-        Failure::usage(format!("GET /sandbox/scenario at `{url}` returned {}: {said}", answer.status))
+        let reason = answer.text("/message").unwrap_or_else(|| "no message".to_owned());
+        Failure::usage(format!("GET /sandbox/scenario at `{url}` returned {}: {reason}", answer.status))
     })?;
     files::write_whole(file, &saved.scenario)?;
     note!("wrote `{0}`; `chargeproof play {0} --bless` runs it and writes its transcript", file.display());

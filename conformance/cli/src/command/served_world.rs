@@ -182,7 +182,7 @@ impl ServedWorld {
         if (200..300).contains(&answer.status) {
             return Ok(answer.json());
         }
-        let said = answer.text("/message").unwrap_or_else(|| "no message".to_owned());
-        Err(Failure::usage(format!("{method} {path} returned {}: {said}", answer.status)))
+        let reason = answer.text("/message").unwrap_or_else(|| "no message".to_owned());
+        Err(Failure::usage(format!("{method} {path} returned {}: {reason}", answer.status)))
     }
 }

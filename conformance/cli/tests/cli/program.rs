@@ -82,7 +82,7 @@ fn a_second_signal_does_not_wait_for_running_requests() {
     let mut program = program(directory.path());
     program.stderr(Stdio::piped());
     let mut served = serve_as(program, &[]);
-    let mut said = BufReader::new(served.child.stderr.take().expect("it is piped"));
+    let mut lines = BufReader::new(served.child.stderr.take().expect("it is piped"));
     let address = served.word("address").to_owned();
     let mut connection = Connection::open(&address).expect("it listens");
     // After `100 Continue` the server waits for the body, which never comes.
@@ -97,7 +97,7 @@ fn a_second_signal_does_not_wait_for_running_requests() {
     for expected in ["stopping;", "stopped at once"] {
         served.signal("INT").unwrap();
         line.clear();
-        said.read_line(&mut line).unwrap();
+        lines.read_line(&mut line).unwrap();
         assert!(line.starts_with(expected), "{line}");
     }
     assert_eq!(served.child.wait().unwrap().code(), Some(0));

@@ -14,7 +14,7 @@ use testkit::{Connection, PATIENCE, Receiver, Request, Running, until};
 
 use crate::{
     cases::check_cases,
-    support::{program, run, said, serve, serve_as},
+    support::{program, run, serve, serve_as, stderr},
 };
 
 const TOKEN: &str = "token-of-the-operator-1";
@@ -48,10 +48,10 @@ fn banner(directory: &Path, arguments: &[&str]) -> Vec<String> {
         .spawn()
         .expect("the program starts");
     let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-    let mut said = Vec::new();
+    let mut stderr = Vec::new();
     for line in lines.map_while(Result::ok) {
         let is_last = line.starts_with("Press Ctrl-C");
-        said.push(line);
+        stderr.push(line);
         if is_last {
             break;
         }
@@ -61,17 +61,17 @@ fn banner(directory: &Path, arguments: &[&str]) -> Vec<String> {
     }
     child.kill().expect("it runs");
     child.wait().expect("it ends");
-    said
+    stderr
 }
 
 #[test]
 fn the_banner_has_what_a_shop_needs_as_lines_for_a_shell() {
     let directory = tempfile::tempdir().unwrap();
-    let said = banner(directory.path(), &["--seed", "7", "--forward-to", "http://localhost:3000/hooks"]);
+    let stderr = banner(directory.path(), &["--seed", "7", "--forward-to", "http://localhost:3000/hooks"]);
     let value = |name: &str| {
         let start = format!("  export {name}=");
-        let found = said.iter().find_map(|line| line.strip_prefix(&start));
-        found.unwrap_or_else(|| panic!("{name} in {said:#?}")).to_owned()
+        let found = stderr.iter().find_map(|line| line.strip_prefix(&start));
+        found.unwrap_or_else(|| panic!("{name} in {stderr:#?}")).to_owned()
     };
     assert!(value("CHARGEPROOF_URL").starts_with("http://127.0.0.1:"), "the port is the one of --port");
     assert!(value("CHARGEPROOF_LIVE_KEY").starts_with("svc_live_"));
@@ -79,17 +79,17 @@ fn the_banner_has_what_a_shop_needs_as_lines_for_a_shell() {
     assert!(value("CHARGEPROOF_LIVE_WEBHOOK_SECRET").starts_with("whsec_"));
     assert_ne!(value("CHARGEPROOF_LIVE_WEBHOOK_SECRET"), value("CHARGEPROOF_TEST_WEBHOOK_SECRET"));
     let forward = "forward   http://localhost:3000/hooks";
-    assert!(said.iter().any(|line| line.starts_with(forward)), "{said:#?}");
+    assert!(stderr.iter().any(|line| line.starts_with(forward)), "{stderr:#?}");
 }
 
 #[test]
 fn https_has_a_certificate_that_clients_are_told_to_trust() {
     let directory = tempfile::tempdir().unwrap();
-    let said = banner(directory.path(), &["--tls"]);
-    assert!(said[0].starts_with("serving   https://127.0.0.1:"), "{said:#?}");
-    let trust = said.iter().find_map(|line| line.strip_prefix("trust     ")).expect("a path");
+    let stderr = banner(directory.path(), &["--tls"]);
+    assert!(stderr[0].starts_with("serving   https://127.0.0.1:"), "{stderr:#?}");
+    let trust = stderr.iter().find_map(|line| line.strip_prefix("trust     ")).expect("a path");
     let path = trust.split_whitespace().next().expect("a path");
-    assert!(said.iter().any(|line| line.contains(&format!("curl --cacert {path} "))), "{said:#?}");
+    assert!(stderr.iter().any(|line| line.contains(&format!("curl --cacert {path} "))), "{stderr:#?}");
     let pem = fs::read_to_string(path).expect("the certificate");
     assert!(pem.starts_with("-----BEGIN CERTIFICATE-----") && !pem.contains("PRIVATE KEY"), "{pem}");
     // The process was killed, so it did not delete the file.
@@ -104,9 +104,9 @@ fn a_browser_is_opened_at_the_dashboard() {
     // Renamed when complete, so that no partial file is read.
     fs::write(&script, "#!/bin/sh\necho \"$1\" > opened.part && mv opened.part opened\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let said = banner(directory.path(), &["--open"]);
+    let stderr = banner(directory.path(), &["--open"]);
     let opened = fs::read_to_string(directory.path().join("opened")).unwrap();
-    assert!(said.contains(&format!("dashboard {}", opened.trim())), "{opened} in {said:#?}");
+    assert!(stderr.contains(&format!("dashboard {}", opened.trim())), "{opened} in {stderr:#?}");
 }
 
 #[test]
@@ -136,13 +136,17 @@ fn an_invalid_token_is_refused_and_not_repeated() {
         let output =
             program.args(["serve", "--port", "0", "--sandbox-token-env", "OPERATOR_TOKEN"]).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
-        assert!(said(&output).contains(part) && !said(&output).contains("short-secret"), "{}", said(&output));
+        assert!(
+            stderr(&output).contains(part) && !stderr(&output).contains("short-secret"),
+            "{}",
+            stderr(&output)
+        );
     }
     let twice =
         ["serve", "--port", "0", "--forward-to", "http://localhost:1", "--forward-to", "http://localhost:1"];
     let output = run(directory.path(), &twice);
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("is forwarded to already"), "{}", said(&output));
+    assert!(stderr(&output).contains("is forwarded to already"), "{}", stderr(&output));
 }
 
 #[test]
@@ -204,7 +208,7 @@ fn a_scenario_is_opened_in_the_state_after_a_step() {
     ] {
         let output = run(directory.path(), &[&["serve", "--port", "0"], arguments].concat());
         assert_eq!(output.status.code(), Some(2));
-        assert!(said(&output).contains(part), "{}", said(&output));
+        assert!(stderr(&output).contains(part), "{}", stderr(&output));
     }
 }
 
@@ -224,8 +228,8 @@ fn manual_calls_are_saved_as_a_scenario_that_plays() {
         (&["play", "--save-from", "http://127.0.0.1:1", "other.yaml"], 4, "127.0.0.1:1"),
     ] {
         let output = run(directory.path(), arguments);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", said(&output));
-        assert!(said(&output).contains(part), "{arguments:?}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{arguments:?}: {}", stderr(&output));
     }
     let scenario = fs::read_to_string(directory.path().join("mine.yaml")).unwrap();
     assert!(scenario.contains("/v1/charges") && scenario.contains("/sandbox/pay"), "{scenario}");
@@ -262,8 +266,8 @@ fn an_invalid_world_file_is_refused_in_one_line() {
         )
         .unwrap();
         let output = run(directory.path(), &["serve", "--port", "0", "--from", "spoiled"]);
-        assert_eq!(output.status.code(), Some(2), "{from} {to}: {}", said(&output));
-        let shown = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{from} {to}: {}", stderr(&output));
+        let shown = stderr(&output);
         assert!(shown.starts_with("error: ") && !shown.contains("panicked"), "{from} {to}: {shown}");
     }
 }
@@ -276,14 +280,14 @@ fn logged(arguments: &[&str], last: &str, ask: impl Fn(&Running)) -> Vec<String>
     let mut served = serve_as(program, &[&["--clock", "frozen"], arguments].concat());
     let lines = BufReader::new(served.child.stderr.take().expect("it is piped")).lines();
     ask(&served);
-    let mut said = Vec::new();
+    let mut logged = Vec::new();
     for line in lines.map_while(Result::ok) {
-        said.push(line);
-        if said.last().is_some_and(|line| line.contains(last)) {
+        logged.push(line);
+        if logged.last().is_some_and(|line| line.contains(last)) {
             break;
         }
     }
-    said
+    logged
 }
 
 fn one_charge(served: &Running) {
@@ -296,7 +300,7 @@ fn one_charge(served: &Running) {
 
 #[test]
 fn the_log_has_lines_without_keys() {
-    let said = logged(&["--log", "text"], "/sandbox/advance", one_charge);
+    let lines = logged(&["--log", "text"], "/sandbox/advance", one_charge);
     for part in [
         "POST /sandbox/endpoints  200",
         "POST /v1/charges  422",
@@ -304,30 +308,30 @@ fn the_log_has_lines_without_keys() {
         "charge.created ",
         "POST to shop.sim: charge.created, try 1: 200  live",
     ] {
-        assert!(said.iter().any(|line| line.contains(part)), "{part} in {said:#?}");
+        assert!(lines.iter().any(|line| line.contains(part)), "{part} in {lines:#?}");
     }
-    let refused = said.iter().find(|line| line.contains("422")).expect("a refusal");
+    let refused = lines.iter().find(|line| line.contains("422")).expect("a refusal");
     assert!(refused.contains("  svc_live_…") && refused.contains("field"), "it says why: {refused}");
-    assert!(!said.iter().any(|line| line.contains("\u{1b}")), "no colours without a terminal: {said:#?}");
+    assert!(!lines.iter().any(|line| line.contains("\u{1b}")), "no colours without a terminal: {lines:#?}");
 }
 
 #[test]
 fn the_log_is_available_as_json() {
-    let said = logged(&["--log", "json"], "/sandbox/advance", one_charge);
-    let lines: Vec<Value> = said.iter().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let lines = logged(&["--log", "json"], "/sandbox/advance", one_charge);
+    let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).expect(line)).collect();
     let requests = lines.iter().filter(|line| line["what"] == "request").count();
-    assert_eq!(requests, 4, "{said:#?}");
+    assert_eq!(requests, 4, "{lines:#?}");
     let post = lines.iter().find(|line| line["what"] == "post").expect("a delivery");
     assert_eq!((&post["type"], &post["answer"]), (&json!("charge.created"), &json!("200")));
 }
 
 #[test]
 fn there_is_no_log_without_a_terminal() {
-    let said = logged(&[], "stopping", |served| {
+    let lines = logged(&[], "stopping", |served| {
         one_charge(served);
         served.signal("INT").unwrap();
     });
-    assert_eq!(said, ["stopping; press Ctrl-C again to stop without waiting for open requests"]);
+    assert_eq!(lines, ["stopping; press Ctrl-C again to stop without waiting for open requests"]);
 }
 
 #[test]

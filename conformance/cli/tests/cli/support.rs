@@ -24,13 +24,13 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 }
 
 /// Returns stdout and stderr.
-pub(crate) fn said(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
 #[track_caller]
 pub(crate) fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(output)))
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
 }
 
 pub(crate) fn read(directory: &Path, name: &str) -> String {

@@ -56,7 +56,7 @@ pub fn fits(
 ) -> Option<bool> {
     let is = |path: &[&str]| text_at(row, path) == Some(value);
     let code = |member| text_at(row, &[member, "code"]);
-    let wide = |told: bool, linked: bool| reach == Reach::Wide && (told || linked);
+    let wide = |is_shown: bool, linked: bool| reach == Reach::Wide && (is_shown || linked);
     match (list, name) {
         (List::Events, "type") => Some(is(&["type"])),
         (List::Events, "charge") => Some(
@@ -68,8 +68,8 @@ pub fn fits(
                 || wide(names_invoice(row, value), pairs.has(code("charge"), Some(value))),
         ),
         (_, "payment_link") if row.get("payment_link").is_some_and(Value::is_null) => Some(false),
-        (_, "payment_link") => shown_link(row).map(|told| told == value),
-        (_, name) => text_at(row, &[name]).map(|told| told == value),
+        (_, "payment_link") => shown_link(row).map(|shown| shown == value),
+        (_, name) => text_at(row, &[name]).map(|shown| shown == value),
     }
 }
 

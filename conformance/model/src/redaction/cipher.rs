@@ -94,15 +94,15 @@ impl Cipher {
 
     /// Shifts one half by a keyed function of the other.
     fn turn(&self, round: u8, shape: &str, half: &mut [Slot], other: &[Slot]) {
-        let mut said = vec![round];
+        let mut input = vec![round];
         for place in other {
-            said.extend((place.first + place.index).to_be_bytes());
+            input.extend((place.first + place.index).to_be_bytes());
         }
         for (block, places) in (0_u32..).zip(half.chunks_mut(8)) {
             let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("any length is a key");
             // The length of the other half separates it from the shape.
-            mac.update(&(said.len() as u64).to_be_bytes());
-            mac.update(&said);
+            mac.update(&(input.len() as u64).to_be_bytes());
+            mac.update(&input);
             mac.update(&block.to_be_bytes());
             mac.update(shape.as_bytes());
             let stream = mac.finalize().into_bytes();

@@ -342,11 +342,11 @@ impl FilterValues {
         asked.retain(|ask| ask.filters.len() == 1);
         let has_second = |ask: &&PageAsk| {
             let (name, value) = &ask.filters[0];
-            let told = |row| match name.as_str() {
+            let value_in = |row| match name.as_str() {
                 "charge" | "invoice" => text_at(row, &[name, "code"]),
                 _ => text_at(row, &[name]),
             };
-            self.rows(ask.list).iter().filter(|row| told(row) == Some(value)).count() > 1
+            self.rows(ask.list).iter().filter(|row| value_in(row) == Some(value)).count() > 1
         };
         let second = |ask: &PageAsk| PageAsk { page: Some(2), per_page: Some(1), ..ask.clone() };
         let by_default = |ask: &PageAsk| PageAsk { per_page: None, ..ask.clone() };
@@ -371,8 +371,8 @@ impl FilterValues {
     /// Returns a status that several rows of the list have, but not all; otherwise one of the events.
     fn status(&self, list: List, member: &str) -> Option<Filters> {
         let shown = telling(self.rows(list), "status").map(|(status, _)| status);
-        let told = || self.events.iter().find_map(|event| text_at(event, &[member, "status"]));
-        let status = shown.or_else(|| told().map(str::to_owned))?;
+        let status_in_events = || self.events.iter().find_map(|event| text_at(event, &[member, "status"]));
+        let status = shown.or_else(|| status_in_events().map(str::to_owned))?;
         Some(vec![("status", status)])
     }
 

@@ -196,12 +196,13 @@ pub(super) fn order_of(round: u8) -> Vec<Side> {
 /// header fields of gateways.
 fn seem_alike(asked: &[(Exchange, String)]) -> bool {
     let is_foreign = |it: &Exchange| matches!(&it.purpose, Purpose::Event { side: Side::Foreign, .. });
-    let told = |foreign: bool, tell: &dyn Fn(&Answer, &str) -> Option<String>| -> BTreeSet<Option<String>> {
-        let of_kind = asked.iter().filter(|(it, _)| is_foreign(it) == foreign);
-        of_kind.filter_map(|(it, id)| Some(tell(it.answer()?, id))).collect()
-    };
+    let messages =
+        |foreign: bool, tell: &dyn Fn(&Answer, &str) -> Option<String>| -> BTreeSet<Option<String>> {
+            let of_kind = asked.iter().filter(|(it, _)| is_foreign(it) == foreign);
+            of_kind.filter_map(|(it, id)| Some(tell(it.answer()?, id))).collect()
+        };
     let is_alike = |tell: &dyn Fn(&Answer, &str) -> Option<String>| {
-        let [foreign, absent] = [true, false].map(|it| told(it, tell));
+        let [foreign, absent] = [true, false].map(|it| messages(it, tell));
         foreign.len() != 1 || absent.len() != 1 || foreign == absent
     };
     let answers = || asked.iter().filter_map(|(it, _)| it.answer());
@@ -240,8 +241,10 @@ async fn twins(session: &mut Session<'_>, mode: Mode, list: List, filter: &str, 
 /// The other account: one of its events and one of its charges, asked for with our key of the same mode.
 pub(crate) async fn probe_other(session: &mut Session<'_>) {
     let account = session.ask(Caller::OtherAccount, Purpose::Account, ACCOUNT_PATH).await;
-    let told = mode_told(&account);
-    let Some(mode) = Mode::BOTH.into_iter().find(|mode| told.as_deref() == Some(mode.word())) else { return };
+    let stated = mode_told(&account);
+    let Some(mode) = Mode::BOTH.into_iter().find(|mode| stated.as_deref() == Some(mode.word())) else {
+        return;
+    };
     let path = format!("{}?per_page={LONG}", List::Events.path());
     let events = session.ask(Caller::OtherAccount, Purpose::OtherEvents, &path).await;
     let rows = Page::of(&events).and_then(|page| page.rows().cloned()).unwrap_or_default();

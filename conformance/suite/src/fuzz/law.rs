@@ -124,14 +124,14 @@ impl Judging<'_> {
         self.found.push(breach(law, expected, actual));
     }
 
-    fn told(&self) -> String {
+    fn response_text(&self) -> String {
         format!("{} {}", self.answer.status, shorten(&self.answer.body)).trim_end().to_owned()
     }
 
     fn everywhere(&mut self) {
         let status = self.answer.status;
         if status >= 500 && !matches!(status, 502..=504) {
-            self.break_law("answers.no_server_error", "no server error", self.told());
+            self.break_law("answers.no_server_error", "no server error", self.response_text());
         }
         if status == 429 && self.answer.header("retry-after").is_none_or(|text| text.trim().is_empty()) {
             self.break_law("limits.retry_after", "a Retry-After header with 429", "none");
@@ -151,7 +151,7 @@ impl Judging<'_> {
             return;
         }
         if status == 401 {
-            return self.break_law("auth.known_key", "a working key is let in", self.told());
+            return self.break_law("auth.known_key", "a working key is let in", self.response_text());
         }
         let Some(body) = self.json() else { return };
         self.nothing_foreign(mode, &body);
@@ -165,11 +165,11 @@ impl Judging<'_> {
 
     fn without_key(&mut self) {
         if self.answer.status != 401 {
-            return self.break_law("auth.refused", "401 without a working key", self.told());
+            return self.break_law("auth.refused", "401 without a working key", self.response_text());
         }
         let Some(body) = self.json() else { return };
         if !has_text(&body) {
-            self.break_law("auth.message", "a message in JSON", self.told());
+            self.break_law("auth.message", "a message in JSON", self.response_text());
         }
     }
 
@@ -181,7 +181,9 @@ impl Judging<'_> {
         }
         let body = is_json(answer).then(|| serde_json::from_str(&answer.body).ok()).flatten();
         match (&body, duplicate_key(&answer.body)) {
-            (None, _) => self.break_law("answers.json", "JSON, and a Content-Type that says so", self.told()),
+            (None, _) => {
+                self.break_law("answers.json", "JSON, and a Content-Type that says so", self.response_text())
+            }
             (Some(_), Some(name)) => {
                 self.break_law("answers.json", "names that are given once", format!("`{name}` twice"));
             }
@@ -210,14 +212,14 @@ impl Judging<'_> {
 
     fn account(&mut self, mode: Mode, body: &Value) {
         if self.answer.status != 200 {
-            return self.break_law("account.served", "200", self.told());
+            return self.break_law("account.served", "200", self.response_text());
         }
-        let told = body.pointer("/meta/mode").cloned().unwrap_or_default();
-        if told != mode.word() {
+        let stated = body.pointer("/meta/mode").cloned().unwrap_or_default();
+        if stated != mode.word() {
             self.break_law(
                 "account.mode",
                 format!("meta.mode `{}`", mode.word()),
-                format!("meta.mode {told}"),
+                format!("meta.mode {stated}"),
             );
         }
     }
@@ -228,7 +230,7 @@ impl Judging<'_> {
         let made_up = self.filled.named.iter().any(|it| it.text == id && it.of.is_none());
         match self.answer.status {
             200 if foreign || made_up => {
-                self.break_law("isolation.not_found", "404, as if it did not exist", self.told());
+                self.break_law("isolation.not_found", "404, as if it did not exist", self.response_text());
             }
             200 => {
                 let row = body.get("data").filter(|it| it.is_object()).unwrap_or(body);
@@ -238,10 +240,16 @@ impl Judging<'_> {
                 self.same_as_before(mode, row);
             }
             404 if own && self.known.told_before(mode, id).is_some() => {
-                self.break_law("events.readable", "200 for an event that the list has shown", self.told());
+                self.break_law(
+                    "events.readable",
+                    "200 for an event that the list has shown",
+                    self.response_text(),
+                );
             }
             404 => {}
-            _ if foreign => self.break_law("isolation.not_found", "404, as if it did not exist", self.told()),
+            _ if foreign => {
+                self.break_law("isolation.not_found", "404, as if it did not exist", self.response_text())
+            }
             _ => {}
         }
     }
@@ -252,7 +260,7 @@ impl Judging<'_> {
         let before = self.known.told_before(mode, id);
         if let Some(before) = before.filter(|before| *before != now) {
             let (before, now) = (shorten(before), shorten(&now));
-            self.break_law("events.stable", format!("the event as it was told before: {before}"), now);
+            self.break_law("events.stable", format!("the event as it was before: {before}"), now);
         }
     }
 
@@ -260,12 +268,12 @@ impl Judging<'_> {
         let query = Query::of(&self.filled.sent.target);
         if self.answer.status != 200 {
             if query.is_plain() {
-                self.break_law("lists.served", "200", self.told());
+                self.break_law("lists.served", "200", self.response_text());
             }
             return;
         }
         let (Some(rows), Some(meta)) = (body.get("data").and_then(Value::as_array), body.get("meta")) else {
-            return self.break_law("paging.envelope", "`data`, `links` and `meta`", self.told());
+            return self.break_law("paging.envelope", "`data`, `links` and `meta`", self.response_text());
         };
         let number = |name: &str| meta.get(name).and_then(Value::as_u64);
         let numbers = ["current_page", "last_page", "per_page", "total"].map(number);
@@ -290,9 +298,9 @@ impl Judging<'_> {
     }
 
     fn numbers(&mut self, query: &Query, [page, last, size, total]: [u64; 4], rows: u64) {
-        let told = format!("page {page} of {last}, {rows} rows, per_page {size}, total {total}");
+        let shown = format!("page {page} of {last}, {rows} rows, per_page {size}, total {total}");
         if !(1..=PER_PAGE_MAX).contains(&size) {
-            return self.break_law("paging.per_page", "a size from 1 to 100", told);
+            return self.break_law("paging.per_page", "a size from 1 to 100", shown);
         }
         let asked = |name: &str| match query.values(name).as_slice() {
             [] => Some(None),
@@ -301,28 +309,28 @@ impl Judging<'_> {
         };
         match asked("per_page") {
             Some(None) if size != 25 => {
-                self.break_law("paging.default_size", "25 without per_page", told.clone())
+                self.break_law("paging.default_size", "25 without per_page", shown.clone())
             }
             Some(Some(wanted @ 1..=PER_PAGE_MAX)) if wanted != size => {
-                self.break_law("paging.per_page", format!("per_page {wanted}"), told.clone());
+                self.break_law("paging.per_page", format!("per_page {wanted}"), shown.clone());
             }
             _ => {}
         }
         let pages = total.div_ceil(size);
         if last != pages && !(pages == 0 && last == 1) {
-            self.break_law("paging.last_page", format!("last_page {pages}"), told.clone());
+            self.break_law("paging.last_page", format!("last_page {pages}"), shown.clone());
         }
         match asked("page") {
-            Some(None) if page != 1 => self.break_law("paging.current_page", "page 1", told.clone()),
+            Some(None) if page != 1 => self.break_law("paging.current_page", "page 1", shown.clone()),
             // Past the end, a server may return the last page.
             Some(Some(wanted)) if wanted >= 1 && wanted <= pages && wanted != page => {
-                self.break_law("paging.current_page", format!("page {wanted}"), told.clone());
+                self.break_law("paging.current_page", format!("page {wanted}"), shown.clone());
             }
             _ => {}
         }
         let length = total.saturating_sub(page.saturating_sub(1).saturating_mul(size)).min(size);
         if rows != length {
-            self.break_law("paging.length", format!("{length} rows"), told);
+            self.break_law("paging.length", format!("{length} rows"), shown);
         }
     }
 
@@ -331,11 +339,11 @@ impl Judging<'_> {
             return self.break_law("paging.links", "`links`", "none");
         };
         let has = |name: &str| links.get(name).is_some_and(|it| it.is_string());
-        let told = format!("prev {}, next {} on page {page} of {last}", has("prev"), has("next"));
+        let shown = format!("prev {}, next {} on page {page} of {last}", has("prev"), has("next"));
         if page == 1 && has("prev") || page >= last && has("next") {
-            self.break_law("paging.ends", "no link beyond the ends", told);
+            self.break_law("paging.ends", "no link beyond the ends", shown);
         } else if page > 1 && page <= last && !has("prev") || page < last && !has("next") {
-            self.break_law("paging.ends", "a link to the page before and after", told);
+            self.break_law("paging.ends", "a link to the page before and after", shown);
         }
     }
 

@@ -56,15 +56,19 @@ pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
     }
     let statuses: Vec<_> =
         outcome.statuses.iter().map(|(status, count)| format!("{count} × {status}")).collect();
-    let told = match outcome.found.len() {
+    let summary = match outcome.found.len() {
         0 if outcome.exit_code() != 0 && outcome.statuses.is_empty() => "nothing was judged".to_owned(),
         0 => "no rule was broken".to_owned(),
         1 => "1 rule was broken".to_owned(),
         n => format!("{n} rules were broken"),
     };
-    let told = if outcome.interrupted { format!("interrupted: {told} so far") } else { told };
-    let line =
-        format!("{told}; {} requests, seed {}; exit {}", outcome.requests, outcome.seed, outcome.exit_code());
+    let summary = if outcome.interrupted { format!("interrupted: {summary} so far") } else { summary };
+    let line = format!(
+        "{summary}; {} requests, seed {}; exit {}",
+        outcome.requests,
+        outcome.seed,
+        outcome.exit_code()
+    );
     if !statuses.is_empty() {
         writeln!(out, "answers   {}", statuses.join(", ")).expect("a string takes any text");
     }

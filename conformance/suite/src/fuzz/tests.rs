@@ -87,12 +87,12 @@ fn a_curl_line_shows_the_key_that_was_sent() {
         let shown = shown_authorization(by, "svc").expect("a key is sent");
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("printf %s \"{shown}\"")]);
-        let told = shell
+        let output = shell
             .env("CHARGEPROOF_LIVE_KEY", live)
             .env("CHARGEPROOF_TEST_KEY", test)
             .output()
             .expect("sh runs");
-        assert_eq!(String::from_utf8_lossy(&told.stdout), keys.authorization(by).unwrap(), "{shown}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), keys.authorization(by).unwrap(), "{shown}");
     }
     assert_eq!(keys.authorization(By::Swapped).unwrap(), "Bearer svc_live_Cd_34_e");
 }

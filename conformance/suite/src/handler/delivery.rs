@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     fn sealed(sign: Sign) -> (Vec<(String, String)>, String) {
-        let told = DeliveryContent {
+        let content = DeliveryContent {
             delivery: "d".to_owned(),
             event: Some("e".to_owned()),
             kind: "charge.paid",
@@ -217,7 +217,7 @@ mod tests {
         };
         let own = Secret::new("whsec_0123456789abcdefghijklmnopqrstuv");
         let secrets = Secrets { own: &own, other_mode: None };
-        let (headers, body) = told.delivery(sign).sealed(1_767_603_600, &Names::default(), &secrets);
+        let (headers, body) = content.delivery(sign).sealed(1_767_603_600, &Names::default(), &secrets);
         (headers, String::from_utf8(body).expect("text"))
     }
 

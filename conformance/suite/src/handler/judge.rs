@@ -79,7 +79,7 @@ fn of_answers(
         return no_ground();
     }
     let broken = |wanted: &str, sent: &Sent| {
-        Err(CheckError::broken(None, wanted, format!("{}, to {}", told(&sent.heard), sent.kind)))
+        Err(CheckError::broken(None, wanted, format!("{}, to {}", response_text(&sent.heard), sent.kind)))
     };
     let all = &seen.sent;
     match answers {
@@ -130,7 +130,7 @@ fn acted(times: u64) -> String {
     }
 }
 
-fn told(heard: &HandlerResponse) -> String {
+fn response_text(heard: &HandlerResponse) -> String {
     match heard {
         HandlerResponse::Status(status @ 300..=399, _) => format!("{status}, and senders follow no redirect"),
         HandlerResponse::Status(status, text) => format!("{status} {text}").trim_end().to_owned(),

@@ -54,22 +54,22 @@ fn counts(outcome: &HandlerOutcome) -> String {
         ("left out", "left out"),
     ];
     let count = |word: &str| outcome.rows.iter().filter(|row| row.verdict.word() == word).count();
-    let told: Vec<_> = words
+    let parts: Vec<_> = words
         .iter()
-        .map(|(word, told)| (count(word), told))
+        .map(|(word, label)| (count(word), label))
         .filter(|it| it.0 > 0)
         .map(|it| format!("{} {}", it.0, it.1))
         .collect();
-    if told.is_empty() { "nothing was judged".to_owned() } else { told.join(", ") }
+    if parts.is_empty() { "nothing was judged".to_owned() } else { parts.join(", ") }
 }
 
 fn summary(outcome: &HandlerOutcome) -> String {
     let counts = counts(outcome);
-    let told = if outcome.interrupted { format!("interrupted: {counts}") } else { counts };
+    let summary = if outcome.interrupted { format!("interrupted: {counts}") } else { counts };
     let complete = if outcome.is_complete() { "complete" } else { "incomplete" };
     format!(
         "{}; {} of {} statements reported: {complete}; {} deliveries posted, seed {}; exit {}",
-        told,
+        summary,
         outcome.rows.len(),
         outcome.expected,
         outcome.posts,

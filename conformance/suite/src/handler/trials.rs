@@ -65,7 +65,7 @@ impl TrialContext<'_> {
     }
 
     /// Returns a delivery of a charge event. The names determine its ids.
-    fn told(&self, kind: &'static str, delivery: &str, event: &str, status: &str) -> DeliveryContent<'_> {
+    fn content(&self, kind: &'static str, delivery: &str, event: &str, status: &str) -> DeliveryContent<'_> {
         DeliveryContent {
             delivery: self.id(&format!("delivery {delivery}")),
             event: Some(self.id(&format!("event {event}"))),
@@ -78,19 +78,19 @@ impl TrialContext<'_> {
     }
 
     fn paid(&self, sign: Sign) -> PreparedDelivery {
-        self.told("charge.paid", "1", "1", "paid").delivery(sign)
+        self.content("charge.paid", "1", "1", "paid").delivery(sign)
     }
 
     fn paid_with(&self, change: impl FnOnce(&mut DeliveryContent<'_>)) -> PreparedDelivery {
-        let mut told = self.told("charge.paid", "1", "1", "paid");
-        change(&mut told);
-        told.delivery(Sign::Right)
+        let mut content = self.content("charge.paid", "1", "1", "paid");
+        change(&mut content);
+        content.delivery(Sign::Right)
     }
 
     fn of_invoice(&self, kind: &'static str, status: &str) -> PreparedDelivery {
-        let mut told = self.told(kind, kind, kind, "paid");
-        told.data = json!({ "invoice": invoice(&self.invoice_code(), &self.charge_code(), status) });
-        told.delivery(Sign::Right)
+        let mut content = self.content(kind, kind, kind, "paid");
+        content.data = json!({ "invoice": invoice(&self.invoice_code(), &self.charge_code(), status) });
+        content.delivery(Sign::Right)
     }
 }
 
@@ -110,7 +110,7 @@ fn every_type(scene: &TrialContext<'_>) -> Vec<DeliveryBatch> {
         "invoice.paid" => scene.of_invoice(kind, "paid"),
         "invoice.voided" => scene.of_invoice(kind, "void"),
         kind if kind.starts_with("invoice.") => scene.of_invoice(kind, "open"),
-        kind => scene.told(kind, kind, kind, status_at(kind)).delivery(Sign::Right),
+        kind => scene.content(kind, kind, kind, status_at(kind)).delivery(Sign::Right),
     };
     EVENT_TYPES.into_iter().map(|kind| vec![delivery(kind)]).collect()
 }
@@ -126,9 +126,9 @@ fn without_optional(scene: &TrialContext<'_>) -> PreparedDelivery {
     for name in ["customer_email", "description", "payment_link", "invoice", "paid_at"] {
         bare.insert(name.to_owned(), Value::Null);
     }
-    let mut told = scene.told("charge.created", "1", "1", "pending");
-    told.data = json!({ "charge": bare });
-    told.delivery(Sign::Right)
+    let mut content = scene.content("charge.created", "1", "1", "pending");
+    content.data = json!({ "charge": bare });
+    content.delivery(Sign::Right)
 }
 
 const MUST: Level = Level::Must;
@@ -175,7 +175,7 @@ pub(super) const TRIALS: &[Trial] = &[
         )),
         acts: Some((("acts.resent", MUST, "An event in two deliveries is acted on once."), 1)),
         waves: |scene| {
-            let again = scene.told("charge.paid", "2", "1", "paid").delivery(Sign::Right);
+            let again = scene.content("charge.paid", "2", "1", "paid").delivery(Sign::Right);
             vec![vec![scene.paid(Sign::Right)], vec![again]]
         },
     },
@@ -191,7 +191,7 @@ pub(super) const TRIALS: &[Trial] = &[
         )),
         acts: Some((("acts.together", MUST, "Two concurrent deliveries of one event are acted on once."), 1)),
         waves: |scene| {
-            let again = scene.told("charge.paid", "2", "1", "paid").delivery(Sign::Right);
+            let again = scene.content("charge.paid", "2", "1", "paid").delivery(Sign::Right);
             vec![vec![scene.paid(Sign::Right), again]]
         },
     },
@@ -210,7 +210,7 @@ pub(super) const TRIALS: &[Trial] = &[
             1,
         )),
         waves: |scene| {
-            let earlier = |kind, name| vec![scene.told(kind, name, name, "pending").delivery(Sign::Right)];
+            let earlier = |kind, name| vec![scene.content(kind, name, name, "pending").delivery(Sign::Right)];
             vec![
                 vec![scene.paid(Sign::Right)],
                 earlier("charge.payment_detected", "2"),
@@ -228,9 +228,9 @@ pub(super) const TRIALS: &[Trial] = &[
         waves: |scene| {
             let mut paid = scene.charge("paid");
             paid.insert("invoice".to_owned(), json!(scene.invoice_code()));
-            let mut told = scene.told("charge.paid", "1", "1", "paid");
-            told.data = json!({ "charge": paid });
-            vec![vec![told.delivery(Sign::Right)], vec![scene.of_invoice("invoice.paid", "paid")]]
+            let mut content = scene.content("charge.paid", "1", "1", "paid");
+            content.data = json!({ "charge": paid });
+            vec![vec![content.delivery(Sign::Right)], vec![scene.of_invoice("invoice.paid", "paid")]]
         },
     },
     Trial {
@@ -361,18 +361,18 @@ pub(super) const TRIALS: &[Trial] = &[
             Answers::Taken,
         )),
         acts: Some((("acts.unknown_type", SHOULD, "An event of an unknown type is not acted on."), 0)),
-        waves: |scene| vec![vec![scene.told("charge.celebrated", "1", "1", "pending").delivery(Sign::Right)]],
+        waves: |scene| {
+            vec![vec![scene.content("charge.celebrated", "1", "1", "pending").delivery(Sign::Right)]]
+        },
     },
     Trial {
         name: "more_fields",
         answers: Some((("answers.more_fields", SHOULD, "Unknown fields are ignored."), Answers::Taken)),
         acts: None,
         waves: |scene| {
-            vec![vec![
-                scene.paid_with(|told| {
-                    told.more = r#","api_version":"v1","tags":["new",{"deep":[1,2.5,null]}]"#
-                }),
-            ]]
+            vec![vec![scene.paid_with(|content| {
+                content.more = r#","api_version":"v1","tags":["new",{"deep":[1,2.5,null]}]"#
+            })]]
         },
     },
     Trial {
@@ -392,9 +392,9 @@ pub(super) const TRIALS: &[Trial] = &[
         )),
         acts: Some((("acts.test_delivery", SHOULD, "A test delivery of the dashboard is not acted on."), 0)),
         waves: |scene| {
-            let delivery = scene.paid_with(|told| {
-                told.event = None;
-                told.more = r#","test":true"#;
+            let delivery = scene.paid_with(|content| {
+                content.event = None;
+                content.more = r#","test":true"#;
             });
             vec![vec![delivery]]
         },
@@ -404,9 +404,9 @@ pub(super) const TRIALS: &[Trial] = &[
         answers: None,
         acts: Some((("acts.other_mode", MUST, "An event of the other mode is not acted on."), 0)),
         waves: |scene| {
-            let mut told = scene.told("charge.paid", "1", "1", "paid");
-            told.mode = scene.mode.other();
-            vec![vec![told.delivery(Sign::OtherMode)]]
+            let mut content = scene.content("charge.paid", "1", "1", "paid");
+            content.mode = scene.mode.other();
+            vec![vec![content.delivery(Sign::OtherMode)]]
         },
     },
 ];
@@ -415,7 +415,7 @@ fn malformed(scene: &TrialContext<'_>) -> Vec<DeliveryBatch> {
     let texts = ["", "v1", "t=,v1=", "t=now,v1=00", "t=99999999999999999999,v1=zz", "v1=00,v1=00;t=1"];
     let delivery = |(n, text): (usize, &'static str)| {
         let name = n.to_string();
-        vec![scene.told("charge.paid", &name, &name, "paid").delivery(Sign::Malformed(text))]
+        vec![scene.content("charge.paid", &name, &name, "paid").delivery(Sign::Malformed(text))]
     };
     texts.into_iter().enumerate().map(delivery).collect()
 }

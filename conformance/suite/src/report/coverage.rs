@@ -56,7 +56,7 @@ pub(super) fn coverage(rows: &[Row]) -> Vec<Sentence> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let said: BTreeMap<&str, &Verdict> = rows.iter().map(|row| (row.id.as_str(), &row.verdict)).collect();
+    let verdicts: BTreeMap<&str, &Verdict> = rows.iter().map(|row| (row.id.as_str(), &row.verdict)).collect();
     let mut claims: BTreeMap<String, Vec<(String, Option<String>)>> = BTreeMap::new();
     for (id, requirement) in catalogue() {
         for hash in &requirement.source {
@@ -64,7 +64,7 @@ pub(super) fn coverage(rows: &[Row]) -> Vec<Sentence> {
         }
     }
     let claim = |(id, unjudged): &(String, Option<String>)| {
-        let verdict = match (said.get(id.as_str()), unjudged) {
+        let verdict = match (verdicts.get(id.as_str()), unjudged) {
             (Some(verdict), _) => verdict.word(),
             (None, Some(_)) => "unjudged",
             (None, None) => "not asked",

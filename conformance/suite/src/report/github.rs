@@ -20,7 +20,7 @@ pub fn github(outcome: &Outcome) -> String {
             Verdict::Warn(_) | Verdict::Known { .. } => "warning",
             _ => continue,
         };
-        annotate(&mut out, kind, &format!("{}: {}", row.verdict.word(), row.id), &told(&view, row));
+        annotate(&mut out, kind, &format!("{}: {}", row.verdict.word(), row.id), &annotation(&view, row));
     }
     for gap in view.gaps().into_iter().filter(|gap| gap.rows.iter().any(|row| row.leaves_a_gap())) {
         let text = format!("remedy: {}\n{}", gap.remedy, gap.ids().join(", "));
@@ -41,7 +41,7 @@ pub fn github(outcome: &Outcome) -> String {
     out
 }
 
-fn told(view: &ReportView<'_>, row: &Row) -> String {
+fn annotation(view: &ReportView<'_>, row: &Row) -> String {
     let lines = view.details(row).into_iter().map(|(name, text)| format!("{name:<11} {text}"));
     [row.requirement.text.clone()].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
 }

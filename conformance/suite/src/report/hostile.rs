@@ -31,7 +31,7 @@ const TEXTS: [&str; 14] = [
 ];
 
 /// Returns the sample with a row of each verdict, and the text in all places where a server's text may occur.
-fn told(text: &str) -> Outcome {
+fn outcome_with(text: &str) -> Outcome {
     let mut outcome = samples::mixed();
     outcome.faults = vec![text.to_owned()];
     for row in &mut outcome.rows {
@@ -61,7 +61,7 @@ fn told(text: &str) -> Outcome {
 /// Returns an outcome with rows and one that was stopped, both with the text.
 fn outcomes(text: &str) -> [Outcome; 2] {
     let stopped = Outcome { stop: Some(Stop::Unreachable(text.to_owned())), ..samples::unreachable() };
-    [told(text), stopped]
+    [outcome_with(text), stopped]
 }
 
 #[track_caller]
@@ -91,9 +91,9 @@ fn json_fits_the_schema_and_keeps_every_text() {
         let report: Value = serde_json::from_str(report).expect("a JSON report");
         let wrong: Vec<_> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
         assert!(wrong.is_empty(), "{wrong:?}");
-        for (row, told) in outcome.rows.iter().zip(report["statements"].as_array().expect("a list")) {
+        for (row, statement) in outcome.rows.iter().zip(report["statements"].as_array().expect("a list")) {
             if let Verdict::Fail(finding) = &row.verdict {
-                assert_eq!(told["actual"], *finding.actual);
+                assert_eq!(statement["actual"], *finding.actual);
             }
         }
     });

@@ -270,8 +270,8 @@ fn statement(outcome: &Outcome, row: &Row) -> Statement {
         }
         Verdict::Observed { seen } => Statement { verdict: Word::Observed, seen: Some(seen), ..bare },
         Verdict::Known { finding, known } => {
-            let told = with_evidence(outcome, Word::Known, finding, bare);
-            Statement { because: Some(known.reason), expires: Some(known.expires), ..told }
+            let statement = with_evidence(outcome, Word::Known, finding, bare);
+            Statement { because: Some(known.reason), expires: Some(known.expires), ..statement }
         }
         Verdict::LeftOut { by } => Statement { verdict: Word::LeftOut, because: Some(by), ..bare },
     }

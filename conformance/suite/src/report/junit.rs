@@ -35,7 +35,7 @@ pub fn junit(outcome: &Outcome) -> String {
 
 fn case(view: &ReportView<'_>, row: &Row) -> TestCase {
     let lines = view.details(row);
-    let told: Vec<_> = lines.iter().map(|(name, text)| format!("{name:<11} {text}")).collect();
+    let details: Vec<_> = lines.iter().map(|(name, text)| format!("{name:<11} {text}")).collect();
     let status = match &row.verdict {
         Verdict::Fail(finding) => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
@@ -44,7 +44,7 @@ fn case(view: &ReportView<'_>, row: &Row) -> TestCase {
                 row.requirement.text,
                 one_line(&finding.actual)
             ));
-            status.set_description(told.join("\n"));
+            status.set_description(details.join("\n"));
             status
         }
         Verdict::NotJudged { .. }
@@ -61,8 +61,8 @@ fn case(view: &ReportView<'_>, row: &Row) -> TestCase {
     let is_success = matches!(status, TestCaseStatus::Success { .. });
     let mut case = TestCase::new(row.id.clone(), status);
     case.set_classname(format!("chargeproof.{}", row.id.split('.').next().unwrap_or_default()));
-    if is_success && !told.is_empty() {
-        case.set_system_out(format!("{}\n{}", row.verdict.word(), told.join("\n")));
+    if is_success && !details.is_empty() {
+        case.set_system_out(format!("{}\n{}", row.verdict.word(), details.join("\n")));
     }
     case
 }

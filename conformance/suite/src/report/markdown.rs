@@ -32,8 +32,8 @@ pub fn markdown(outcome: &Outcome) -> String {
     for note in view.notes().into_iter().chain(view.origin()) {
         put(&mut out, &format!("{}\n", escaped(&note)));
     }
-    for told in view.power() {
-        put(&mut out, &format!("{}  ", escaped(&told)));
+    for sentence in view.power() {
+        put(&mut out, &format!("{}  ", escaped(&sentence)));
     }
     if let Some(why) = view.stop() {
         put(&mut out, &format!("> {}\n", escaped(&why)));

@@ -75,8 +75,8 @@ mod tests {
     #[track_caller]
     fn check(format: Format, ending: &str) {
         for (name, outcome) in samples::all() {
-            let told = without_coverage(&render(&outcome, format, Style::Plain));
-            insta::assert_snapshot!(format!("{name}.{ending}"), told);
+            let report = without_coverage(&render(&outcome, format, Style::Plain));
+            insta::assert_snapshot!(format!("{name}.{ending}"), report);
         }
     }
 
@@ -165,11 +165,11 @@ mod tests {
             [Format::Text, Format::Json, Format::Junit, Format::Markdown, Format::Html, Format::Github];
         for (name, outcome) in samples::all() {
             for format in FORMATS {
-                let told = render(&outcome, format, Style::Plain);
+                let report = render(&outcome, format, Style::Plain);
                 let own = |line: &str| format == Format::Github && line.starts_with("::");
                 let foreign = |line: &&str| line.trim_start().starts_with("::") && !own(line);
-                assert_eq!(told.lines().find(foreign), None, "{name} as {format:?}");
-                assert!(!told.contains("##[") && !told.contains('\u{202e}'), "{name} as {format:?}");
+                assert_eq!(report.lines().find(foreign), None, "{name} as {format:?}");
+                assert!(!report.contains("##[") && !report.contains('\u{202e}'), "{name} as {format:?}");
             }
         }
     }

@@ -254,8 +254,8 @@ fn summary(page: &mut TextPage, view: &ReportView<'_>) {
     for note in view.notes().into_iter().chain(view.origin()) {
         page.paragraph("", &note);
     }
-    for (at, told) in view.power().iter().enumerate() {
-        page.paragraph(if at == 0 { "" } else { "  " }, told);
+    for (at, sentence) in view.power().iter().enumerate() {
+        page.paragraph(if at == 0 { "" } else { "  " }, sentence);
     }
     page.paragraph("", &view.completeness());
     page.paragraph("", &view.counts());

@@ -311,11 +311,11 @@ fn most_needed(chapter: &Chapter) -> String {
     let mut needs: Vec<_> = chapter.needs.iter().collect();
     needs.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let more = needs.len().saturating_sub(SHOWN);
-    let mut told: Vec<_> = needs.into_iter().take(SHOWN).map(|(place, _)| place.clone()).collect();
+    let mut listed: Vec<_> = needs.into_iter().take(SHOWN).map(|(place, _)| place.clone()).collect();
     if more > 0 {
-        told.push(format!("{more} places more"));
+        listed.push(format!("{more} places more"));
     }
-    told.join(", ")
+    listed.join(", ")
 }
 
 /// Returns the number of deliveries, and their source.
@@ -362,8 +362,8 @@ pub fn is_unseen(it: char) -> bool {
 fn counts<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     let rows: Vec<_> = rows.into_iter().collect();
     let of = |word: &str| rows.iter().filter(|row| row.verdict.word() == word).count();
-    let told = SUMMARY.iter().map(|(word, told)| (of(word), told)).filter(|(count, _)| *count > 0);
-    told.map(|(count, told)| format!("{count} {told}")).collect::<Vec<_>>().join(", ")
+    let label = SUMMARY.iter().map(|(word, label)| (of(word), label)).filter(|(count, _)| *count > 0);
+    label.map(|(count, label)| format!("{count} {label}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the number and title of a section, such as `4.1 Pagination`.

@@ -61,13 +61,13 @@ fn a_correct_service_violates_no_invariant() {
 #[track_caller]
 fn check(spoil: impl FnOnce(&mut FakeServer), law: &str, requests_max: usize) {
     let outcome = run(spoil);
-    let told = text(&outcome, Style::Plain, Some("kept.json"));
+    let report = text(&outcome, Style::Plain, Some("kept.json"));
     let found: &Found =
-        outcome.found.iter().find(|it| it.breach.law == law).unwrap_or_else(|| panic!("{told}"));
-    assert!(found.repeats && found.asks.len() <= requests_max, "{told}");
+        outcome.found.iter().find(|it| it.breach.law == law).unwrap_or_else(|| panic!("{report}"));
+    assert!(found.repeats && found.asks.len() <= requests_max, "{report}");
     assert_eq!(outcome.exit_code(), 1);
-    assert!(told.contains("asked     curl -i -H \"Authorization: Bearer $CHARGEPROOF_"), "{told}");
-    assert!(told.contains("--replay kept.json"), "{told}");
+    assert!(report.contains("asked     curl -i -H \"Authorization: Bearer $CHARGEPROOF_"), "{report}");
+    assert!(report.contains("--replay kept.json"), "{report}");
     assert_eq!(Kept::read(&kept(&outcome)).map(|kept| kept.found), Ok(outcome.found.clone()));
 }
 

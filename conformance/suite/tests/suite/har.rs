@@ -95,9 +95,9 @@ fn keys_and_cookies_are_removed() {
         entry["response"]["headers"].as_array_mut().expect("headers").extend([cookie, echo]);
     }
     let outcome = judged(&file);
-    let told = outcome.to_file() + &report::html(&outcome);
+    let written = outcome.to_file() + &report::html(&outcome);
     for part in [&TEST_KEY["svc_test_".len()..], &LIVE_KEY["svc_live_".len()..], "s3cr3ts3cr3t"] {
-        assert!(!told.contains(part), "a secret shows");
+        assert!(!written.contains(part), "a secret shows");
     }
 }
 

@@ -85,8 +85,8 @@ fn a_failed_hook_is_reported_without_the_key() {
         3,
         &["exit status: 7 and said: no luck with", "mend the hook"],
     );
-    let told = report::text(&outcome, report::Style::Plain) + &outcome.to_file();
-    assert!(!told.contains(&TEST_KEY["svc_test_".len()..]), "the key shows");
+    let written = report::text(&outcome, report::Style::Plain) + &outcome.to_file();
+    assert!(!written.contains(&TEST_KEY["svc_test_".len()..]), "the key shows");
 }
 
 #[test]

@@ -98,13 +98,13 @@ fn a_stopped_run_is_stored_too() {
 #[test]
 fn no_report_and_no_file_contains_a_key() {
     let outcome = check(leaky(), |_| {});
-    let mut told = outcome.to_file();
+    let mut written = outcome.to_file();
     for format in FORMATS {
-        told += &render(&outcome, format, Style::Colour);
+        written += &render(&outcome, format, Style::Colour);
     }
     for key in [LIVE_KEY, TEST_KEY] {
         let tail = &key["svc_live_".len()..];
-        assert!(!told.contains(tail) && !told.contains(&tail[..10]), "a part of a key shows");
+        assert!(!written.contains(tail) && !written.contains(&tail[..10]), "a part of a key shows");
     }
 }
 

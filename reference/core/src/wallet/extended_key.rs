@@ -65,20 +65,20 @@ impl ExtendedKey {
     /// An `xpub` is exported for every kind of account, so nothing is guessed from it: its owner must say.
     pub(super) fn script(
         &self,
-        said: Option<Script>,
+        requested: Option<Script>,
         form: AddressForm,
     ) -> Result<Option<Script>, WalletError> {
         let version = Version::find(self.account.version);
         let got = version.map_or("key", |version| version.prefix);
         if !Script::is_for(form) {
-            return said.map_or(Ok(None), |_| Err(WalletError::NoScript(form)));
+            return requested.map_or(Ok(None), |_| Err(WalletError::NoScript(form)));
         }
-        match (version.and_then(|version| version.script), said) {
-            (Some(clear), Some(said)) if clear != said => {
+        match (version.and_then(|version| version.script), requested) {
+            (Some(clear), Some(requested)) if clear != requested => {
                 Err(WalletError::OtherScript { got, script: clear })
             }
             (None, None) => Err(WalletError::NeedsScript { got }),
-            (clear, said) => Ok(clear.or(said)),
+            (clear, requested) => Ok(clear.or(requested)),
         }
     }
 

@@ -126,12 +126,15 @@ impl Pipe {
             drop(stopping);
             let late = began.elapsed().abs_diff(after);
             assert!(late < Duration::from_millis(10), "{caller}: closed after {:?}", began.elapsed());
-            let mut said = String::new();
-            stream.read_to_string(&mut said).await.expect("text");
-            assert!(said.starts_with(saying) && said.is_empty() == saying.is_empty(), "{caller}: {said}");
-            if let Some((head, body)) = said.split_once("\r\n\r\n") {
-                assert!(head.contains(&format!("content-length: {}", body.len())), "{caller}: {said}");
-                assert!(head.contains("connection: close"), "{caller}: {said}");
+            let mut received = String::new();
+            stream.read_to_string(&mut received).await.expect("text");
+            assert!(
+                received.starts_with(saying) && received.is_empty() == saying.is_empty(),
+                "{caller}: {received}"
+            );
+            if let Some((head, body)) = received.split_once("\r\n\r\n") {
+                assert!(head.contains(&format!("content-length: {}", body.len())), "{caller}: {received}");
+                assert!(head.contains("connection: close"), "{caller}: {received}");
             }
         }
     }
@@ -241,8 +244,8 @@ async fn a_client_that_does_not_take_its_answer_is_cut_off() {
     server.await.expect("the connection ends well");
     drop(stopping);
     assert!(began.elapsed().abs_diff(STALL_TIME) < Duration::from_millis(10), "{:?}", began.elapsed());
-    let mut said = Vec::new();
-    stream.read_to_end(&mut said).await.expect("bytes");
-    assert_eq!(said.len(), 65_536, "the buffer of the pipe, without an error response inside");
-    assert!(said.ends_with(b"xxx"));
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).await.expect("bytes");
+    assert_eq!(received.len(), 65_536, "the buffer of the pipe, without an error response inside");
+    assert!(received.ends_with(b"xxx"));
 }

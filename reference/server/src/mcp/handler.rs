@@ -48,8 +48,8 @@ impl Handler {
         let caller = caller(context)?;
         let mode = if caller.admitted.mode() == Mode::Live { LIVE } else { TEST };
         let parts = [INSTRUCTIONS, mode, SANDBOX];
-        let said = if caller.in_sandbox { &parts[..] } else { &parts[..2] };
-        Ok(self.get_info().with_instructions(said.join(" ")))
+        let instructions = if caller.in_sandbox { &parts[..] } else { &parts[..2] };
+        Ok(self.get_info().with_instructions(instructions.join(" ")))
     }
 
     /// Checks that a call may move the clock: it is shared, and a model's mistake must not expire the charges of other

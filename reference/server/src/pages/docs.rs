@@ -344,7 +344,7 @@ mod tests {
         assert!(field("asset").takes.contains("BTC, "), "{}", field("asset").takes);
         assert!(create.body.as_ref().is_some_and(|body| body.contains("\"BTC\"")), "a real body");
         assert!(create.example.as_ref().is_some_and(|text| text.contains("\"pending\"")), "a real answer");
-        assert!(create.answers.iter().any(|(status, said)| status == "422" && !said.is_empty()));
+        assert!(create.answers.iter().any(|(status, text)| status == "422" && !text.is_empty()));
         let list = find("listCharges");
         assert!(list.takes[0].1.iter().any(|field| field.name == "per_page" && !field.takes.is_empty()));
         assert!(sections.iter().flat_map(|it| &it.operations).all(|it| !it.summary.is_empty()));

@@ -23,7 +23,7 @@ pub(crate) trait MomentWords {
     }
 
     /// Returns date and time to the second.
-    fn said(&self) -> String {
+    fn date_time(&self) -> String {
         format!("{} {}", self.day(), self.time())
     }
 
@@ -42,11 +42,11 @@ impl MomentWords for Timestamp {
     }
 
     fn from(&self, now: &Timestamp) -> String {
-        let said = |of: Span| length(Duration::from_micros(of.0));
+        let short = |of: Span| length(Duration::from_micros(of.0));
         match (self.since(*now), now.since(*self)) {
             (after, before) if after.0.max(before.0) < 1_000_000 => "now".to_owned(),
-            (after, _) if self > now => format!("in {}", said(after)),
-            (_, before) => format!("{} ago", said(before)),
+            (after, _) if self > now => format!("in {}", short(after)),
+            (_, before) => format!("{} ago", short(before)),
         }
     }
 }
@@ -90,11 +90,11 @@ pub(crate) fn length(of: Duration) -> String {
 /// seconds.
 pub(crate) fn away(service: Timestamp, real: Timestamp) -> Option<String> {
     let (ahead, behind) = (service.since(real), real.since(service));
-    let said = |of: Span| length(Duration::from_micros(of.0));
+    let short = |of: Span| length(Duration::from_micros(of.0));
     match (ahead.0.max(behind.0) >= 2_000_000, service > real) {
         (false, _) => None,
-        (true, true) => Some(format!("{} ahead of real time", said(ahead))),
-        (true, false) => Some(format!("{} behind real time", said(behind))),
+        (true, true) => Some(format!("{} ahead of real time", short(ahead))),
+        (true, false) => Some(format!("{} behind real time", short(behind))),
     }
 }
 
@@ -118,35 +118,35 @@ mod tests {
 
     #[test]
     fn moments_are_said_for_people() {
-        for (text, said) in [
+        for (text, expected) in [
             ("2026-09-20T10:05:41.000000Z", "20 Sep 2026, 10:05 UTC"),
             ("2026-01-05", "5 Jan 2026"),
             ("2026-13-05", "2026-13-05"),
             ("soon", "soon"),
             ("", ""),
         ] {
-            assert_eq!(moment(text), said);
+            assert_eq!(moment(text), expected);
         }
     }
 
     #[test]
     fn lengths_are_said_in_their_largest_unit() {
-        for (secs, said) in
+        for (secs, expected) in
             [(0, "0 seconds"), (1, "1 second"), (1_799, "29 minutes"), (7_200, "2 hours"), (86_400, "1 day")]
         {
-            assert_eq!(length(Duration::from_secs(secs)), said);
+            assert_eq!(length(Duration::from_secs(secs)), expected);
         }
     }
 
     #[test]
     fn thousands_stand_apart() {
-        for (text, said) in [
+        for (text, expected) in [
             ("0.05", "0.05"),
             ("999.00", "999.00"),
             ("1234.50", "1\u{202f}234.50"),
             ("1000000.00", "1\u{202f}000\u{202f}000.00"),
         ] {
-            assert_eq!(fiat(text), said);
+            assert_eq!(fiat(text), expected);
         }
     }
 }

@@ -77,7 +77,7 @@ pub(crate) async fn answer(
             match *method {
                 Method::GET => {
                     let world = worlds.get(id).ok_or(Refusal::UnknownWorld)?;
-                    told(StatusCode::OK, &record(&world, authority)?)
+                    json_answer(StatusCode::OK, &record(&world, authority)?)
                 }
                 Method::DELETE => end(worlds, id, authority, body).await,
                 _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, DELETE".into() }.into()),
@@ -125,7 +125,7 @@ async fn end(worlds: &Worlds, id: Code, authority: Option<&str>, body: &Bytes) -
     Fields::none(body)?;
     let world = worlds.end(id).ok_or(Refused::Unknown)?;
     world.backend.host.all_settled().await.map_err(Refused::By)?;
-    told(StatusCode::OK, &record(&world, authority)?)
+    json_answer(StatusCode::OK, &record(&world, authority)?)
 }
 
 async fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, Refused> {
@@ -133,7 +133,7 @@ async fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, Refuse
     let all = worlds.all();
     // A broken world has no clock; the others are listed all the same.
     let records: Vec<_> = all.iter().filter_map(|world| record(world, authority).ok()).collect();
-    told(StatusCode::OK, &json!({ "worlds": records, "most": WORLDS_MAX }))
+    json_answer(StatusCode::OK, &json!({ "worlds": records, "most": WORLDS_MAX }))
 }
 
 /// Returns the refusal of a world that was not opened.
@@ -172,7 +172,7 @@ async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<
     let record = record(&world, authority)?;
     let location = HeaderValue::try_from(format!("{PATH}/{}", world.id)).map_err(|_| Broken)?;
     let mut answer =
-        told(StatusCode::CREATED, &CreatedWorld { record, live_key: keys.live, test_key: keys.test })?;
+        json_answer(StatusCode::CREATED, &CreatedWorld { record, live_key: keys.live, test_key: keys.test })?;
     answer.headers_mut().insert(LOCATION, location);
     Ok(answer)
 }
@@ -200,7 +200,7 @@ fn record<'a>(world: &'a OpenedWorld, authority: Option<&str>) -> Result<WorldRe
     })
 }
 
-fn told(status: StatusCode, value: &impl Serialize) -> Result<Answer, Refused> {
+fn json_answer(status: StatusCode, value: &impl Serialize) -> Result<Answer, Refused> {
     let body = serde_json::to_vec(value).map_err(|_| Broken)?;
     Ok(answer::json(status, body))
 }

@@ -38,7 +38,7 @@ pub(super) struct WaitingWorlds {
     queue: Mutex<OpeningQueue>,
     /// The number left, for readers without the lock.
     left: AtomicUsize,
-    told: watch::Sender<Openings>,
+    openings: watch::Sender<Openings>,
 }
 
 #[derive(Default)]
@@ -55,13 +55,13 @@ impl WaitingWorlds {
         WaitingWorlds {
             queue: Mutex::new(OpeningQueue { next: worlds, under_way: BTreeSet::new() }),
             left: AtomicUsize::new(waiting),
-            told: watch::Sender::new(Openings { waiting, ..begun }),
+            openings: watch::Sender::new(Openings { waiting, ..begun }),
         }
     }
 
     /// Adds a notice for the operator.
     pub(super) fn notice(&self, notice: Option<String>) {
-        self.told.send_modify(|told| told.notices.extend(notice));
+        self.openings.send_modify(|openings| openings.notices.extend(notice));
     }
 
     /// Takes the next world to open; the caller reports it as [`done`](WaitingWorlds::done).
@@ -76,11 +76,11 @@ impl WaitingWorlds {
     pub(super) fn done(&self, id: Code, opened: Result<Vec<String>, String>) {
         self.queue().under_way.remove(&id);
         self.left.fetch_sub(1, Ordering::Release);
-        self.told.send_modify(|told| {
-            told.waiting -= 1;
+        self.openings.send_modify(|openings| {
+            openings.waiting -= 1;
             match opened {
-                Ok(notices) => told.notices.extend(notices),
-                Err(why) => told.lost.push(LostWorld { id: id.to_string(), why }),
+                Ok(notices) => openings.notices.extend(notices),
+                Err(why) => openings.lost.push(LostWorld { id: id.to_string(), why }),
             }
         });
     }
@@ -96,7 +96,7 @@ impl WaitingWorlds {
     }
 
     pub(super) fn openings(&self) -> watch::Receiver<Openings> {
-        self.told.subscribe()
+        self.openings.subscribe()
     }
 
     pub(super) fn has(&self, id: Code) -> bool {
@@ -106,16 +106,16 @@ impl WaitingWorlds {
 
     /// Moves a world to the front of the queue and waits until it is open or lost.
     pub(super) async fn open(&self, id: Code) {
-        let mut told = self.told.subscribe();
+        let mut openings = self.openings.subscribe();
         while self.request_commit(id) {
             // The sender lives as long as `self`.
-            let _ = told.changed().await;
+            let _ = openings.changed().await;
         }
     }
 
     /// Waits until every world is open or lost.
     pub(super) async fn all(&self) {
-        let _ = self.told.subscribe().wait_for(|told| told.waiting == 0).await;
+        let _ = self.openings.subscribe().wait_for(|openings| openings.waiting == 0).await;
     }
 
     /// Returns `true` if a world is not open yet.

@@ -30,9 +30,9 @@ fn fetch() -> Option<String> {
             Err(error) => error.to_string(),
             Ok(output) if output.status.success() => String::new(),
             Ok(output) => {
-                let said = String::from_utf8_lossy(&output.stderr).into_owned();
-                assert!(!is_required(), "npm could not fetch axe-core {VERSION}: {said}");
-                said
+                let error = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert!(!is_required(), "npm could not fetch axe-core {VERSION}: {error}");
+                error
             }
         };
         if !problem.is_empty() {

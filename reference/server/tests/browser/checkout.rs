@@ -59,8 +59,8 @@ async fn every_trouble_of_the_panel_shows_on_the_page() {
             format!("{button} said nothing")
         })
         .await;
-        let said = page.text("[data-result]").await;
-        assert_eq!(page.count("[data-result].bad").await, 0, "{button}: {said}");
+        let result = page.text("[data-result]").await;
+        assert_eq!(page.count("[data-result].bad").await, 0, "{button}: {result}");
         page.wait_for_text("h1", heading).await;
         if !transfers.is_empty() {
             page.wait_for_text(".transfers", transfers).await;

@@ -37,7 +37,7 @@ async fn a_key_is_made_shown_once_and_revoked() {
     let page = browser.page().await;
     page.open(&shop.url(&format!("{LIVE}/keys"))).await;
     page.click("#create-key").await;
-    page.wait_for_address("said=").await;
+    page.wait_for_address("notice=").await;
     let secret = page.text("#secret").await;
     assert!(secret.starts_with("svc_live_"), "{secret}");
     assert_eq!(shop.api_with(&secret, "/v1/account").await, 200);
@@ -68,7 +68,7 @@ async fn a_test_event_is_sent_seen_and_sent_again() {
     assert!(page.eval("document.title").await.as_str().is_some_and(|it| it.starts_with("Not done")));
     page.fill("#url", "https://shop.sim/hooks").await;
     page.click("#save").await;
-    page.wait_for_address("/endpoints?said=").await;
+    page.wait_for_address("/endpoints?notice=").await;
     assert!(page.text("#secret").await.starts_with("whsec_"));
 
     page.click("tbody th a").await;
@@ -177,7 +177,7 @@ async fn everything_works_without_scripts() {
     page.open(&shop.url(LIVE)).await;
     assert!(!page.sees("button.scripted-only").await, "nothing that does not work is shown");
     page.click(&format!("#pay-{code}")).await;
-    page.wait_for_address("said=").await;
+    page.wait_for_address("notice=").await;
     page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
     for confirmations in ["1 of 2 confirmations", "2 confirmations"] {
         page.click("button[name=at_once]").await;

@@ -14,13 +14,14 @@ async fn a_call_is_tried_on_the_page_that_describes_it() {
     let page = browser.page().await;
     page.open(&shop.url("/docs")).await;
     page.click("button[data-make-key]").await;
-    page.wait_for_text("#try-key-said", "A new test key").await;
+    page.wait_for_text("#try-key-status", "A new test key").await;
     // The body is the document's example.
     page.click("#createCharge-try summary").await;
     page.click("#createCharge-try button").await;
     page.wait_for_text("#createCharge-try [data-try-result]", "201 after").await;
-    let said = page.text("#createCharge-try [data-try-result]").await;
-    let code = said.split_once(r#""code": ""#).and_then(|(_, rest)| rest.split('"').next()).expect("a code");
+    let response = page.text("#createCharge-try [data-try-result]").await;
+    let code =
+        response.split_once(r#""code": ""#).and_then(|(_, rest)| rest.split('"').next()).expect("a code");
 
     page.click("#getCharge-try summary").await;
     for (typed, says) in [("nobody", "404 after"), (code, r#""status": "pending""#)] {

@@ -149,9 +149,9 @@ impl Shared {
 }
 
 fn program() -> Option<PathBuf> {
-    let told = std::env::var_os("CHARGEPROOF_CHROMIUM").map(PathBuf::from);
+    let configured = std::env::var_os("CHARGEPROOF_CHROMIUM").map(PathBuf::from);
     // A configured browser has no fallback.
-    let places = told.map_or_else(|| PLACES.iter().map(PathBuf::from).collect(), |path| vec![path]);
+    let places = configured.map_or_else(|| PLACES.iter().map(PathBuf::from).collect(), |path| vec![path]);
     places.into_iter().find(|path| path.exists())
 }
 
@@ -167,7 +167,7 @@ pub(crate) struct Line {
     next: AtomicU64,
     waiting: Mutex<BTreeMap<u64, oneshot::Sender<Value>>>,
     /// The notifications of the browser: session and message.
-    told: Mutex<Vec<(String, Value)>>,
+    events: Mutex<Vec<(String, Value)>>,
 }
 
 impl Line {
@@ -176,7 +176,7 @@ impl Line {
             to: tokio::sync::Mutex::new(to),
             next: AtomicU64::new(1),
             waiting: Mutex::default(),
-            told: Mutex::default(),
+            events: Mutex::default(),
         })
     }
 
@@ -195,7 +195,7 @@ impl Line {
                 }
                 None => {
                     let session = message["sessionId"].as_str().unwrap_or_default().to_owned();
-                    self.told.lock().expect("nobody panics holding it").push((session, message));
+                    self.events.lock().expect("nobody panics holding it").push((session, message));
                 }
             }
         }
@@ -233,8 +233,8 @@ impl Line {
     }
 
     /// Returns the notifications of the browser to a session, oldest first.
-    pub(crate) fn told(&self, session: &str) -> Vec<Value> {
-        let told = self.told.lock().expect("nobody panics holding it");
-        told.iter().filter(|(to, _)| to == session).map(|(_, message)| message.clone()).collect()
+    pub(crate) fn events(&self, session: &str) -> Vec<Value> {
+        let events = self.events.lock().expect("nobody panics holding it");
+        events.iter().filter(|(to, _)| to == session).map(|(_, message)| message.clone()).collect()
     }
 }

@@ -227,8 +227,9 @@ impl Page {
 
     /// Returns errors of scripts, and resources that the browser refused to load or run on this page or earlier ones.
     pub(crate) fn complaints(&self) -> Vec<String> {
-        let told = self.line.told(&self.session);
-        told.iter()
+        let events = self.line.events(&self.session);
+        events
+            .iter()
             .filter_map(|message| {
                 let params = &message["params"];
                 match message["method"].as_str()? {

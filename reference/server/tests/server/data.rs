@@ -191,9 +191,9 @@ async fn an_interrupted_delivery_is_repeated_with_its_id() {
 }
 
 /// Returns the inputs of the world as a scenario.
-async fn told(server: &Server) -> String {
-    let told = ok(server, "GET", "/sandbox/scenario", &Value::Null).await;
-    told["scenario"].as_str().expect("a text").to_owned()
+async fn saved_scenario(server: &Server) -> String {
+    let saved_scenario = ok(server, "GET", "/sandbox/scenario", &Value::Null).await;
+    saved_scenario["scenario"].as_str().expect("a text").to_owned()
 }
 
 #[tokio::test]
@@ -219,13 +219,13 @@ async fn a_world_is_restored_to_a_snapshot_and_to_a_later_one() {
         let (charges, _) = look(&server).await;
         assert_eq!(charges.as_array().map(Vec::len), Some(1));
         assert_eq!(charges[0]["code"], first["code"]);
-        assert_eq!(told(&server).await.matches("path: /v1/charges").count(), 1);
+        assert_eq!(saved_scenario(&server).await.matches("path: /v1/charges").count(), 1);
         // The same calls give the same codes on every branch.
         assert_eq!(open_charge(&server).await["code"], second["code"]);
 
         ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "a day later" })).await;
         assert_eq!(look(&server).await, late);
-        let scenario = told(&server).await;
+        let scenario = saved_scenario(&server).await;
         assert_eq!(scenario.matches("path: /v1/charges").count(), 2, "{scenario}");
         assert!(scenario.ends_with("  - wait: 1d\n"), "{scenario}");
         let list = ok(&server, "GET", "/sandbox/snapshots", &Value::Null).await;
@@ -242,7 +242,7 @@ async fn a_world_is_restored_to_a_snapshot_and_to_a_later_one() {
         if is_kept {
             let server = start(kept(directory.path())).await;
             assert_eq!(look(&server).await.1, late.1);
-            assert_eq!(told(&server).await, scenario);
+            assert_eq!(saved_scenario(&server).await, scenario);
             let list = ok(&server, "GET", "/sandbox/snapshots", &Value::Null).await;
             assert_eq!(list["snapshots"][0]["id"], "s2", "{list}");
         }
@@ -365,8 +365,8 @@ async fn a_damaged_world_is_reported_and_the_others_open() {
     let open = all_worlds(&server).await;
     assert_eq!(open["worlds"].as_array().map(Vec::len), Some(1), "{open}");
     assert_eq!(open["worlds"][0]["world"], sound);
-    let told = server.lost_worlds().await;
-    let mut lost: Vec<_> = told.iter().map(|it| (it.id.as_str(), it.why.as_str())).collect();
+    let reported = server.lost_worlds().await;
+    let mut lost: Vec<_> = reported.iter().map(|it| (it.id.as_str(), it.why.as_str())).collect();
     lost.sort_by_key(|(id, _)| [broken.as_str(), "0a1b2c3d4e5f", "notes.txt"].iter().position(|it| it == id));
     for ((id, why), (name, part)) in lost.iter().zip([
         (broken.as_str(), "the world in `"),

@@ -70,9 +70,9 @@ pub(crate) fn check(steps: &[Step], expected: &str) {
     let (mut service, charge) = play(steps);
     let shown = service.show_charge(&charge);
     let (status, received) = (word(&shown["status"]), word(&shown["received_amount"]));
-    let told = service.story(&charge);
-    let told = told.strip_prefix("created").expect("a charge begins by being created");
-    assert_eq!(format!("{status} {received}:{told}"), expected, "{steps:?}");
+    let events = service.story(&charge);
+    let events = events.strip_prefix("created").expect("a charge begins by being created");
+    assert_eq!(format!("{status} {received}:{events}"), expected, "{steps:?}");
     assert_eq!(shown["paid_at"].is_string(), status == "paid", "paid_at is set exactly when paid");
     assert_eq!(shown["receipt_url"].is_string(), status == "paid", "receipt_url is there once paid");
 }

@@ -109,7 +109,7 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
 
     let mut events = service.list(&format!("/v1/events?charge={}&per_page=100", case.code));
     events.reverse();
-    let told = |place: usize, kind: &str| {
+    let events_of = |place: usize, kind: &str| {
         let about = |event: &&Value| event["type"] == kind && event["details"]["txid"] == TRANSFERS[place].0;
         events.iter().filter(about).count()
     };
@@ -131,7 +131,7 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
         prop_assert_eq!(coin_of(&transaction["amount"]), coin(TRANSFERS[place].1));
         if transaction["credited"] == true {
             received = received.plus(coin_of(&transaction["amount"]));
-            if told(place, "charge.late_payment") == 0 || case.accepted.contains(&place) {
+            if events_of(place, "charge.late_payment") == 0 || case.accepted.contains(&place) {
                 rightful = rightful.plus(coin_of(&transaction["amount"]));
             }
             prop_assert!(is_confirmed(depth), "credit without confirmation");
@@ -199,7 +199,8 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
     prop_assert!(place("charge.underpaid").is_none_or(|short| seen.is_some_and(|seen| seen < short)));
     prop_assert_eq!(count("charge.refunded"), shown["refunds"].as_array().expect("a list").len());
     for (place, (txid, _)) in TRANSFERS.iter().enumerate() {
-        let (detected, late) = (told(place, "charge.payment_detected"), told(place, "charge.late_payment"));
+        let (detected, late) =
+            (events_of(place, "charge.payment_detected"), events_of(place, "charge.late_payment"));
         prop_assert!(detected <= 1 && late <= 1, "{txid} was announced twice");
         prop_assert_eq!(detected + late >= 1, case.chain.contains_key(&place), "{} was not announced", txid);
     }

@@ -26,7 +26,7 @@ fn void(service: &mut TestService, invoice: &str) -> Reply {
 }
 
 /// The types of all live events, oldest first.
-fn told(service: &mut TestService) -> Vec<String> {
+fn event_types(service: &mut TestService) -> Vec<String> {
     let mut events = service.list("/v1/events?per_page=100");
     events.reverse();
     events.iter().map(|event| word(&event["type"])).collect()
@@ -55,7 +55,7 @@ fn the_first_view_is_an_event() {
         service.visit(Visit::ViewInvoice(code(&invoice))).unwrap();
         service.wait(Span::secs(1));
     }
-    assert_eq!(told(&mut service), ["invoice.created", "invoice.viewed"]);
+    assert_eq!(event_types(&mut service), ["invoice.created", "invoice.viewed"]);
     assert_eq!(service.show_invoice(&invoice)["viewed_at"], "2026-09-20T10:00:01.000000Z");
     assert!(service.visit(Visit::ViewInvoice(code("aaaaaaaaaaaa"))).is_err());
 }
@@ -79,7 +79,7 @@ fn a_paid_charge_settles_its_invoice() {
         (&shown["status"], &shown["paid_at"]),
         (&json!("paid"), &json!("2026-09-20T10:00:00.000001Z"))
     );
-    assert_eq!(told(&mut service)[5..], ["charge.paid", "invoice.paid"]);
+    assert_eq!(event_types(&mut service)[5..], ["charge.paid", "invoice.paid"]);
     for reply in [send(&mut service, &invoice), void(&mut service, &invoice)] {
         assert_eq!(reply.status(), 409);
     }
@@ -150,7 +150,7 @@ fn an_invoice_settles_once() {
     service.wait(Span::secs(1));
     service.accept(&first, None).unwrap();
     assert_eq!(service.status(&first), "paid", "the late money is taken");
-    assert_eq!(told(&mut service).iter().filter(|kind| *kind == "invoice.paid").count(), 1);
+    assert_eq!(event_types(&mut service).iter().filter(|kind| *kind == "invoice.paid").count(), 1);
     assert_eq!(service.show_invoice(&invoice)["paid_at"], paid_at);
 }
 
@@ -161,7 +161,7 @@ fn late_money_never_settles_what_was_withdrawn() {
     let charge = service.choose(&invoice, Asset::Btc).unwrap();
     assert_eq!(void(&mut service, &invoice).status(), 200);
     assert_eq!(
-        told(&mut service),
+        event_types(&mut service),
         ["invoice.created", "charge.created", "charge.canceled", "invoice.voided"]
     );
     assert_eq!(
@@ -172,7 +172,7 @@ fn late_money_never_settles_what_was_withdrawn() {
     service.accept(&charge, None).unwrap();
     let shown = service.show_invoice(&invoice);
     assert_eq!((&shown["status"], &shown["paid_at"]), (&json!("void"), &Value::Null));
-    assert!(!told(&mut service).contains(&"invoice.paid".to_owned()));
+    assert!(!event_types(&mut service).contains(&"invoice.paid".to_owned()));
     for reply in [send(&mut service, &invoice), void(&mut service, &invoice)] {
         assert_eq!(reply.status(), 409);
     }
@@ -229,7 +229,7 @@ fn an_invoice_is_mailed_once_in_10_minutes() {
     assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")));
     service.wait(TICK);
     assert_eq!(send(&mut service, &invoice).status(), 200);
-    assert_eq!(told(&mut service), ["invoice.created", "invoice.sent", "invoice.sent"]);
+    assert_eq!(event_types(&mut service), ["invoice.created", "invoice.sent", "invoice.sent"]);
     assert_eq!(service.show_invoice(&invoice)["sent_at"], "2026-09-20T10:10:00.000000Z");
     let kinds: Vec<&str> = service.book(Mode::Live).mails().iter().map(|mail| mail.kind.as_str()).collect();
     assert_eq!(kinds, ["invoice", "reminder"]);

@@ -78,8 +78,8 @@ fn a_refused_word_of_a_filter_says_which_ones_there_are() {
         ("/v1/events?type=lost", "type", "it takes charge.created, charge.payment_detected, charge.paid, "),
     ] {
         let reply = service.get(target).json();
-        let said = reply["errors"][field][0].as_str().expect("it is refused");
-        assert!(said.contains(allowed), "{target}: {said}");
+        let message = reply["errors"][field][0].as_str().expect("it is refused");
+        assert!(message.contains(allowed), "{target}: {message}");
     }
 }
 

@@ -29,23 +29,23 @@ fn check(name: &str, reply: &Reply) {
 
 /// A business that tells of all but two parts of its address.
 fn hat_makers() -> Business {
-    let said = |text: &str| Some(text.to_owned());
+    let text_of = |text: &str| Some(text.to_owned());
     Business {
-        kind: said("company"),
-        legal_name: said("Acme Hats GmbH"),
-        registration_number: said("HRB 4711"),
-        tax_id: said("DE123456789"),
+        kind: text_of("company"),
+        legal_name: text_of("Acme Hats GmbH"),
+        registration_number: text_of("HRB 4711"),
+        tax_id: text_of("DE123456789"),
         address: Some(PostalAddress {
-            line1: said("Hutgasse 7"),
-            city: said("Berlin"),
-            postal_code: said("10115"),
-            country: said("DE"),
+            line1: text_of("Hutgasse 7"),
+            city: text_of("Berlin"),
+            postal_code: text_of("10115"),
+            country: text_of("DE"),
             ..PostalAddress::default()
         }),
-        industry: said("retail"),
-        product_description: said("Hats"),
-        monthly_volume: said("10000 to 50000 EUR"),
-        phone: said("+49 30 3"),
+        industry: text_of("retail"),
+        product_description: text_of("Hats"),
+        monthly_volume: text_of("10000 to 50000 EUR"),
+        phone: text_of("+49 30 3"),
     }
 }
 

@@ -273,10 +273,10 @@ impl TestService {
     /// The types of the live events of a charge, oldest first, without `charge.`, as one line.
     #[track_caller]
     pub(crate) fn story(&mut self, code: &str) -> String {
-        let mut told = self.list(&format!("/v1/events?charge={code}&per_page=100"));
-        told.reverse();
+        let mut events = self.list(&format!("/v1/events?charge={code}&per_page=100"));
+        events.reverse();
         let types: Vec<String> =
-            told.iter().map(|event| word(&event["type"]).replace("charge.", "")).collect();
+            events.iter().map(|event| word(&event["type"]).replace("charge.", "")).collect();
         types.join(" ")
     }
 

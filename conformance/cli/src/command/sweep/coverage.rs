@@ -31,12 +31,12 @@ impl Width {
 /// Returns one line about the number of reached cells.
 pub(super) fn brief(matrix: &Matrix) -> String {
     let gaps = matrix.gaps().len();
-    let said = match gaps {
+    let gap_count = match gaps {
         0 => "every pair of event and fault that can occur was reached".to_owned(),
         1 => "1 pair of event and fault was not reached".to_owned(),
         _ => format!("{gaps} pairs of event and fault were not reached"),
     };
-    format!("coverage: {said} ({} cells; --coverage shows them)", matrix.reached().count())
+    format!("coverage: {gap_count} ({} cells; --coverage shows them)", matrix.reached().count())
 }
 
 /// Returns a table of the first seed that reached each cell, counted from the first seed of the sweep: rows are types

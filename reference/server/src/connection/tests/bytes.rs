@@ -132,7 +132,7 @@ fn router() -> Arc<Router> {
 }
 
 /// Sends the chunks and returns all bytes of the server.
-async fn said(router: Arc<Router>, pieces: Vec<Vec<u8>>, hangs_up: bool) -> Vec<u8> {
+async fn received(router: Arc<Router>, pieces: Vec<Vec<u8>>, hangs_up: bool) -> Vec<u8> {
     let Pipe { stream, server, stopping, .. } = connect_to(router);
     let (mut from_server, mut to_server) = tokio::io::split(stream);
     let sending = async {
@@ -147,15 +147,15 @@ async fn said(router: Arc<Router>, pieces: Vec<Vec<u8>>, hangs_up: bool) -> Vec<
             let _ = to_server.shutdown().await;
         }
     };
-    let mut said = Vec::new();
+    let mut received = Vec::new();
     let talk = async {
-        let (_, read) = tokio::join!(sending, from_server.read_to_end(&mut said));
+        let (_, read) = tokio::join!(sending, from_server.read_to_end(&mut received));
         read.expect("a pipe can be read");
         server.await.expect("no connection panics");
     };
     timeout(LONGEST, talk).await.expect("no connection lasts for ever");
     drop(stopping);
-    said
+    received
 }
 
 /// Parses complete responses and returns their statuses. `HEAD` is not among the methods, so every response has its
@@ -190,11 +190,11 @@ proptest! {
         runtime.block_on(async {
             let router = router();
             for (pieces, hangs_up) in talks {
-                let said = said(Arc::clone(&router), pieces, hangs_up).await;
-                let statuses = statuses(&said);
-                prop_assert!(statuses.is_ok(), "{statuses:?}: {}", String::from_utf8_lossy(&said));
+                let received = received(Arc::clone(&router), pieces, hangs_up).await;
+                let statuses = statuses(&received);
+                prop_assert!(statuses.is_ok(), "{statuses:?}: {}", String::from_utf8_lossy(&received));
                 // 501 and 505 are hyper's; 500 would be an internal error of the server.
-                prop_assert!(!statuses.unwrap_or_default().contains(&500), "{}", String::from_utf8_lossy(&said));
+                prop_assert!(!statuses.unwrap_or_default().contains(&500), "{}", String::from_utf8_lossy(&received));
                 prop_assert!(!router.backend.host.is_broken(), "the world failed with an internal error");
             }
             Ok(())
@@ -214,7 +214,7 @@ async fn the_bytes_of_a_good_request_get_a_good_answer() {
         ("nonsense\r\n\r\n", &[400]),
         ("", &[]),
     ] {
-        let said = said(Arc::clone(&router), vec![text.as_bytes().to_vec()], true).await;
-        assert_eq!(statuses(&said).as_deref(), Ok(expected), "{text}");
+        let received = received(Arc::clone(&router), vec![text.as_bytes().to_vec()], true).await;
+        assert_eq!(statuses(&received).as_deref(), Ok(expected), "{text}");
     }
 }

@@ -569,9 +569,9 @@ async fn a_world_tells_what_was_done_as_long_as_its_records_are_kept() {
     let drop_rate = json!({ "asset": "BTC", "currency": "EUR", "rate": null });
     assert_eq!(ask(&host, "POST", "/sandbox/rates", &drop_rate).await.0, 200);
     assert_eq!(ask(&host, "POST", "/sandbox/advance", &json!({ "by": "10m" })).await.0, 200);
-    let (status, told) = ask(&host, "GET", "/sandbox/scenario", &Value::Null).await;
-    let scenario = told["scenario"].as_str().unwrap_or_default();
-    assert_eq!(status, 200, "{told}");
+    let (status, answer) = ask(&host, "GET", "/sandbox/scenario", &Value::Null).await;
+    let scenario = answer["scenario"].as_str().unwrap_or_default();
+    assert_eq!(status, 200, "{answer}");
     assert!(scenario.contains("path: /sandbox/rates") && scenario.ends_with("  - wait: 10m\n"), "{scenario}");
     for _ in 0..4 {
         ask(&host, "POST", "/sandbox/rates", &drop_rate).await;

@@ -89,15 +89,15 @@ fn back(form: &Form, otherwise: Page) -> Page {
     }
 }
 
-/// Calls the world; `said` makes the notice from a successful response.
+/// Calls the world; `notice` makes the notice from a successful response.
 async fn call<T: DeserializeOwned, N: Into<Option<Notice>>>(
     context: &PageContext,
     page: Page,
     (method, path, body): (&str, &str, &str),
-    said: impl FnOnce(T) -> N,
+    notice: impl FnOnce(T) -> N,
 ) -> ActionResult {
     let outcome = match context.client.act(method, path, body).await? {
-        Ok(answer) => Outcome::Done(said(answer).into().ok_or(Refusal::Broken)?),
+        Ok(answer) => Outcome::Done(notice(answer).into().ok_or(Refusal::Broken)?),
         Err(complaint) => Outcome::Refused(complaint),
     };
     Ok((page, outcome))
@@ -108,9 +108,9 @@ async fn call_saying(
     context: &PageContext,
     page: Page,
     asked: (&str, &str, &str),
-    said: impl Into<String>,
+    notice: impl Into<String>,
 ) -> ActionResult {
-    call(context, page, asked, |Empty {}| Notice::said(said)).await
+    call(context, page, asked, |Empty {}| Notice::text(notice)).await
 }
 
 /// A value of a request. Input is passed unchanged, for the world to validate.
@@ -162,11 +162,11 @@ fn lines(text: &str) -> FormValue<'_> {
 }
 
 /// Returns a notice with the number of events that an action caused.
-fn with_count(said: &str, caused: &Caused) -> Notice {
-    Notice::said(match caused.happened.len() {
-        0 => said.to_owned(),
-        1 => format!("{said} One entry was added to the history."),
-        many => format!("{said} {many} entries were added to the history."),
+fn with_count(notice: &str, caused: &Caused) -> Notice {
+    Notice::text(match caused.happened.len() {
+        0 => notice.to_owned(),
+        1 => format!("{notice} One entry was added to the history."),
+        many => format!("{notice} {many} entries were added to the history."),
     })
 }
 
@@ -192,8 +192,8 @@ async fn revoke_key(context: &PageContext, id: &str) -> ActionResult {
         return Err(Refusal::NotFound);
     }
     let path = format!("/sandbox/keys/{id}");
-    let said = "The key is revoked. Requests with it are answered with 401.";
-    call_saying(context, Page::Keys, ("DELETE", &path, ""), said).await
+    let notice = "The key is revoked. Requests with it are answered with 401.";
+    call_saying(context, Page::Keys, ("DELETE", &path, ""), notice).await
 }
 
 fn events(form: &Form) -> FormValue<'_> {
@@ -227,12 +227,12 @@ async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> ActionResul
     let page = Page::Endpoint(id.to_owned());
     match what {
         "on" => {
-            let said = "The endpoint is on. Events from now on are delivered.";
-            call_saying(context, page, ("PATCH", &path, r#"{"status":"enabled"}"#), said).await
+            let notice = "The endpoint is on. Events from now on are delivered.";
+            call_saying(context, page, ("PATCH", &path, r#"{"status":"enabled"}"#), notice).await
         }
         "off" => {
-            let said = "The endpoint is off. What waited for it is canceled.";
-            call_saying(context, page, ("PATCH", &path, r#"{"status":"disabled"}"#), said).await
+            let notice = "The endpoint is off. What waited for it is canceled.";
+            call_saying(context, page, ("PATCH", &path, r#"{"status":"disabled"}"#), notice).await
         }
         "rotate" => {
             let text = "The old secret is no longer used. Copy the new one now: it is not shown again.";
@@ -243,16 +243,16 @@ async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> ActionResul
             .await
         }
         "remove" => {
-            let said = "The endpoint is removed. Its deliveries stay in the log.";
-            call_saying(context, Page::Endpoints, ("DELETE", &path, ""), said).await
+            let notice = "The endpoint is removed. Its deliveries stay in the log.";
+            call_saying(context, Page::Endpoints, ("DELETE", &path, ""), notice).await
         }
         "test" => {
             let test: Result<TestAnswer, _> = context.client.act("POST", &format!("{path}/test"), "").await?;
             Ok(match test {
                 // The delivery's page shows the result.
                 Ok(TestAnswer { delivery }) => {
-                    let said = Notice::said("A test event is on its way.");
-                    (Page::Delivery(delivery.to_string()), Outcome::Done(said))
+                    let notice = Notice::text("A test event is on its way.");
+                    (Page::Delivery(delivery.to_string()), Outcome::Done(notice))
                 }
                 Err(complaint) => (page, Outcome::Refused(complaint)),
             })
@@ -277,7 +277,7 @@ async fn set_wallet(context: &PageContext, asset: &str, form: &Form) -> ActionRe
     let asked = ("PUT", "/sandbox/wallets", &*body.json());
     let outcome = call(context, Page::Wallets, asked, |WalletAnswer { wallet }| {
         let first = wallet.first_address.unwrap_or_default();
-        Notice::said(format!(
+        Notice::text(format!(
             "New {asset} charges are paid to this wallet. Open charges keep their addresses. Compare its first address \
              with the one that your own wallet shows: {first}"
         ))
@@ -291,8 +291,8 @@ async fn set_wallet(context: &PageContext, asset: &str, form: &Form) -> ActionRe
 
 async fn remove_wallet(context: &PageContext, asset: &str, form: &Form) -> ActionResult {
     let body = FormBody::placed(context, form, &[]).with_text("asset", asset).json();
-    let said = format!("{asset} is not accepted any more in this mode.");
-    call_saying(context, Page::Wallets, ("DELETE", "/sandbox/wallets", &body), said).await
+    let notice = format!("{asset} is not accepted any more in this mode.");
+    call_saying(context, Page::Wallets, ("DELETE", "/sandbox/wallets", &body), notice).await
 }
 
 async fn on_charge(context: &PageContext, code: &str, what: &str, form: &Form) -> ActionResult {
@@ -306,15 +306,15 @@ async fn on_charge(context: &PageContext, code: &str, what: &str, form: &Form) -
                 "rest" => body,
                 share => body.with_text("share", share),
             };
-            let said = format!("A simulated customer sent {asset}.");
+            let notice = format!("A simulated customer sent {asset}.");
             let asked = ("POST", "/sandbox/pay", &*body.json());
-            call(context, back(form, page), asked, |caused| with_count(&said, &caused)).await
+            call(context, back(form, page), asked, |caused| with_count(&notice, &caused)).await
         }
         "accept" => {
             let body = FormBody::typed(form, &["txid"]).json();
             let path = format!("/sandbox/charges/{code}/accept");
-            let said = format!("The late payment to {code} is accepted.");
-            call_saying(context, back(form, page), ("POST", &path, &body), said).await
+            let notice = format!("The late payment to {code} is accepted.");
+            call_saying(context, back(form, page), ("POST", &path, &body), notice).await
         }
         "cancel" => {
             let path = format!("/sandbox/charges/{code}/cancel");
@@ -327,13 +327,13 @@ async fn on_charge(context: &PageContext, code: &str, what: &str, form: &Form) -
 async fn on_invoice(context: &PageContext, code: &str, what: &str) -> ActionResult {
     context.read(|book| book.invoice(code)).await?;
     let page = Page::Invoice(code.to_owned());
-    let said = match what {
+    let notice = match what {
         "send" => "The invoice is in the outbox.",
         "void" => "The invoice is void and can't be paid any more.",
         _ => return Err(Refusal::NotFound),
     };
     let path = format!("/sandbox/invoices/{code}/{what}");
-    call_saying(context, page, ("POST", &path, ""), said).await
+    call_saying(context, page, ("POST", &path, ""), notice).await
 }
 
 async fn change_settings(context: &PageContext, form: &Form) -> ActionResult {

@@ -70,7 +70,7 @@ impl PageContext {
 
     /// Returns the time of the service clock, to the second.
     pub(super) fn clock(&self) -> String {
-        self.now().said()
+        self.now().date_time()
     }
 
     /// Returns the speed of the clock, and its distance from real time.

@@ -38,7 +38,7 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Notice {
-    pub(super) fn said(text: impl Into<String>) -> Notice {
+    pub(super) fn text(text: impl Into<String>) -> Notice {
         Notice { text: text.into(), ..Notice::default() }
     }
 }
@@ -79,8 +79,8 @@ mod tests {
     #[test]
     fn a_notice_is_shown_once() {
         let notices = Notices::default();
-        let name = notices.put(Notice::said("Done.")).expect("randomness");
-        assert_eq!(notices.take(&name), Some(Notice::said("Done.")));
+        let name = notices.put(Notice::text("Done.")).expect("randomness");
+        assert_eq!(notices.take(&name), Some(Notice::text("Done.")));
         assert_eq!(notices.take(&name), None);
     }
 
@@ -88,10 +88,10 @@ mod tests {
     fn the_oldest_notices_are_forgotten() {
         let notices = Notices::default();
         let names: Vec<_> =
-            (0..=KEPT_MAX).map(|n| notices.put(Notice::said(n.to_string())).expect("randomness")).collect();
+            (0..=KEPT_MAX).map(|n| notices.put(Notice::text(n.to_string())).expect("randomness")).collect();
         assert_eq!(notices.take(&names[0]), None);
-        assert_eq!(notices.take(&names[1]), Some(Notice::said("1")));
-        assert_eq!(notices.take(&names[KEPT_MAX]), Some(Notice::said(KEPT_MAX.to_string())));
+        assert_eq!(notices.take(&names[1]), Some(Notice::text("1")));
+        assert_eq!(notices.take(&names[KEPT_MAX]), Some(Notice::text(KEPT_MAX.to_string())));
     }
 
     #[test]

@@ -139,7 +139,7 @@ pub(super) fn kind(name: impl AsRef<str>) -> Html {
 }
 
 /// Returns text from users: its writing direction is isolated, and it may break anywhere.
-pub(super) fn said(text: impl AsRef<str>) -> Html {
+pub(super) fn user_text(text: impl AsRef<str>) -> Html {
     html(|out| write!(out, "<bdi>{}</bdi>", Text(text.as_ref())))
 }
 
@@ -245,7 +245,7 @@ mod tests {
     fn what_comes_from_outside_is_escaped() {
         let evil = r#""><script>alert('&')</script>"#;
         for html in [
-            said(evil),
+            user_text(evil),
             short(evil),
             short(evil.repeat(5)),
             short_copy(evil, evil),

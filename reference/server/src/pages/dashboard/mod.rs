@@ -145,7 +145,7 @@ async fn first_place(call: &Call<'_>) -> Result<Place, Refusal> {
 
 async fn show(call: &Call<'_>, place: Place, rest: &[&str], query: Query) -> Result<Answer, Refusal> {
     let page = Page::read(rest).ok_or(Refusal::NotFound)?;
-    let notice = query.get("said").and_then(|name| call.pages.dashboard.notices.take(name));
+    let notice = query.get("notice").and_then(|name| call.pages.dashboard.notices.take(name));
     if query.get("stream").is_some() {
         let drawn = move |client: WorldClient| parts(client, place.clone(), page.clone(), query.clone());
         // Pages of the dashboard show every event.
@@ -177,7 +177,7 @@ async fn parts(client: WorldClient, place: Place, page: Page, query: Query) -> R
 
 /// Returns the address of the page's stream: the same query, for the same filters and page.
 fn stream(call: &Call<'_>, context: &PageContext) -> String {
-    let query = call.head.uri.query().filter(|query| !query.is_empty() && !query.contains("said="));
+    let query = call.head.uri.query().filter(|query| !query.is_empty() && !query.contains("notice="));
     let query = query.map_or("stream=1".to_owned(), |query| format!("{query}&stream=1"));
     context.to(format!("{}?{query}", context.page.path()))
 }
@@ -213,13 +213,13 @@ async fn act(call: &Call<'_>, place: Place, rest: &[&str]) -> Result<Answer, Ref
     let (page, outcome) = actions::act(&context, rest, &form).await?;
     match outcome {
         Outcome::Done(notice) => {
-            let said = call.pages.dashboard.notices.put(notice);
-            let path = page.path() + &paths::query(&[("said", said.as_deref())]);
+            let name = call.pages.dashboard.notices.put(notice);
+            let path = page.path() + &paths::query(&[("notice", name.as_deref())]);
             see_other(&context.site, &context.place.path(&path))
         }
         Outcome::Opened { dashboard, notice } => {
-            let said = call.pages.dashboard.notices.put(notice);
-            redirect(&(dashboard + &paths::query(&[("said", said.as_deref())])))
+            let name = call.pages.dashboard.notices.put(notice);
+            redirect(&(dashboard + &paths::query(&[("notice", name.as_deref())])))
         }
         Outcome::Refused(complaint) => {
             let sent_to = format!("/{}", rest.join("/"));

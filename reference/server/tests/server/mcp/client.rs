@@ -88,9 +88,9 @@ impl Client {
     pub(crate) fn good(result: Value) -> Value {
         assert_eq!(result["isError"], false, "{result}");
         let text = result["content"][0]["text"].as_str().expect("a result has a text");
-        let said: Value = serde_json::from_str(text).expect("the text is the answer");
-        assert_eq!(said, result["structuredContent"]);
-        said
+        let answer: Value = serde_json::from_str(text).expect("the text is the answer");
+        assert_eq!(answer, result["structuredContent"]);
+        answer
     }
 
     /// Returns the message of a failed result.

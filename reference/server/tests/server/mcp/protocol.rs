@@ -16,8 +16,8 @@ async fn check_initialize(client: &Client, asked: &str, offered: &str) {
     assert_eq!((reply.status, &result["protocolVersion"]), (200, &json!(offered)), "{reply:?}");
     assert_eq!(result["serverInfo"]["name"], "chargeproof");
     assert!(result["capabilities"]["tools"].is_object() && result["capabilities"]["resources"].is_null());
-    let said = result["instructions"].as_str().expect("it says what it is for");
-    assert!(said.contains("live key") && !said.contains("advance"), "{said}");
+    let instructions = result["instructions"].as_str().expect("it says what it is for");
+    assert!(instructions.contains("live key") && !instructions.contains("advance"), "{instructions}");
     assert_eq!(reply.header("mcp-session-id"), None, "nothing is kept between requests");
 }
 

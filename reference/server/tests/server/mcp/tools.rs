@@ -58,7 +58,7 @@ async fn a_test_key_has_those_of_the_sandbox_too() {
 async fn account_and_mode_are_those_of_the_key() {
     let (_server, _, test) = start(config()).await;
     let result = test.result("tools/list", json!({})).await;
-    let mut told = 0;
+    let mut described = 0;
     for tool in result["tools"].as_array().expect("a list") {
         for name in ["account", "mode"] {
             if let Some(argument) = tool["inputSchema"]["properties"].get(name) {
@@ -67,11 +67,11 @@ async fn account_and_mode_are_those_of_the_key() {
                     format!("The key's own {name}; no other is reached."),
                     "{tool}"
                 );
-                told += 1;
+                described += 1;
             }
         }
     }
-    assert!(told > 5, "only {told}");
+    assert!(described > 5, "only {described}");
 }
 
 #[tokio::test]
@@ -210,11 +210,11 @@ async fn unknown_arguments_are_refused() {
     let (_server, live, _) = start(config()).await;
     let new = json!({ "asset": "BTC", "amount": "5", "curency": "USD" });
     let refused = live.call("create_charge", new).await;
-    let said = Client::refused(&refused);
+    let message = Client::refused(&refused);
     assert!(
-        said.starts_with("The curency argument is not known here; this tool takes ")
-            && said.contains("currency"),
-        "{said}"
+        message.starts_with("The curency argument is not known here; this tool takes ")
+            && message.contains("currency"),
+        "{message}"
     );
 }
 

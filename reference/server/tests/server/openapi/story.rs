@@ -331,8 +331,8 @@ fn examples_are_recorded_from_the_run() {
     let examples = tree.at("components").at("examples");
     let names: Vec<String> = world.document.examples().keys().cloned().collect();
     for name in &names {
-        let said = world.examples.get(name).unwrap_or_else(|| panic!("nobody says the example {name}"));
-        *examples.at(name).at("value") = Node::read(said);
+        let example = world.examples.get(name).unwrap_or_else(|| panic!("nobody says the example {name}"));
+        *examples.at(name).at("value") = Node::read(example);
     }
     let text = tree.print();
     if std::env::var_os("BLESS").is_some() {
@@ -341,8 +341,8 @@ fn examples_are_recorded_from_the_run() {
         let old: Vec<&String> = names
             .iter()
             .filter(|name| {
-                let said: Value = serde_json::from_slice(&world.examples[*name]).expect("JSON");
-                world.document.examples()[*name]["value"] != said
+                let example: Value = serde_json::from_slice(&world.examples[*name]).expect("JSON");
+                world.document.examples()[*name]["value"] != example
             })
             .collect();
         assert!(old.is_empty(), "BLESS=1 writes them anew: {old:?}");

@@ -179,8 +179,8 @@ async fn slow_names_of_one_account_delay_no_other_and_are_reported() {
         assert!(error.ends_with(".example: the name lookup timed out"), "{error}");
     }
     let (status, answer) = save(&shop.server, "https://slow99.example/").await;
-    let said = answer["errors"]["url"][0].as_str().unwrap_or_default();
-    assert!(status == 422 && said.contains("slow99.example could not be looked up in time"), "{answer}");
+    let message = answer["errors"]["url"][0].as_str().unwrap_or_default();
+    assert!(status == 422 && message.contains("slow99.example could not be looked up in time"), "{answer}");
 }
 
 #[tokio::test]
@@ -217,8 +217,8 @@ async fn a_book_has_fifty_endpoints_at_most() {
     // The shop already has one.
     endpoints(&shop, (0..49).map(|n| format!("h{n}.sim"))).await;
     let (status, answer) = save(&shop.server, "https://h49.sim/").await;
-    let said = answer["errors"]["url"][0].as_str().unwrap_or_default();
-    assert!(status == 422 && said.starts_with("There are 50 webhook endpoints already"), "{answer}");
+    let message = answer["errors"]["url"][0].as_str().unwrap_or_default();
+    assert!(status == 422 && message.starts_with("There are 50 webhook endpoints already"), "{answer}");
     let path = format!("/sandbox/endpoints/{}", shop.endpoint);
     assert_eq!(ask(&shop.server, "DELETE", &path, &json!(null)).await.0, 200);
     assert_eq!(save(&shop.server, "https://h49.sim/").await.0, 200);

@@ -274,12 +274,12 @@ async fn forms_return_to_pages_of_their_book_only() {
     let (_server, mut client) = open().await;
     let page = get(&mut client, "/dashboard/acme/live/world", HOST).await;
     for (back, on) in [
-        ("%2Fcharges", "/dashboard/acme/live/charges?said="),
-        ("", "/dashboard/acme/live?said="),
-        ("https%3A%2F%2Fevil.example", "/dashboard/acme/live/world?said="),
-        ("%2F%2Fevil.example", "/dashboard/acme/live/world?said="),
-        ("%2Fcharges%2F..%2F..", "/dashboard/acme/live/world?said="),
-        ("%2Fcharges%0d%0aX%3A+y", "/dashboard/acme/live/world?said="),
+        ("%2Fcharges", "/dashboard/acme/live/charges?notice="),
+        ("", "/dashboard/acme/live?notice="),
+        ("https%3A%2F%2Fevil.example", "/dashboard/acme/live/world?notice="),
+        ("%2F%2Fevil.example", "/dashboard/acme/live/world?notice="),
+        ("%2Fcharges%2F..%2F..", "/dashboard/acme/live/world?notice="),
+        ("%2Fcharges%0d%0aX%3A+y", "/dashboard/acme/live/world?notice="),
     ] {
         let body = format!("word={}&by=1s&back={back}", word(&page));
         let reply =
@@ -435,10 +435,10 @@ async fn the_history_lists_everything_and_each_row_can_start_a_branch() {
     let path = format!("{PLACE}/world/branch");
     let lines = format!("{HOST}{FORM}");
     let reply = post(&mut client, &path, &lines, &form(at)).await;
-    let said = reply.header("location").expect("a page to go on to").to_owned();
-    let (dashboard, _) = said.split_once("?said=").expect("a notice");
-    assert!(reply.status == 303 && dashboard.starts_with("/w/") && dashboard.ends_with(PLACE), "{said}");
-    let shown = get(&mut client, &said, HOST).await;
+    let location = reply.header("location").expect("a page to go on to").to_owned();
+    let (dashboard, _) = location.split_once("?notice=").expect("a notice");
+    assert!(reply.status == 303 && dashboard.starts_with("/w/") && dashboard.ends_with(PLACE), "{location}");
+    let shown = get(&mut client, &location, HOST).await;
     assert!(
         shown.body.contains("a branch that continues from") && shown.body.contains("World "),
         "{}",

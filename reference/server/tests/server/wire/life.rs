@@ -43,10 +43,10 @@ async fn a_stopping_server_does_not_wait_forever() {
 #[tokio::test]
 async fn a_server_runs_until_it_is_stopped() {
     let (server, mut client) = frozen().await;
-    let (tell, told) = tokio::sync::oneshot::channel();
-    let running = tokio::spawn(server.run_until(async { told.await.expect("somebody tells") }));
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let running = tokio::spawn(server.run_until(async { stopped.await.expect("the server is stopped") }));
     assert_eq!(client.ask(GET).await.status, 200);
-    tell.send(()).expect("the server listens");
+    stop.send(()).expect("the server listens");
     assert_eq!(running.await.expect("the server stops"), 0);
 }
 

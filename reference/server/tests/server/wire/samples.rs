@@ -121,8 +121,8 @@ fn samples_judge_deliveries_as_this_server_does() {
             Some(found) => assert_eq!(found, expected, "{}", language.file),
             None => {
                 // Not by `eprintln`, whose output a passing test hides.
-                let said = format!("{} is not run: there is no `{}`\n", language.file, language.program[0]);
-                std::io::stderr().write_all(said.as_bytes()).expect("stderr is open");
+                let notice = format!("{} is not run: there is no `{}`\n", language.file, language.program[0]);
+                std::io::stderr().write_all(notice.as_bytes()).expect("stderr is open");
             }
         }
     }

@@ -84,7 +84,7 @@ async fn each_world_has_its_own_keys_urls_and_settings() {
     let base = format!("{}{}", it.server.url(), world.path);
     let id = &world.path["/w/".len()..];
     assert!(world.live.starts_with(&format!("svc_live_{id}")) && world.live.len() == "svc_live_".len() + 40);
-    let mut told = world.answer.clone();
+    let mut created = world.answer.clone();
     for (name, value) in [
         ("base_url", json!(base)),
         ("sandbox_url", json!(format!("{base}/sandbox"))),
@@ -96,13 +96,13 @@ async fn each_world_has_its_own_keys_urls_and_settings() {
         ("rate_limit", json!(3)),
         ("ttl", json!("1m30s")),
     ] {
-        assert_eq!(told[name], value, "{name}");
+        assert_eq!(created[name], value, "{name}");
     }
-    assert!(told["now"].as_str().is_some_and(|now| now >= start), "{told}");
+    assert!(created["now"].as_str().is_some_and(|now| now >= start), "{created}");
     // The keys are shown once.
     let (status, one) = it.get(&format!("/sandbox/worlds/{id}"), "").await;
-    told.as_object_mut().expect("an object").retain(|name, _| !name.ends_with("_key"));
-    assert_eq!((status, &one["seed"], one.get("live_key")), (200, &told["seed"], None));
+    created.as_object_mut().expect("an object").retain(|name, _| !name.ends_with("_key"));
+    assert_eq!((status, &one["seed"], one.get("live_key")), (200, &created["seed"], None));
     let (status, all) = it.get("/sandbox/worlds", "").await;
     assert_eq!((status, &all["worlds"][0]["world"], &all["most"]), (200, &json!(id), &json!(1_000)));
     // The limit is three requests a minute.
@@ -141,8 +141,8 @@ async fn a_key_gives_access_to_its_own_world_only() {
         let (found, answer) = it.get(&format!("{prefix}/v1/account"), key).await;
         assert_eq!(found, status, "{prefix} {key}: {answer}");
     }
-    let (_, told) = it.get(&format!("{}/v1/account", gone.path), "").await;
-    assert!(told["message"].as_str().is_some_and(|text| text.contains("POST /sandbox/worlds")), "{told}");
+    let (_, answer) = it.get(&format!("{}/v1/account", gone.path), "").await;
+    assert!(answer["message"].as_str().is_some_and(|text| text.contains("POST /sandbox/worlds")), "{answer}");
     // Objects of one world are absent in the other, although both have the same seed.
     let code = it.charge(&a.live).await;
     for (key, status) in [(&a.live, 200), (&b.live, 404), (&a.test, 404), (&first, 404)] {
@@ -169,10 +169,10 @@ async fn a_key_selects_the_world_of_a_sandbox_call() {
     );
     // A call for a closed world affects no other.
     assert_eq!(it.ask("DELETE", &format!("/sandbox/worlds/{}", &a.path[3..]), "", Value::Null).await.0, 200);
-    let (status, told) = it.ask("POST", "/sandbox/advance", &a.live, hour()).await;
+    let (status, answer) = it.ask("POST", "/sandbox/advance", &a.live, hour()).await;
     assert!(
-        status == 403 && told["message"].as_str().is_some_and(|it| it.contains("no open world")),
-        "{told}"
+        status == 403 && answer["message"].as_str().is_some_and(|it| it.contains("no open world")),
+        "{answer}"
     );
     assert_eq!(it.shown("").await, shown[0]);
 }
@@ -238,8 +238,8 @@ async fn a_list_that_has_no_filters_refuses_them() {
     let mut it = Visitor::arrive(frozen()).await;
     for path in ["worlds?name=a", "snapshots?name=a", "forwards?to=a", "scenario?from=s1", "keys?mode=live"] {
         let (status, answer) = it.get(&format!("/sandbox/{path}"), "").await;
-        let said = answer["message"].as_str().unwrap_or_default();
-        assert!(status == 422 && said.contains("is not known here"), "{path}: {answer}");
+        let message = answer["message"].as_str().unwrap_or_default();
+        assert!(status == 422 && message.contains("is not known here"), "{path}: {answer}");
     }
 }
 
@@ -254,8 +254,8 @@ async fn a_thousand_worlds_are_open_and_no_more() {
         last = Some(world);
     }
     assert_eq!(keys.len(), 3_000, "worlds of one seed share no key and no path");
-    let (status, told) = it.ask("POST", "/sandbox/worlds", "", json!({})).await;
-    assert!(status == 409 && told["message"].as_str().is_some_and(|it| it.contains("ttl")), "{told}");
+    let (status, answer) = it.ask("POST", "/sandbox/worlds", "", json!({})).await;
+    assert!(status == 409 && answer["message"].as_str().is_some_and(|it| it.contains("ttl")), "{answer}");
     let last = last.expect("there are some");
     assert_eq!(it.get("/v1/account", &last.live).await.0, 200);
     // An idle world has no running timer, whatever its clock.
@@ -342,8 +342,8 @@ async fn the_memory_limit_covers_all_worlds() {
     assert!(memory(&mut it).await.0 < held);
     it.charge(&branch).await;
     let (_, all) = it.get("/sandbox/worlds", "").await;
-    let told = all["worlds"][0]["memory"].as_u64().expect("a figure");
-    assert!(told > 20 * 10_000 && told < MOST as u64, "{told}");
+    let memory = all["worlds"][0]["memory"].as_u64().expect("a figure");
+    assert!(memory > 20 * 10_000 && memory < MOST as u64, "{memory}");
 }
 
 /// Opens a charge at the start and one an hour later, with another hour after it, and a snapshot in between.

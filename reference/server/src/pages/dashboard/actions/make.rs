@@ -39,10 +39,10 @@ async fn make(
     context: &PageContext,
     (list, request): (&str, impl Serialize),
     (form, made): (Page, fn(String) -> Page),
-    said: &str,
+    notice: &str,
 ) -> ActionResult {
     Ok(match context.client.act("POST", &in_book(context, list), &json(&request)).await? {
-        Ok(NewObject { data: ObjectCode { code } }) => (made(code), Outcome::Done(Notice::said(said))),
+        Ok(NewObject { data: ObjectCode { code } }) => (made(code), Outcome::Done(Notice::text(notice))),
         Err(complaint) => (form, Outcome::Refused(complaint)),
     })
 }
@@ -60,8 +60,8 @@ pub(super) async fn charge(context: &PageContext, form: &Form) -> ActionResult {
         description: text(form, "description"),
         metadata: text(form, "metadata").map(|order| (ORDER.to_owned(), order)).into_iter().collect(),
     };
-    let said = "The charge is open. Pay it as a customer would, or share its checkout page.";
-    make(context, ("charges", request), (Page::NewCharge, Page::Charge), said).await
+    let notice = "The charge is open. Pay it as a customer would, or share its checkout page.";
+    make(context, ("charges", request), (Page::NewCharge, Page::Charge), notice).await
 }
 
 pub(super) async fn invoice(context: &PageContext, form: &Form) -> ActionResult {
@@ -75,8 +75,8 @@ pub(super) async fn invoice(context: &PageContext, form: &Form) -> ActionResult 
         due_at: text(form, "due_at"),
         send_email: form.text("send_email").is_some(),
     };
-    let said = "The invoice is issued. Its hosted page is where the customer pays it.";
-    make(context, ("invoices", request), (Page::NewInvoice, Page::Invoice), said).await
+    let notice = "The invoice is issued. Its hosted page is where the customer pays it.";
+    make(context, ("invoices", request), (Page::NewInvoice, Page::Invoice), notice).await
 }
 
 /// Returns the lines with any input; the preset quantity alone does not count.
@@ -105,8 +105,8 @@ pub(super) async fn link(context: &PageContext, form: &Form) -> ActionResult {
         collect_name: form.text("collect_name").is_some(),
         require_email: form.text("require_email").is_some(),
     };
-    let said = "The link was created. Anyone with the address of its page can pay.";
-    make(context, ("payment-links", request), (Page::NewLink, Page::Link), said).await
+    let notice = "The link was created. Anyone with the address of its page can pay.";
+    make(context, ("payment-links", request), (Page::NewLink, Page::Link), notice).await
 }
 
 /// Records a refund.
@@ -114,16 +114,16 @@ pub(super) async fn refund(context: &PageContext, code: &str, form: &Form) -> Ac
     let request =
         NewRefund { amount: text(form, "amount"), txid: text(form, "txid"), reason: text(form, "reason") };
     let path = in_book(context, &format!("charges/{code}/refunds"));
-    let said = "The refund is recorded. No coins moved: you sent them yourself.";
-    call_saying(context, Page::Charge(code.to_owned()), ("POST", &path, &json(&request)), said).await
+    let notice = "The refund is recorded. No coins moved: you sent them yourself.";
+    call_saying(context, Page::Charge(code.to_owned()), ("POST", &path, &json(&request)), notice).await
 }
 
 /// Archives or restores a payment link.
 pub(super) async fn archive(context: &PageContext, code: &str, what: &str) -> ActionResult {
     let path = in_book(context, &format!("payment-links/{code}/archive"));
-    let (method, said) = match what {
+    let (method, notice) = match what {
         "archive" => ("POST", "The link was archived. Its open charges stay open."),
         _ => ("DELETE", "The link is active again."),
     };
-    call_saying(context, Page::Link(code.to_owned()), (method, &path, ""), said).await
+    call_saying(context, Page::Link(code.to_owned()), (method, &path, ""), notice).await
 }

@@ -31,8 +31,8 @@ pub(super) async fn pay_in(
         Ok(ChargeAnswer { charge }) => charge.to_string(),
         Err(complaint) => return Ok((page, Outcome::Refused(complaint))),
     };
-    let said = format!("A simulated customer opened charge {charge} and paid it.");
+    let notice = format!("A simulated customer opened charge {charge} and paid it.");
     let request = json(&PayRequest { charge: Some(charge), ..PayRequest::default() });
     let asked = ("POST", "/sandbox/pay", request.as_str());
-    call(context, page, asked, |caused: Caused| with_count(&said, &caused)).await
+    call(context, page, asked, |caused: Caused| with_count(&notice, &caused)).await
 }

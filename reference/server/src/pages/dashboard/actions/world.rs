@@ -30,7 +30,7 @@ pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> 
         "advance" => {
             let asked = ("POST", "/sandbox/advance", &*typed(&["by"]).json());
             call(context, page, asked, |caused: Caused| {
-                with_count(&format!("The service clock shows {}.", caused.now.said()), &caused)
+                with_count(&format!("The service clock shows {}.", caused.now.date_time()), &caused)
             })
             .await
         }
@@ -72,7 +72,7 @@ async fn branch(context: &PageContext, form: &Form) -> ActionResult {
     let outcome = match pages.worlds.branch(backend, at).await? {
         Ok(world) => Outcome::Opened {
             notice: Notice {
-                text: format!("This is world {}, a branch that continues from {}.", world.id, at.said()),
+                text: format!("This is world {}, a branch that continues from {}.", world.id, at.date_time()),
                 link: Some(("Back to the history of the other world", context.to("/history"))),
                 ..Notice::default()
             },
@@ -88,7 +88,7 @@ async fn on_transaction(context: &PageContext, page: Page, form: &Form) -> Actio
     let act = form.text("act").unwrap_or_default();
     // Typed input overrides a selected option.
     let txid = form.text("other").or_else(|| form.text("txid"));
-    let (path, said) = match act {
+    let (path, notice) = match act {
         "double-spend" => ("/sandbox/double-spend", "The inputs were spent elsewhere."),
         "drop" => ("/sandbox/drop", "The mempool dropped the transaction."),
         "rebroadcast" => ("/sandbox/rebroadcast", "The transaction is in the mempool again."),
@@ -97,5 +97,5 @@ async fn on_transaction(context: &PageContext, page: Page, form: &Form) -> Actio
     };
     let body = FormBody::typed(form, if act == "replace" { &["amount", "fee"] } else { &[] });
     let body = body.with_text("txid", txid.unwrap_or_default()).json();
-    call(context, page, ("POST", path, &body), |caused| with_count(said, &caused)).await
+    call(context, page, ("POST", path, &body), |caused| with_count(notice, &caused)).await
 }

@@ -117,7 +117,7 @@ pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusa
     };
     let last = deliveries.last().map(|delivery| delivery.id.to_string());
     let pager = Pager {
-        said: String::new(),
+        summary: String::new(),
         newer: before.map(|_| to(&[])),
         older: last.filter(|_| more).map(|id| to(&[("before", Some(&id))])),
     };
@@ -174,8 +174,8 @@ pub(super) async fn delivery(context: &PageContext, id: &str) -> Result<PageView
     let others = context.deliveries(OTHERS_OFFERED + 1, DeliveryFilter::default()).await?.into_iter();
     let others = others.filter(|other| other.id != delivery.id);
     let others = others.map(|other| {
-        let said = format!("{}, {}, {}", other.kind.as_str(), other.created_at.said(), other.url);
-        (other.id.to_string(), said)
+        let summary = format!("{}, {}, {}", other.kind.as_str(), other.created_at.date_time(), other.url);
+        (other.id.to_string(), summary)
     });
     let block = DeliveryBlock {
         context,

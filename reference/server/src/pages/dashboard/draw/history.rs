@@ -24,7 +24,7 @@ const PARTS: [&str; 8] =
 struct HistoryRow {
     at: Timestamp,
     part: &'static str,
-    said: String,
+    summary: String,
     /// Details.
     more: Option<String>,
     href: Option<String>,
@@ -35,7 +35,7 @@ impl HistoryRow {
         HistoryRow {
             at: it.at,
             part: "requests",
-            said: format!("{} {} {}", it.method, it.target, it.status),
+            summary: format!("{} {} {}", it.method, it.target, it.status),
             more: it.message.clone(),
             href: Some(context.to(format!("/requests/{}", it.n))),
         }
@@ -51,7 +51,7 @@ impl HistoryRow {
             _ => "requests",
         };
         let more = Some(it.body.clone()).filter(|body| !matches!(body.as_str(), "" | "{}"));
-        HistoryRow { at: it.at, part, said: format!("{} {}", it.method, it.path), more, href: None }
+        HistoryRow { at: it.at, part, summary: format!("{} {}", it.method, it.path), more, href: None }
     }
 
     fn of_event(context: &PageContext, it: &WorldEvent) -> HistoryRow {
@@ -69,15 +69,15 @@ impl HistoryRow {
         HistoryRow {
             at: it.at,
             part,
-            said: it.sentence(),
+            summary: it.sentence(),
             more: None,
             href: leads.map(|rest| context.to(rest)),
         }
     }
 
     fn holds(&self, text: &str) -> bool {
-        let mut said = [Some(&self.said), self.more.as_ref()].into_iter().flatten();
-        text.is_empty() || said.any(|part| part.to_lowercase().contains(text))
+        let mut summary = [Some(&self.summary), self.more.as_ref()].into_iter().flatten();
+        text.is_empty() || summary.any(|part| part.to_lowercase().contains(text))
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) async fn history(context: &PageContext) -> Result<PageView, Refusal> 
     });
     let left = of_part(part).saturating_sub(page.saturating_mul(SHOWN));
     let pager = Pager {
-        said: String::new(),
+        summary: String::new(),
         newer: page.checked_sub(1).map(|page| query(part, page)),
         older: (left > SHOWN).then(|| query(part, page.saturating_add(1))),
     };

@@ -76,43 +76,47 @@ impl<'a> Fields<'a> {
         self.context.draft.typed(self.form, name)
     }
 
-    fn line(&self, said: (&'static str, &'static str, &'static str), sample: &'static str) -> FormField<'a> {
-        let (kind, inputmode) = match said.0 {
+    fn line(
+        &self,
+        labels: (&'static str, &'static str, &'static str),
+        sample: &'static str,
+    ) -> FormField<'a> {
+        let (kind, inputmode) = match labels.0 {
             "due_at" => ("date", "text"),
             "amount" | "min_amount" | "max_amount" => ("text", "decimal"),
             "customer_email" => ("text", "email"),
             _ => ("text", "text"),
         };
-        self.field(said, Control::Line { kind, inputmode, sample, value: self.typed(said.0) })
+        self.field(labels, Control::Line { kind, inputmode, sample, value: self.typed(labels.0) })
     }
 
-    fn area(&self, said: (&'static str, &'static str, &'static str)) -> FormField<'a> {
-        self.field(said, Control::Area(self.typed(said.0)))
+    fn area(&self, labels: (&'static str, &'static str, &'static str)) -> FormField<'a> {
+        self.field(labels, Control::Area(self.typed(labels.0)))
     }
 
     fn select<'o>(
         &self,
-        said: (&'static str, &'static str, &'static str),
+        labels: (&'static str, &'static str, &'static str),
         first: &str,
         options: impl IntoIterator<Item = (&'o str, &'o str)>,
     ) -> FormField<'a> {
-        let typed = self.typed(said.0);
+        let typed = self.typed(labels.0);
         let chosen = if typed.is_empty() { first } else { typed };
         let options = options.into_iter();
         let options = options.map(|(value, label)| (value.to_owned(), label.to_owned(), value == chosen));
-        self.field(said, Control::Select(options.collect()))
+        self.field(labels, Control::Select(options.collect()))
     }
 
     fn boxes(
         &self,
-        said: (&'static str, &'static str, &'static str),
+        labels: (&'static str, &'static str, &'static str),
         boxes: Vec<(&'static str, String, String)>,
     ) -> FormField<'a> {
         let ticked = boxes.into_iter().map(|(name, value, label)| {
             let ticked = self.context.draft.chosen(self.form, name, &value);
             (name, value, label, ticked)
         });
-        self.field(said, Control::Boxes(ticked.collect()))
+        self.field(labels, Control::Boxes(ticked.collect()))
     }
 
     fn coins(&self) -> impl Iterator<Item = (&'a str, &'a str)> {

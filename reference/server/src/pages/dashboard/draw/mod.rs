@@ -148,7 +148,7 @@ struct Filter<'a> {
 #[derive(Default, Template)]
 #[template(path = "dashboard/pager.html")]
 struct Pager {
-    said: String,
+    summary: String,
     newer: Option<String>,
     older: Option<String>,
 }
@@ -195,10 +195,10 @@ async fn list<T>(
         fields.push(("anchor", anchor.as_deref().filter(|_| is_later)));
         context.to(format!("{}{}", shown.0, paths::query(&fields)))
     };
-    let said = match (page.from(), page.to()) {
+    let summary = match (page.from(), page.to()) {
         (Some(from), Some(to)) => format!("{from}–{to} of {}", page.total),
         _ => String::new(),
     };
-    let pager = Pager { said, newer: page.prev().map(&to), older: page.next().map(&to) };
+    let pager = Pager { summary, newer: page.prev().map(&to), older: page.next().map(&to) };
     Ok(List { records, pager })
 }

@@ -127,7 +127,7 @@ async fn open_charges(context: &PageContext) -> Result<Vec<(Charge, Vec<Transfer
 struct Waiting {
     txid: String,
     /// The payment as text: `0.001 BTC to abc123, dropped`.
-    said: String,
+    summary: String,
 }
 
 /// Returns the transactions to open charges that are not in a block.
@@ -138,8 +138,8 @@ async fn waiting(context: &PageContext) -> Result<Vec<Waiting>, Refusal> {
         let kept = unmined.filter(|transfer| matches!(transfer.gone, None | Some(TransferGone::Dropped)));
         kept.map(move |transfer| {
             let gone = if transfer.gone.is_some() { ", dropped" } else { "" };
-            let said = format!("{} {} to {}{gone}", transfer.amount, charge.terms.asset, charge.code);
-            Waiting { txid: transfer.txid.to_string(), said }
+            let summary = format!("{} {} to {}{gone}", transfer.amount, charge.terms.asset, charge.code);
+            Waiting { txid: transfer.txid.to_string(), summary }
         })
     };
     Ok(all.into_iter().flat_map(of).collect())

@@ -63,7 +63,7 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
     });
     let chosen = found(&statuses);
     let older = chosen.get(SHOWN).and_then(|_| chosen.get(SHOWN - 1)).map(|last| query(status, Some(last.n)));
-    let pager = Pager { said: String::new(), newer: before.map(|_| query(status, None)), older };
+    let pager = Pager { summary: String::new(), newer: before.map(|_| query(status, None)), older };
     let block = RequestsBlock {
         context,
         tabs: Tabs { label: "Requests by answer", tabs: tabs.into() },
