@@ -111,8 +111,8 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
         all.push(reply(what, &["auth.revoked_key"], revoked, None, *change));
     }
     for (what, change) in UNCLEAR.iter().chain([&LOCKED]) {
-        let nobody = Place::Unauthorized(Caller::Nobody, None);
-        all.push(reply(what, &["auth.no_header", "auth.every_path"], nobody, None, *change));
+        let no_key = Place::Unauthorized(Caller::Nobody, None);
+        all.push(reply(what, &["auth.no_header", "auth.every_path"], no_key, None, *change));
         all.push(reply(what, &["errors.not_found"], Place::Absent, None, *change));
         all.push(reply(what, &["isolation.not_found"], Place::Foreign, None, *change));
     }

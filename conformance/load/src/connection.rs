@@ -82,11 +82,11 @@ impl Connection {
 
     /// Sends a request and reads the response. `now`: the current time.
     pub(crate) async fn ask(&mut self, now: Instant, request: &[u8]) -> Result<Answer, Fault> {
-        self.hear(now, request, |_| {}).await
+        self.receive(now, request, |_| {}).await
     }
 
     /// Sends a request and passes the body of the response to `sink`.
-    pub(crate) async fn hear(
+    pub(crate) async fn receive(
         &mut self,
         now: Instant,
         request: &[u8],

@@ -110,7 +110,7 @@ impl Target {
         let gone = |fault: Fault| Stop::Unreachable(format!("`{}`: {}", self.url, fault.words()));
         let mut body = Vec::new();
         let mut talk = self.connect().await.map_err(gone)?;
-        let answer = talk.hear(Instant::now(), request, |part| {
+        let answer = talk.receive(Instant::now(), request, |part| {
             if body.len() < BODY_MAX {
                 body.extend_from_slice(part);
             }

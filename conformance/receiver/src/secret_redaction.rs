@@ -37,14 +37,14 @@ impl SecretRedaction {
             headers: caught
                 .headers
                 .iter()
-                .map(|(name, value)| (self.clean(name), self.clean_octets(value)))
+                .map(|(name, value)| (self.clean(name), self.clean_body(value)))
                 .collect(),
-            body: self.clean_octets(&caught.body),
+            body: self.clean_body(&caught.body),
         }
     }
 
-    fn clean_octets(&self, octets: &RawBytes) -> RawBytes {
-        RawBytes(self.0.clean_bytes(&octets.0))
+    fn clean_body(&self, body: &RawBytes) -> RawBytes {
+        RawBytes(self.0.clean_bytes(&body.0))
     }
 }
 
@@ -56,7 +56,7 @@ mod tests {
     fn check(text: &str, expected: &str) {
         let withheld = SecretRedaction::new([&Secret::new("whsec_0123456789abcdef "), &Secret::new("short")]);
         assert_eq!(withheld.clean(text), expected);
-        assert_eq!(withheld.clean_octets(&text.as_bytes().into()), expected.as_bytes().into());
+        assert_eq!(withheld.clean_body(&text.as_bytes().into()), expected.as_bytes().into());
     }
 
     #[test]

@@ -134,9 +134,9 @@ impl IdGenerator {
             self.count = 0;
         }
         let (millis, micros) = (u128::from(self.at.0 / 1_000), u128::from(self.at.0 % 1_000));
-        let luck = u128::from(self.rng_key.stream(self.generated).bits() >> 22);
+        let drawn = u128::from(self.rng_key.stream(self.generated).bits() >> 22);
         let id = Uuid::from_u128(
-            (millis << 80) | (7 << 76) | (micros << 64) | (2 << 62) | (u128::from(self.count) << 42) | luck,
+            (millis << 80) | (7 << 76) | (micros << 64) | (2 << 62) | (u128::from(self.count) << 42) | drawn,
         );
         self.count += 1;
         self.generated += 1;

@@ -77,7 +77,7 @@ impl<'a> ChargeData<'a> {
             let announces =
                 matches!(event.kind, EventType::ChargePaymentDetected | EventType::ChargeLatePayment);
             match &event.details {
-                // One transaction may pay the address twice: the amount tells its outputs apart.
+                // One transaction may pay the address twice: the amount distinguishes its outputs.
                 Details::Transfer { txid, amount } if announces => charge
                     .transfers()
                     .iter()

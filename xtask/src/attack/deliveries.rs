@@ -146,7 +146,7 @@ fn endpoints(host: &mut Host, urls: impl Iterator<Item = String>) -> Result<Vec<
     let mut paths = Vec::new();
     for (n, url) in urls.enumerate() {
         let (nth, place) = (n / (2 * ENDPOINTS_MAX), n % (2 * ENDPOINTS_MAX));
-        let name = format!("greedy-{nth}");
+        let name = format!("busy-{nth}");
         if place == 0 {
             account(host, &name)?;
         }
@@ -190,7 +190,7 @@ fn accounts(context: &CaseContext, count: usize, per_mode: usize) -> Measured {
     let mut host = context.serve(&options)?;
     let mut paths = Vec::new();
     for nth in 0..count {
-        let name = format!("greedy-{nth}");
+        let name = format!("busy-{nth}");
         account(&mut host, &name)?;
         for n in 0..2 * per_mode {
             let mode = if n < per_mode { "live" } else { "test" };

@@ -298,7 +298,7 @@ fn outputs(context: &CaseContext) -> Measured {
         command.args(["-c", "exec \"$0\" check --list > /dev/full"]).arg(&context.program);
         look(&StartedProgram::start(command)?.end(PATIENCE), &["check", "--list"], true);
     }
-    let nobody = target(418, |_| "{}".to_owned())?;
+    let refusing = target(418, |_| "{}".to_owned())?;
     for place in &places {
         let at = |name: &str| format!("{place}/{name}");
         let report = format!("html={}", at("run.html"));
@@ -307,7 +307,7 @@ fn outputs(context: &CaseContext) -> Measured {
             &["sweep", "--seeds", "1", "--jobs", "1", "--html", &at("out.html")],
             &["check", "--quick", "--report", &report],
             &["check", "--quick", "--record", &at("run.json")],
-            &["fuzz", &nobody, "--requests", "10", "--rate", "off", "--save", &at("found.json")],
+            &["fuzz", &refusing, "--requests", "10", "--rate", "off", "--save", &at("found.json")],
             &["serve", "--listen", "127.0.0.1:0", "--ready-file", &at("ready.json")],
         ];
         for arguments in commands {

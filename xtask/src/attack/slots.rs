@@ -159,13 +159,13 @@ fn descriptors(context: &CaseContext) -> Measured {
     let shop = Receiver::ok()?;
     let forward = shop.forward("shop.example");
     // No server listens on port 9 of this machine.
-    let nobody = "https://nobody.example=http://127.0.0.1:9";
+    let closed = "https://closed.example=http://127.0.0.1:9";
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]).arg(&context.program).stderr(Stdio::null());
     let mut host =
-        Host::start(command, &["--rate-limit", "off", "--forward", &forward, "--forward", nobody])?;
+        Host::start(command, &["--rate-limit", "off", "--forward", &forward, "--forward", closed])?;
     let mut tests = Vec::new();
-    for url in ["https://shop.example/hooks", "https://nobody.example/"] {
+    for url in ["https://shop.example/hooks", "https://closed.example/"] {
         let answer = host.post("/sandbox/endpoints", &json!({ "url": url }))?;
         tests.push(format!(
             "/sandbox/endpoints/{}/test",

@@ -147,7 +147,7 @@ fn a_record_can_be_judged_again() {
     let output = judge(&record, &[]);
     let shown = String::from_utf8(output.stdout).unwrap();
     assert!(shown.contains("1 received: 0 verified, 0 not verified, 1 not judged"), "{shown}");
-    assert_eq!(output.status.code(), Some(3), "what nobody could judge is no success");
+    assert_eq!(output.status.code(), Some(3), "a run without a verdict is not a success");
 
     let nothing = running.directory.path().join("nothing.jsonl");
     fs::write(&nothing, "").unwrap();

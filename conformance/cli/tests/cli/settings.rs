@@ -51,7 +51,7 @@ fn a_target_and_its_keys_may_be_in_files() {
     assert_eq!(judged.status.code(), Some(0), "{}", stderr(&judged));
     let report: Value = serde_json::from_slice(&judged.stdout).expect("JSON");
     assert_eq!(report["base"], format!("{url}/"));
-    assert_eq!(String::from_utf8_lossy(&judged.stderr), "", "nobody else can read the files");
+    assert_eq!(String::from_utf8_lossy(&judged.stderr), "", "only the owner can read the files");
 
     // Options override the file, and the environment overrides the key files.
     let other = run(here, &["check", "--format", "json", "--only", "answers.*"]);

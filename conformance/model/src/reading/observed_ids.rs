@@ -50,8 +50,8 @@ fn rows_of_list(recording: &Recording, mode: Mode, list: List) -> impl Iterator<
 pub fn learn(recording: &Recording, mode: Mode) -> ObservedIds {
     let events = events(recording, mode);
     let first = |path: &[&str]| events.iter().find_map(|event| text_at(event, path)).map(str::to_owned);
-    let listed = |list, tell: fn(&Value) -> Option<&str>| {
-        rows_of_list(recording, mode, list).find_map(|row| tell(&row).map(str::to_owned))
+    let listed = |list, id_of: fn(&Value) -> Option<&str>| {
+        rows_of_list(recording, mode, list).find_map(|row| id_of(&row).map(str::to_owned))
     };
     ObservedIds {
         event: first_event_id(&events).or_else(|| listed(List::Events, |row| text_at(row, &["id"]))),

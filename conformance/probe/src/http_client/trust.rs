@@ -45,7 +45,7 @@ pub(super) fn explain(host: &str, err: &Error) -> String {
         // A CA with the name of a known one has an invalid signature.
         Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
             format!(
-                "the certificate of `{host}` is signed by nobody we trust; if its CA is your own, name the \
+                "the certificate of `{host}` is not signed by a trusted CA; if its CA is your own, name the \
                  CA's file with --cacert"
             )
         }

@@ -28,12 +28,12 @@ const ASKED: [(&str, &str); REQUESTS_MAX as usize] = [
 ];
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
-    let learnt = learn(&session.recording, Mode::Test);
-    let absent = learnt.event.as_deref().map(|id| session.absent_twin(id, 11));
+    let observed = learn(&session.recording, Mode::Test);
+    let absent = observed.event.as_deref().map(|id| session.absent_twin(id, 11));
     let known = [
-        ("{charge}", learnt.charge),
-        ("{invoice}", learnt.invoice),
-        ("{payment_link}", learnt.payment_link),
+        ("{charge}", observed.charge),
+        ("{invoice}", observed.invoice),
+        ("{payment_link}", observed.payment_link),
         ("{absent}", absent),
         ("{far}", Some(FAR.to_string())),
     ];

@@ -81,8 +81,8 @@ type Pick = fn(ObservedIds) -> Option<String>;
 
 /// The filters that are tested in one direction first, and in the other if requests are left.
 const ONE_WAY: [(List, &str, Pick); 2] = [
-    (List::Events, "invoice", |learnt| learnt.invoice),
-    (List::Charges, "payment_link", |learnt| learnt.payment_link),
+    (List::Events, "invoice", |observed| observed.invoice),
+    (List::Charges, "payment_link", |observed| observed.payment_link),
 ];
 
 /// Returns a filter value of the other mode.
@@ -197,12 +197,12 @@ pub(super) fn order_of(round: u8) -> Vec<Side> {
 fn seem_alike(asked: &[(Exchange, String)]) -> bool {
     let is_foreign = |it: &Exchange| matches!(&it.purpose, Purpose::Event { side: Side::Foreign, .. });
     let messages =
-        |foreign: bool, tell: &dyn Fn(&Answer, &str) -> Option<String>| -> BTreeSet<Option<String>> {
+        |foreign: bool, text_of: &dyn Fn(&Answer, &str) -> Option<String>| -> BTreeSet<Option<String>> {
             let of_kind = asked.iter().filter(|(it, _)| is_foreign(it) == foreign);
-            of_kind.filter_map(|(it, id)| Some(tell(it.answer()?, id))).collect()
+            of_kind.filter_map(|(it, id)| Some(text_of(it.answer()?, id))).collect()
         };
-    let is_alike = |tell: &dyn Fn(&Answer, &str) -> Option<String>| {
-        let [foreign, absent] = [true, false].map(|it| messages(it, tell));
+    let is_alike = |text_of: &dyn Fn(&Answer, &str) -> Option<String>| {
+        let [foreign, absent] = [true, false].map(|it| messages(it, text_of));
         foreign.len() != 1 || absent.len() != 1 || foreign == absent
     };
     let answers = || asked.iter().filter_map(|(it, _)| it.answer());

@@ -24,11 +24,11 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         let Some(path) = path else { continue };
         for mode in Mode::BOTH {
             let code = |mode| {
-                let learnt = learn(&session.recording, mode);
+                let observed = learn(&session.recording, mode);
                 match kind {
-                    ObjectKind::Charge => learnt.charge,
-                    ObjectKind::Invoice => learnt.invoice,
-                    ObjectKind::PaymentLink => learnt.payment_link,
+                    ObjectKind::Charge => observed.charge,
+                    ObjectKind::Invoice => observed.invoice,
+                    ObjectKind::PaymentLink => observed.payment_link,
                 }
             };
             if let (Some(own), Some(foreign)) = (code(mode), code(mode.other())) {

@@ -288,14 +288,14 @@ fn keyring(names: &Names, endpoints: &[Endpoint], own: Option<usize>) -> Keyring
     keyring
 }
 
-fn blanked(keys: &Redactor, octets: &RawBytes) -> RawBytes {
-    match std::str::from_utf8(&octets.0) {
+fn blanked(keys: &Redactor, bytes: &RawBytes) -> RawBytes {
+    match std::str::from_utf8(&bytes.0) {
         Ok(text) => RawBytes(keys.clean(text).into_bytes()),
         Err(_) => {
-            let text = octets.lossy();
+            let text = bytes.lossy();
             let clean = keys.clean(&text);
             if clean == *text {
-                return octets.clone();
+                return bytes.clone();
             }
             // Invalid UTF-8 must not become valid.
             RawBytes([clean.as_bytes(), &[0xff]].concat())

@@ -45,7 +45,7 @@ pub(super) enum StopBefore {
 }
 
 impl StopBefore {
-    pub(super) fn tell(self, outcome: &mut Outcome) {
+    pub(super) fn record(self, outcome: &mut Outcome) {
         match self {
             StopBefore::Unreachable(why) => outcome.unreachable = Some(why),
             StopBefore::WrongKey(why) => outcome.wrong_key = Some(why),

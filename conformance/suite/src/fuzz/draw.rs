@@ -122,7 +122,7 @@ impl Draw {
             30..=49 => self.event(),
             50..=54 => Ask::get(self.own(), "/v1/account"),
             55..=71 => self.hostile_list(),
-            72..=81 => self.stranger(),
+            72..=81 => self.refused_request(),
             82..=88 => Ask::get(self.own(), self.one_of(ODD_PATHS)),
             89..=93 => {
                 let again = self.below(self.drawn.len());
@@ -224,7 +224,7 @@ impl Draw {
         Ask::get(self.own(), target)
     }
 
-    fn stranger(&mut self) -> Ask {
+    fn refused_request(&mut self) -> Ask {
         let all = [By::Nobody, By::Unknown, By::Shortened, By::Swapped, By::OtherScheme, By::NoScheme];
         let by = all[self.below(all.len())];
         match self.below(3) {

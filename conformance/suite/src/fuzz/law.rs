@@ -378,8 +378,8 @@ impl Judging<'_> {
                 let law = format!("filters.{name}");
                 self.break_law(&law, format!("only rows with `{wanted}`"), shorten(&row.to_string()));
             }
-            let stranger = self.filled.named.iter().find(|it| it.text == wanted);
-            let is_foreign = stranger.is_some_and(|it| it.of.is_none() || it.of != self.ask.by.mode());
+            let named = self.filled.named.iter().find(|it| it.text == wanted);
+            let is_foreign = named.is_some_and(|it| it.of.is_none() || it.of != self.ask.by.mode());
             let mode = self.ask.by.mode();
             let is_own = mode.is_some_and(|mode| self.known.has_seen(mode, wanted));
             if is_foreign && !is_own && (total > 0 || !rows.is_empty()) {

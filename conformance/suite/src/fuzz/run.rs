@@ -77,7 +77,7 @@ async fn begins(plan: &Plan, talk: &mut FuzzClient<'_>, outcome: &mut Outcome) -
     let ground = unless_raised(&plan.interrupt, talk.ground()).await;
     let begins = matches!(ground, Some(Ok(())));
     if let Some(Err(stop)) = ground {
-        stop.tell(outcome);
+        stop.record(outcome);
     }
     outcome.requests = talk.requests;
     outcome.interrupted = plan.interrupt.is_raised();

@@ -43,7 +43,7 @@ struct FirstTrial {
 impl FirstTrial {
     fn of(took: &[TrialResult]) -> FirstTrial {
         let first = took.first();
-        let takes = first.is_some_and(|it| it.sent.iter().all(|sent| is_taken(&sent.heard)));
+        let takes = first.is_some_and(|it| it.sent.iter().all(|sent| is_taken(&sent.response)));
         let acts = first.and_then(|it| it.acts.clone()).and_then(Result::ok);
         FirstTrial { takes, acts }
     }
@@ -53,8 +53,8 @@ fn is_first(trial: &Trial) -> bool {
     trial.name == TRIALS[0].name
 }
 
-fn is_taken(heard: &HandlerResponse) -> bool {
-    matches!(heard, HandlerResponse::Status(200..=299, _))
+fn is_taken(response: &HandlerResponse) -> bool {
+    matches!(response, HandlerResponse::Status(200..=299, _))
 }
 
 fn of_answers(
@@ -79,27 +79,27 @@ fn of_answers(
         return no_ground();
     }
     let broken = |wanted: &str, sent: &Sent| {
-        Err(CheckError::broken(None, wanted, format!("{}, to {}", response_text(&sent.heard), sent.kind)))
+        Err(CheckError::broken(None, wanted, format!("{}, to {}", response_text(&sent.response), sent.kind)))
     };
     let all = &seen.sent;
     match answers {
-        Answers::Taken => match all.iter().find(|sent| !is_taken(&sent.heard)) {
+        Answers::Taken => match all.iter().find(|sent| !is_taken(&sent.response)) {
             Some(sent) => broken("2xx", sent),
             None => Ok(CheckOutcome::Holds),
         },
-        Answers::OneTaken => match all.iter().any(|sent| is_taken(&sent.heard)) {
+        Answers::OneTaken => match all.iter().any(|sent| is_taken(&sent.response)) {
             true => Ok(CheckOutcome::Holds),
             false => broken("2xx to at least one", &all[0]),
         },
         Answers::Refused => {
             // A missing response and a server error are refusals too: the sender retries.
-            match all.iter().find(|sent| is_taken(&sent.heard)) {
+            match all.iter().find(|sent| is_taken(&sent.response)) {
                 Some(sent) => broken("a refusal such as 400 or 401", sent),
                 None => Ok(CheckOutcome::Holds),
             }
         }
         Answers::Calm => {
-            let calm = |sent: &&Sent| matches!(sent.heard, HandlerResponse::Status(..500, _));
+            let calm = |sent: &&Sent| matches!(sent.response, HandlerResponse::Status(..500, _));
             match all.iter().find(|sent| !calm(sent)) {
                 Some(sent) => broken("an answer below 500", sent),
                 None => Ok(CheckOutcome::Holds),
@@ -130,8 +130,8 @@ fn acted(times: u64) -> String {
     }
 }
 
-fn response_text(heard: &HandlerResponse) -> String {
-    match heard {
+fn response_text(response: &HandlerResponse) -> String {
+    match response {
         HandlerResponse::Status(status @ 300..=399, _) => format!("{status}, and senders follow no redirect"),
         HandlerResponse::Status(status, text) => format!("{status} {text}").trim_end().to_owned(),
         HandlerResponse::Nothing(why) => format!("no answer: {why}"),

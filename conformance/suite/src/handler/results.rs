@@ -35,7 +35,7 @@ pub struct Sent {
     /// The event type.
     pub kind: String,
     /// The response.
-    pub heard: HandlerResponse,
+    pub response: HandlerResponse,
 }
 
 /// The result of a trial.

@@ -84,7 +84,7 @@ pub async fn attempt(
             result = run(attempt, trial, &client, lent) => result,
         };
         if n == 0
-            && let [Sent { heard: HandlerResponse::Nothing(why), .. }] = result.sent.as_slice()
+            && let [Sent { response: HandlerResponse::Nothing(why), .. }] = result.sent.as_slice()
         {
             unreachable = Some(why.clone());
             break;
@@ -161,8 +161,8 @@ async fn run(
             })
             .collect();
         for (kind, post) in posts {
-            let heard = post.await.unwrap_or_else(|error| HandlerResponse::Nothing(error.to_string()));
-            took.sent.push(Sent { kind, heard });
+            let response = post.await.unwrap_or_else(|error| HandlerResponse::Nothing(error.to_string()));
+            took.sent.push(Sent { kind, response });
         }
     }
     if let (Some(witness), None, Some((_, times))) = (witness, &took.acts, &trial.acts) {

@@ -298,10 +298,10 @@ fn two_endpoints_at_one_address_are_no_violation() {
 
 /// Returns the verdict on `webhooks.pushed` if the receiver had run longer without knowing the number of deliveries.
 #[track_caller]
-fn check_pushed(tells: fn(&Endpoint, Mode, &str) -> bool, longer: Duration, expected: &str) {
+fn check_pushed(delivers: fn(&Endpoint, Mode, &str) -> bool, longer: Duration, expected: &str) {
     let outcome = run_with(
         sends(|it| {
-            it.delivers = tells;
+            it.delivers = delivers;
             it.settles = false;
         }),
         |_| {},

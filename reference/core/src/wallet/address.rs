@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn well_known_tron_addresses_come_out() {
-        // The USDT contract, and the address nobody has a key for.
+        // The USDT contract, and an address without a known key.
         let usdt = account_number("a614f803b6fd780986a42c78ec9c7f77e6ded13c");
         assert_eq!(versioned(0x41, &usdt), "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t");
         assert_eq!(versioned(0x41, &[0; 20]), "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb");

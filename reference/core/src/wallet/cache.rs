@@ -65,7 +65,7 @@ impl WalletCache {
     }
 
     fn with<T>(&self, use_it: impl FnOnce(&mut Entries) -> T) -> T {
-        // Whoever panicked while holding it left nothing half done.
+        // A panic while the lock is held leaves no partial write.
         use_it(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -45,7 +45,7 @@ pub enum WalletError {
         /// The mode the wallet is for.
         mode: Mode,
     },
-    /// The key is exported for several kinds of address, and nobody said which one.
+    /// The key's prefix fits several address types, and `script` is missing.
     NeedsScript {
         /// The kind that was given: `xpub`.
         got: &'static str,

@@ -82,7 +82,7 @@ impl ExtendedKey {
         }
     }
 
-    /// A key that nobody has the private part of.
+    /// A key without a known private part.
     ///
     /// Its point is drawn, not multiplied: the first draw that happens to be the x of a point. To know
     /// the private key is to solve the discrete logarithm, so real coins sent to it are lost, and it can

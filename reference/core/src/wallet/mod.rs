@@ -98,7 +98,7 @@ impl Wallet {
 
     /// The built-in wallet of `realm`, such as `acme/live`: endless, and the same for the same seed.
     ///
-    /// Nobody can spend from it ([`ExtendedKey::seeded`]), so it can receive only simulated coins. The
+    /// It has no known private key ([`ExtendedKey::seeded`]), so it can receive only simulated coins. The
     /// addresses it lists for Solana and Monero are drawn bytes in the right form: most of them are not
     /// even points of their curve.
     pub fn seeded(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Wallet {

@@ -107,7 +107,7 @@ impl World for JournaledWorld {
     fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
         let (was_due, before) = (self.is_due(now), self.before());
         if request.path.starts_with("/v1") {
-            // Authenticated separately, because the status alone does not tell a refused key from other refusals.
+            // Authenticated separately, because the status alone does not distinguish a refused key from other refusals.
             let admitted = self
                 .admitted(now, request.authorization, |sandbox| sandbox.admit(now, request.authorization));
             return match admitted {

@@ -29,7 +29,7 @@ something, so that a repeated call creates nothing twice.";
 const LIVE: &str = "The key is a live key: it sees live objects only, and its charges request real money.";
 const TEST: &str = "The key is a test key: it sees test objects only, and nothing has value.";
 const SANDBOX: &str = "More tools act on the simulated world: pay a charge with `pay`, let blocks come with `mine`, let \
-time pass with `advance`, and read what happened with `list_events`. The clock is everybody's and never goes back.";
+time pass with `advance`, and read what happened with `list_events`. All clients share the clock, and it never goes back.";
 /// The maximum number of days by which one call may move the clock.
 const ADVANCE_DAYS_MAX: u64 = 366;
 
@@ -67,7 +67,7 @@ impl Handler {
         if !backend.host.is_frozen() && backend.mcp_clock == McpClock::FrozenOnly {
             return Err(
                 "This server's clock follows real time, and tools may not move it. Wait instead, or ask \
-                        whoever runs the server to allow it or to start it with a frozen clock."
+                        the operator of the server to allow it or to start it with a frozen clock."
                     .to_owned(),
             );
         }

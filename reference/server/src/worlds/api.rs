@@ -142,7 +142,7 @@ pub(super) fn refused(why: NotOpened) -> Response {
         NotOpened::Refused(response) => return response,
         NotOpened::TooMany(TooManyWorlds) => format!(
             "{WORLDS_MAX} worlds are open, and no more are taken. DELETE {PATH}/{{world}} ends one, and one that is opened \
-             with a ttl, such as \"10m\", ends by itself when nobody uses it."
+             with a ttl, such as \"10m\", ends by itself when it is unused."
         ),
         NotOpened::NoRoom(why) => format!(
             "{why}, so no world is opened. DELETE {PATH}/{{world}} ends one, and GET {PATH} says what each holds; or start the \

@@ -158,7 +158,7 @@ mod tests {
         last.await.expect("it is open");
         assert!(!first.is_finished() && waiting.has(a) && !waiting.has(c));
         waiting.done(a, Err("damaged".to_owned()));
-        first.await.expect("nobody waits for what is lost");
+        first.await.expect("a lost world answers at once");
         assert_eq!((waiting.left(), waiting.openings().borrow().lost.len()), (1, 1));
         waiting.open(a).await;
         assert_eq!(waiting.take(), Some(b));

@@ -26,7 +26,7 @@ async fn must_survive(page: &Page) {
     assert_eq!(
         page.eval("window.kept").await,
         json!("since the page was opened"),
-        "nobody reloaded the page"
+        "the page was not reloaded"
     );
 }
 

@@ -79,7 +79,7 @@ struct Shared {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        for context in self.contexts.lock().expect("nobody panics holding it").drain(..) {
+        for context in self.contexts.lock().expect("not poisoned").drain(..) {
             let line = Arc::clone(&self.shared.line);
             self.shared.runtime.spawn(async move {
                 let params = json!({ "browserContextId": context });
@@ -117,7 +117,7 @@ impl Browser {
         let line = &self.shared.line;
         let context = line.command(None, "Target.createBrowserContext", json!({})).await;
         let context = context["browserContextId"].clone();
-        self.contexts.lock().expect("nobody panics holding it").push(context.clone());
+        self.contexts.lock().expect("not poisoned").push(context.clone());
         let blank = json!({ "url": "about:blank", "browserContextId": context });
         let target = line.command(None, "Target.createTarget", blank).await;
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
@@ -189,18 +189,18 @@ impl Line {
             bytes.clear();
             match message["id"].as_u64() {
                 Some(id) => {
-                    let waiter = self.waiting.lock().expect("nobody panics holding it").remove(&id);
+                    let waiter = self.waiting.lock().expect("not poisoned").remove(&id);
                     // The waiting side may have given up.
                     let _ = waiter.map(|waiter| waiter.send(message));
                 }
                 None => {
                     let session = message["sessionId"].as_str().unwrap_or_default().to_owned();
-                    self.events.lock().expect("nobody panics holding it").push((session, message));
+                    self.events.lock().expect("not poisoned").push((session, message));
                 }
             }
         }
         // No pending command will be answered.
-        self.waiting.lock().expect("nobody panics holding it").clear();
+        self.waiting.lock().expect("not poisoned").clear();
     }
 
     /// Sends a command and waits for its result, which may be an error.
@@ -212,7 +212,7 @@ impl Line {
     ) -> Result<Value, String> {
         let id = self.next.fetch_add(1, Relaxed);
         let (answer, answered) = oneshot::channel();
-        self.waiting.lock().expect("nobody panics holding it").insert(id, answer);
+        self.waiting.lock().expect("not poisoned").insert(id, answer);
         let mut message = json!({ "id": id, "method": method, "params": params });
         if let Some(session) = session {
             message["sessionId"] = json!(session);
@@ -234,7 +234,7 @@ impl Line {
 
     /// Returns the notifications of the browser to a session, oldest first.
     pub(crate) fn events(&self, session: &str) -> Vec<Value> {
-        let events = self.events.lock().expect("nobody panics holding it");
+        let events = self.events.lock().expect("not poisoned");
         events.iter().filter(|(to, _)| to == session).map(|(_, message)| message.clone()).collect()
     }
 }

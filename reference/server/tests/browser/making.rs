@@ -204,7 +204,7 @@ async fn a_link_is_archived_and_restored() {
     page.click_through("#archive-now").await;
     page.wait_for_text(".note.good", "The link was archived").await;
     page.wait_for_text(".figure", "archived").await;
-    assert_eq!(page.count("#pay-in").await, 0, "nobody can pay by it");
+    assert_eq!(page.count("#pay-in").await, 0, "it cannot be paid");
     page.click_through("#restore").await;
     page.wait_for_text(".note.good", "active again").await;
     page.wait_for_text(".figure", "active").await;

@@ -138,7 +138,7 @@ async fn a_rebound_host_name_shows_no_panel() {
     let path = shop.charge("BTC").await;
     let rebound = [("Host", "evil.example")];
     let page = ask(&shop, "GET", &path, &rebound, "").await;
-    assert_eq!(page.status, 200, "what customers see is for everybody");
+    assert_eq!(page.status, 200, "customer pages need no login");
     assert!(!page.body.contains("act-exact"));
     let own = [("Host", "evil.example"), ("Origin", "http://evil.example")];
     let act = format!("act=advance&word={}", form_token(&shop, &path).await);

@@ -549,7 +549,7 @@ async fn a_modified_world_file_is_rejected() {
         head["sha256"] = hex::encode(Sha256::digest(records)).into();
         format!("{head}\n{records}").into_bytes()
     };
-    let stranger = r#"{"respond_as":{"at":1,"who":{"book":[9,true],"key":4000000000,"quota":null,"era":0},"request":{"method":"POST","path":"/v1/charges","base":""}}}"#;
+    let foreign_key = r#"{"respond_as":{"at":1,"who":{"book":[9,true],"key":4000000000,"quota":null,"era":0},"request":{"method":"POST","path":"/v1/charges","base":""}}}"#;
     let pending = r#"{"go_on":{"at":1,"pending":{"until":18446744073709551615,"stop_early":false,"after":null,"before":0,"within":[77,true],"era":0,"last_awaited":null}}}"#;
     let cases: [(&str, Vec<u8>, &str); 9] = [
         ("empty", Vec::new(), "it is no world"),
@@ -563,8 +563,16 @@ async fn a_modified_world_file_is_rejected() {
         ),
         ("a record that is none", forged("{\"pray\":{}}\n"), "record 1 is not readable"),
         ("records left out", forged(""), "another version of this program"),
-        ("somebody else's key", forged(&format!("{records}{stranger}\n")), "does not belong to this world"),
-        ("somebody else's book", forged(&format!("{records}{pending}\n")), "does not belong to this world"),
+        (
+            "a key of another world",
+            forged(&format!("{records}{foreign_key}\n")),
+            "does not belong to this world",
+        ),
+        (
+            "a book of another world",
+            forged(&format!("{records}{pending}\n")),
+            "does not belong to this world",
+        ),
     ];
     for (name, bytes, part) in cases {
         let why = refused(Config { from: Some(bytes), ..crate::config() }).await;

@@ -20,7 +20,7 @@ fn one_line_starts_it_and_a_drop_stops_it() {
     }
     drop(server);
     let host = url.strip_prefix("http://").expect("a plain address");
-    assert!(TcpStream::connect(host).is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(host).is_err(), "the port is closed");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The same seed and the same inputs give the same bytes, and the modes do not hear of each other.
+//! The same seed and the same inputs give the same bytes, and the modes are independent.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use reference_core::{
@@ -181,7 +181,7 @@ fn run(seed: u64, script: &Script, of: &[Mode]) -> Play {
     let mut play = Play::new(seed);
     for &(wait, mode, op) in script {
         play.service.wait(wait);
-        // A host wakes the service when something is due, whoever else calls it.
+        // A host wakes the service when something is due, whatever other calls arrive.
         play.service.tick();
         if of.contains(&mode) {
             play.play(mode, op);
@@ -190,7 +190,7 @@ fn run(seed: u64, script: &Script, of: &[Mode]) -> Play {
     play
 }
 
-/// What a mode's endpoints are about to hear.
+/// The next deliveries to a mode's endpoints.
 fn waiting(play: &Play, mode: Mode) -> Vec<(String, String)> {
     let book = play.service.book(mode);
     let text = |delivery| {
@@ -282,7 +282,7 @@ fn keys_and_codes_have_their_form() {
         "{charge}"
     );
     for (key, start) in [(&service.live, "svc_live_"), (&service.test, "svc_test_")] {
-        let rest = key.strip_prefix(start).expect("the prefix tells the mode");
+        let rest = key.strip_prefix(start).expect("the prefix names the mode");
         assert!(rest.len() == 40 && rest.bytes().all(|b| b.is_ascii_alphanumeric()), "{rest}");
     }
     let event = service.list("/v1/events")[0]["id"].as_str().expect("a string").to_owned();

@@ -1,4 +1,4 @@
-//! Requests that nobody in their right mind would send. Each gets a proper answer, and a refused one
+//! Malformed and extreme requests. Each gets a proper answer, and a refused one
 //! changes nothing.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};

@@ -200,7 +200,7 @@ fn an_invoice_is_overdue_when_its_day_is_over() {
     service.wait(TICK);
     assert_eq!(service.show_invoice(&invoice)["overdue"], true);
     void(&mut service, &invoice);
-    assert_eq!(service.show_invoice(&invoice)["overdue"], false, "nobody owes a withdrawn invoice");
+    assert_eq!(service.show_invoice(&invoice)["overdue"], false, "a voided invoice is never overdue");
 }
 
 #[test]

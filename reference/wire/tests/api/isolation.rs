@@ -33,7 +33,7 @@ fn essence(reply: &Reply, id: &str) -> (u16, Vec<(&'static str, String)>, String
     (reply.status(), headers, reply.text().replace(id, "<id>"))
 }
 
-/// Asks for `theirs` and for something that never was: nobody can tell the answers apart.
+/// Requests `theirs` and an id that never existed, and expects the same answer.
 #[track_caller]
 fn check(service: &mut TestService, key: &str, call: &Call, (theirs, absent): (&str, &str), status: u16) {
     let put = |id: &str| {
@@ -123,7 +123,7 @@ fn another_account_is_not_there() {
     assert_untouched(&mut service, &bolt);
 }
 
-/// Nobody else's request changed anything.
+/// Requests of other keys change nothing.
 #[track_caller]
 fn assert_untouched(service: &mut TestService, key: &str) {
     let events = service.send(&Call::new("GET", "/v1/events").key(key)).json();

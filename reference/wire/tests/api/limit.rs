@@ -7,7 +7,7 @@ use crate::test_service::{Call, Reply, TICK, TestService};
 
 fn remaining(reply: &Reply) -> u64 {
     assert_eq!(reply.header("x-ratelimit-limit"), Some("120"));
-    reply.header("x-ratelimit-remaining").expect("every admitted answer tells").parse().expect("a number")
+    reply.header("x-ratelimit-remaining").expect("every admitted answer has it").parse().expect("a number")
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn every_answer_but_401_and_429_counts() {
     let unknown = service.send(&Call::new("GET", "/v1/account").key("svc_live_nobody"));
     assert_eq!(unknown.status(), 401);
     assert_eq!((unknown.header("x-ratelimit-limit"), unknown.header("x-ratelimit-remaining")), (None, None));
-    assert_eq!(remaining(&service.get("/v1/account")), 119 - calls.len() as u64, "401 counts for nobody");
+    assert_eq!(remaining(&service.get("/v1/account")), 119 - calls.len() as u64, "401 counts for no key");
 }
 
 #[test]

@@ -19,7 +19,7 @@ const URL: &str = "https://shop.example/hook";
 const FINE: AttemptResult = AttemptResult::Answered(200);
 const BROKEN: AttemptResult = AttemptResult::Answered(500);
 
-/// A service with one live endpoint that hears of new charges only.
+/// A service with one live endpoint subscribed to new charges only.
 fn shop() -> (TestService, Code) {
     let mut service = TestService::new();
     let endpoint = service.add_endpoint(Mode::Live, URL, &[EventType::ChargeCreated]);
@@ -128,7 +128,7 @@ fn fifteen_failed_deliveries_in_a_row_switch_the_endpoint_off() {
     let notices = service.api.service.take_notices();
     assert_eq!(notices.iter().filter(|(_, _, notice)| matches!(notice, Notice::EndpointOff(_))).count(), 1);
     service.charge();
-    assert!(service.poll().is_none(), "a disabled endpoint hears nothing");
+    assert!(service.poll().is_none(), "a disabled endpoint receives nothing");
     assert_eq!(service.book(Mode::Live).outbox().iter().count(), 16);
 }
 
@@ -155,7 +155,7 @@ fn a_success_starts_the_count_again() {
     assert_eq!(
         service.endpoint(Mode::Live, endpoint).status,
         EndpointStatus::Enabled,
-        "switched on, it begins anew"
+        "after it is enabled, it starts again"
     );
 }
 

@@ -168,7 +168,7 @@ fn lists_are_newest_first() {
         assert!(times.is_sorted_by(|newer, older| newer >= older), "{path}");
     }
     let created: Vec<String> = world.charges.iter().rev().cloned().collect();
-    assert_eq!(ids(&world.whole("/v1/charges")), created, "by creation, where the clock can't tell");
+    assert_eq!(ids(&world.whole("/v1/charges")), created, "by creation, where the times are equal");
 }
 
 /// Reads a list page by page while records are added between the pages.

@@ -27,7 +27,7 @@ fn check(name: &str, reply: &Reply) {
     insta::assert_snapshot!(name, shown(reply));
 }
 
-/// A business that tells of all but two parts of its address.
+/// A business with all fields except two parts of its address.
 fn hat_makers() -> Business {
     let text_of = |text: &str| Some(text.to_owned());
     Business {

@@ -49,7 +49,7 @@ fn an_address_of_a_built_in_wallet_is_not_taken_by_the_other_mode() {
 #[test]
 fn an_address_stays_with_its_charge_when_the_list_it_came_from_is_taken_away() {
     let mut service = TestService::new();
-    service.list_addresses(Mode::Live, &[FIRST]).expect("nobody has this address");
+    service.list_addresses(Mode::Live, &[FIRST]).expect("the address is unused");
     assert_eq!(service.deposit_address(Mode::Live), FIRST);
     service.act(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).expect("there is a wallet");
     service.refuses_addresses(Mode::Test, &[SECOND, FIRST]);
@@ -58,7 +58,7 @@ fn an_address_stays_with_its_charge_when_the_list_it_came_from_is_taken_away() {
 #[test]
 fn a_wallet_is_not_taken_by_the_other_mode_though_no_charge_has_an_address_of_it() {
     let mut service = TestService::new();
-    service.list_addresses(Mode::Live, &[FIRST]).expect("nobody has this address");
+    service.list_addresses(Mode::Live, &[FIRST]).expect("the address is unused");
     service.refuses_addresses(Mode::Test, &[SECOND, FIRST]);
     service.act(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).expect("there is a wallet");
     service.refuses_addresses(Mode::Test, &[FIRST]);
@@ -92,7 +92,7 @@ fn the_account_shows_its_wallets_and_settings_as_they_are() {
 #[test]
 fn an_edited_list_leaves_out_what_a_charge_has() {
     let mut service = TestService::new();
-    service.list_addresses(Mode::Live, &[FIRST]).expect("nobody has this address");
+    service.list_addresses(Mode::Live, &[FIRST]).expect("the address is unused");
     assert_eq!(service.deposit_address(Mode::Live), FIRST);
     service.list_addresses(Mode::Live, &[FIRST, SECOND]).expect("it is the same book's");
     assert_eq!(service.deposit_address(Mode::Live), SECOND);

@@ -50,7 +50,7 @@ fn one_is_written_while_the_world_goes_on() {
     let storage = Memory::keeping(Some(4));
     let (mut driver, journal) = Driver::new(open(&storage, None));
     let mut rounds = 0;
-    // Somebody else's may be under way.
+    // Another checkpoint may be under way.
     while storage.state().checkpoint.is_none() {
         driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
         flush(&journal);
@@ -91,7 +91,7 @@ fn a_damaged_one_is_ignored_wherever_the_damage_is() {
     }
     drop(disk);
     storage.state().checkpoint = Some(sound[1..].to_vec());
-    // A greater tail than there is, so that it is not written anew.
+    // A greater tail than there is, so that it is not rewritten.
     storage.state().checkpoint_after = Some(100);
     assert_eq!(
         ignored(&storage).as_deref(),

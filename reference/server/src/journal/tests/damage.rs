@@ -224,7 +224,7 @@ fn a_program_that_answers_differently_is_noticed_at_the_first_such_record() {
             Ok(())
         })
         .expect("a sound disk");
-        // The same call, which came to something else for whoever wrote it.
+        // The same call with another recorded result.
         lines[2] = if lines[2] == b'0' { b'1' } else { b'0' };
         let end = disk.end().expect("a sound disk");
         let first = disk.records().expect("a sound disk");
@@ -296,7 +296,7 @@ async fn while_its_directory_is_gone_the_world_can_be_read_and_refuses_changes()
     assert_eq!(overview().await, (200, before));
     assert_eq!(ask(&host, "POST", "/sandbox/advance", &advance).await.0, 503);
 
-    // Somebody put it back.
+    // The file is restored.
     storage.state().is_removed = false;
     let mut status = 503;
     while status == 503 {

@@ -122,7 +122,7 @@ impl Driver {
             ..Request::json("http://localhost", method, path, body)
         };
         let mut progress = self.world.respond(self.now, &request);
-        // Nobody waits for posts here for long.
+        // Posts end quickly here.
         for _ in 0..3 {
             self.catch_up();
             match progress {
@@ -183,13 +183,13 @@ impl Driver {
         self.catch_up();
     }
 
-    /// All that somebody could read, without a record of it.
+    /// Everything that a client can read, without a record of it.
     fn reads(&mut self) -> Vec<String> {
         reads(&mut self.world, self.now)
     }
 }
 
-/// Without a record: what is due by then happens at its own time all the same, whoever looks.
+/// Writes no record: due actions happen at their own time, observed or not.
 fn reads(world: &mut JournaledWorld, now: Timestamp) -> Vec<String> {
     world.peek(|sandbox| looks(sandbox, now))
 }
@@ -430,7 +430,7 @@ fn what_changes_nothing_leaves_no_record() {
     };
     let request = |method, path, key| Op::Request { method, path, body: "", key };
     check("time, with nothing due", Op::Pass { seconds: 5 }, 0);
-    check("a read of nobody", request("GET", "/v1/charges", false), 0);
+    check("a read without a key", request("GET", "/v1/charges", false), 0);
     check("a read that counts", request("GET", "/v1/charges", true), 1);
     check("a charge, let in and answered", Op::Admitted { body: CHARGE }, 2);
     check("a call without a body, the last one", request("POST", "/v1/charges/x/cancel", true), 2);

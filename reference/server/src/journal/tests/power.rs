@@ -123,7 +123,7 @@ fn what_was_acknowledged_survives_every_power_cut_field_by_field() {
         let found = shown(&mut driver, &journal);
         let least = acknowledged.iter().rposition(|(written, _)| *written <= at).expect("it was begun");
         let known = acknowledged.iter().rposition(|(_, shown)| *shown == found);
-        // The next call may be there, although nobody was told.
+        // The next call may be there, although it was not acknowledged.
         assert!(
             known.is_some_and(|known| (least..=least + 1).contains(&known)),
             "cut {cut} before write {at}: state {known:?}, and {least} was acknowledged"

@@ -18,14 +18,14 @@ struct Watched<'d> {
     stage: LocalStage,
     document: &'d mut Document,
     wrong: BTreeSet<String>,
-    heard: usize,
+    received: usize,
 }
 
 impl Stage for Watched<'_> {
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
         let answer = self.stage.call(call)?;
         let path = call.path.split('?').next().unwrap_or(call.path);
-        self.heard += 1;
+        self.received += 1;
         match self.document.find(call.method, path) {
             Some(operation) => {
                 if let Err(why) = self.document.judge(&operation, answer.status, &answer.json()) {
@@ -62,16 +62,20 @@ fn scenarios() -> Vec<PathBuf> {
 #[test]
 fn scenario_responses_match_the_document() {
     let mut document = Document::read();
-    let (mut wrong, mut heard) = (BTreeSet::new(), 0);
+    let (mut wrong, mut received) = (BTreeSet::new(), 0);
     for path in scenarios() {
         let text = fs::read_to_string(&path).expect("a scenario can be read");
         let script = Script::parse(&path.to_string_lossy(), &text).unwrap_or_else(|error| panic!("{error}"));
-        let mut stage =
-            Watched { stage: LocalStage::new(), document: &mut document, wrong: BTreeSet::new(), heard: 0 };
+        let mut stage = Watched {
+            stage: LocalStage::new(),
+            document: &mut document,
+            wrong: BTreeSet::new(),
+            received: 0,
+        };
         play(&script, None, &mut stage).unwrap_or_else(|error| panic!("{error}"));
-        heard += stage.heard;
+        received += stage.received;
         wrong.append(&mut stage.wrong);
     }
-    assert!(heard > 1_000, "only {heard} answers were heard");
+    assert!(received > 1_000, "only {received} answers were received");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -331,7 +331,7 @@ fn examples_are_recorded_from_the_run() {
     let examples = tree.at("components").at("examples");
     let names: Vec<String> = world.document.examples().keys().cloned().collect();
     for name in &names {
-        let example = world.examples.get(name).unwrap_or_else(|| panic!("nobody says the example {name}"));
+        let example = world.examples.get(name).unwrap_or_else(|| panic!("the run has no example {name}"));
         *examples.at(name).at("value") = Node::read(example);
     }
     let text = tree.print();
@@ -345,7 +345,7 @@ fn examples_are_recorded_from_the_run() {
                 world.document.examples()[*name]["value"] != example
             })
             .collect();
-        assert!(old.is_empty(), "BLESS=1 writes them anew: {old:?}");
+        assert!(old.is_empty(), "BLESS=1 rewrites them: {old:?}");
         assert!(text == document::TEXT, "reference/openapi.json is laid out otherwise: BLESS=1 does it");
     }
 }

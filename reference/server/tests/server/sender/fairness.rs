@@ -18,7 +18,7 @@ use super::{
 const SOON: Duration = Duration::from_secs(5);
 
 async fn soon<T>(what: impl Future<Output = T>) -> T {
-    timeout(SOON, what).await.expect("nobody else's receiver or name is waited for")
+    timeout(SOON, what).await.expect("other receivers and names do not delay it")
 }
 
 /// Creates another account with an endpoint at `url`; returns the path that sends a test delivery to it.

@@ -123,7 +123,7 @@ async fn check_certificate(acceptor: tokio_rustls::TlsAcceptor, roots: Option<Ve
         None => assert_eq!(attempt["status"], 200, "{attempt}"),
         Some(error) => {
             assert!(attempt["error"].as_str().is_some_and(|e| e.contains(error)), "{attempt}");
-            assert!(receiver.seen.try_recv().is_err(), "nothing is posted to somebody else");
+            assert!(receiver.seen.try_recv().is_err(), "nothing is posted to another receiver");
         }
     }
 }

@@ -135,7 +135,7 @@ async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, behavior: ReceiverBehavio
             std::future::pending().await
         }
         ReceiverBehavior::Waits(permits) => {
-            permits.acquire().await.expect("nobody closes it").forget();
+            permits.acquire().await.expect("it stays open").forget();
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await?;
             stream.shutdown().await
         }

@@ -74,11 +74,11 @@ async fn busy(
     count: usize,
     drain_time: Duration,
 ) -> (Server, UnboundedReceiver<AttemptResult>) {
-    let (tells, reports) = unbounded_channel();
+    let (reporter, reports) = unbounded_channel();
     let bounds = SenderBounds { posts_per_host: 1, ..super::BOUNDS };
     let sender = SenderConfig { bounds, ..sender(&Names::default(), &[to_shop(receiver)]) };
     let config = Config { bounds: Bounds { drain_time, ..Bounds::default() }, ..config(sender) };
-    let server = Server::start_with(config, |setup| Watched(Sandbox::new(setup), tells)).await;
+    let server = Server::start_with(config, |setup| Watched(Sandbox::new(setup), reporter)).await;
     let server = server.expect("loopback has a free port");
     let (_, answer) = save(&server, "https://shop.example").await;
     let path = format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id"));

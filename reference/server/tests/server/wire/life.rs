@@ -23,7 +23,7 @@ async fn a_stopping_server_finishes_what_it_has_begun() {
     let address = server.address();
     let stopping = tokio::spawn(server.stop());
     assert!(idle.is_closed().await, "an idle connection is closed at once");
-    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nobody listens any more");
+    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "the port is closed");
     let reply = busy.ask("body").await;
     assert!(reply.body.ends_with("body=body"), "{reply:?}");
     assert!(busy.is_closed().await);

@@ -28,9 +28,9 @@ fn config(clock: ClockKind) -> Config {
 
 /// Starts a server with a mirror; returns the times at which its timer fires.
 async fn start(config: Config) -> (Server, UnboundedReceiver<Timestamp>) {
-    let (woken, hears) = unbounded_channel();
+    let (woken, wakeups) = unbounded_channel();
     let server = Server::start_with(config, |setup| Mirror::new(setup, woken)).await;
-    (server.expect("loopback has a free port"), hears)
+    (server.expect("loopback has a free port"), wakeups)
 }
 
 async fn frozen() -> (Server, Client) {

@@ -82,7 +82,7 @@ async fn the_first_error_in_the_order_is_returned() {
         assert_eq!(reply.header("allow"), (status == 405).then_some("GET, HEAD, POST"), "{reply:?}");
         let remaining = reply.header("x-ratelimit-remaining").map(|n| n.parse::<u32>().expect("a number"));
         if status == 401 {
-            assert_eq!(remaining, None, "it counts for nobody: {reply:?}");
+            assert_eq!(remaining, None, "it counts for no key: {reply:?}");
         } else {
             assert_eq!(remaining, left.map_or(remaining, |left: u32| Some(left - 1)), "{line}: {reply:?}");
             assert_eq!(reply.header("x-ratelimit-limit"), Some("120"), "{reply:?}");

@@ -52,7 +52,7 @@ async fn others_are_served_while_a_call_moves_the_clock_far() {
         between += usize::from(START < now && now < end);
     }
     assert_eq!(far.await.expect("it ends").now, end.to_string());
-    assert!(between > 0, "nobody was served in between");
+    assert!(between > 0, "no request was served in between");
     let overview: Overview = ask(&mut client, "GET", "/sandbox", "").await;
     assert!(overview.happenings >= 14 * DELIVERIES as u64, "{}", overview.happenings);
 }
@@ -91,5 +91,5 @@ async fn another_account_is_served_while_many_locks_end_at_once() {
         between += u64::from((1..CHARGES).contains(&ended));
     }
     far.await.expect("it ends");
-    assert!(between > 0, "nobody was served in between");
+    assert!(between > 0, "no request was served in between");
 }

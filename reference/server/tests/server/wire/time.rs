@@ -28,9 +28,9 @@ async fn shown(server: &Server) -> Timestamp {
 
 /// Returns the time at which the timer woke the world. Its timeout is shorter than the ten seconds after which the
 /// timer checks again even if it was not set.
-async fn woken(hears: &mut UnboundedReceiver<Timestamp>) -> Timestamp {
-    let heard = tokio::time::timeout(Duration::from_secs(5), hears.recv()).await;
-    heard.expect("the timer was set").expect("the world lives")
+async fn woken(wakeups: &mut UnboundedReceiver<Timestamp>) -> Timestamp {
+    let woken = tokio::time::timeout(Duration::from_secs(5), wakeups.recv()).await;
+    woken.expect("the timer was set").expect("the world lives")
 }
 
 #[tokio::test]
@@ -57,28 +57,28 @@ async fn real_time_continues_from_where_the_sandbox_moved_it() {
 
 #[tokio::test]
 async fn the_timer_wakes_the_world() {
-    let (server, mut hears) = start(config(FAST)).await;
+    let (server, mut wakeups) = start(config(FAST)).await;
     post(&server, "/v1/due", "30h").await;
-    let due = woken(&mut hears).await;
+    let due = woken(&mut wakeups).await;
     assert!(due >= START.plus(Span::hours(30)), "{due}");
     assert!(server.now().expect("a sound world") >= due);
 }
 
 #[tokio::test]
 async fn the_timer_is_reset_when_something_is_due_sooner() {
-    let (server, mut hears) = start(config(FAST)).await;
+    let (server, mut wakeups) = start(config(FAST)).await;
     post(&server, "/v1/due", "20000d").await;
     post(&server, "/v1/due", "1h").await;
-    let due = woken(&mut hears).await;
+    let due = woken(&mut wakeups).await;
     assert!(due < START.plus(Span::days(20_000)), "{due}");
 }
 
 #[tokio::test]
 async fn the_timer_is_reset_when_the_sandbox_moves_the_clock() {
-    let (server, mut hears) = start(config(ClockKind::Wall)).await;
+    let (server, mut wakeups) = start(config(ClockKind::Wall)).await;
     post(&server, "/v1/due", "10d").await;
     post(&server, "/sandbox/advance", "10d").await;
-    woken(&mut hears).await;
+    woken(&mut wakeups).await;
     assert!(server.now().expect("a sound world") >= START.plus(Span::days(10)));
 }
 

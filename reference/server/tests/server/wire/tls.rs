@@ -81,8 +81,8 @@ async fn one_address_answers_both_and_links_are_secure() {
     assert!(answer.body.contains(&format!("https://localhost:{port}")), "links start with https");
     let mut plain = Client::connect(server.address()).await;
     assert_eq!(plain.ask("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.status, 200);
-    let stranger = connector(&self::identity());
-    assert!(ask(&server, &stranger, "/healthz").await.is_err(), "another certificate proves nothing");
+    let other_ca = connector(&self::identity());
+    assert!(ask(&server, &other_ca, "/healthz").await.is_err(), "another certificate proves nothing");
     // A client that disconnects during the handshake affects no others.
     let mut half = Client::connect(server.address()).await;
     half.send([0x16, 3, 1]).await;
