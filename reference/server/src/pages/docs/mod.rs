@@ -33,9 +33,9 @@ const DEPTH_MAX: usize = 8;
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The style sheet of the page, in addition to that of the dashboard.
-pub(super) static DOCS_CSS: Asset = Asset::css("docs", include_str!("../../templates/docs.css"));
+pub(super) static DOCS_CSS: Asset = Asset::css("docs", include_str!("../../../templates/docs.css"));
 /// The script that filters the list of calls and sends the calls on the page.
-pub(super) static DOCS_JS: Asset = Asset::js("docs", include_str!("../../templates/docs.js"));
+pub(super) static DOCS_JS: Asset = Asset::js("docs", include_str!("../../../templates/docs.js"));
 
 /// The page's content, read from the document once.
 #[derive(Default)]
