@@ -8,8 +8,8 @@ use std::{
 use super::{
     Found, Outcome, Plan,
     ask::{Ask, By, Keys, ResolvedRequest, Sent, address},
+    judge::{self, Violation},
     known::KnownIds,
-    law::{self, Breach},
 };
 use conformance_model::reading::retry_after;
 use conformance_model::recording::Ending;
@@ -35,7 +35,7 @@ pub trait Progress {
 pub(super) struct JudgedResponse {
     pub(super) went_out: Sent,
     pub(super) ending: Ending,
-    pub(super) breaches: Vec<Breach>,
+    pub(super) violations: Vec<Violation>,
 }
 
 /// The reason why no request was sent.
@@ -106,11 +106,11 @@ impl<'a> FuzzClient<'a> {
                     )));
                 }
                 ending => {
-                    if let Some(breach) = law::judge(&ask, &filled, &ending, &KnownIds::default())
+                    if let Some(violation) = judge::judge(&ask, &filled, &ending, &KnownIds::default())
                         .into_iter()
-                        .find(|breach| breach.law == "account.mode")
+                        .find(|violation| violation.statement == "account.mode")
                     {
-                        return Err(StopBefore::WrongKey(format!("the {name} key: {}", breach.actual)));
+                        return Err(StopBefore::WrongKey(format!("the {name} key: {}", violation.actual)));
                     }
                 }
             }
@@ -122,39 +122,39 @@ impl<'a> FuzzClient<'a> {
     pub(super) async fn judged(&mut self, ask: &Ask, known: &mut KnownIds) -> JudgedResponse {
         let filled = ask.filled(known);
         let mut ending = self.send(ask, &filled).await;
-        if law::may_pass(&ending) && !ask.writes() {
+        if judge::may_pass(&ending) && !ask.writes() {
             self.pause(PAUSE, "a second look at a weak answer").await;
             ending = self.send(ask, &filled).await;
         }
-        let mut breaches = law::judge(ask, &filled, &ending, known);
+        let mut violations = judge::judge(ask, &filled, &ending, known);
         if let Ending::Answered(answer) = &ending
-            && law::may_pass(&ending)
+            && judge::may_pass(&ending)
         {
-            breaches.push(Breach {
-                law: "answers.no_server_error".to_owned(),
+            violations.push(Violation {
+                statement: "answers.no_server_error".to_owned(),
                 expected: "an answer at the second look".to_owned(),
                 actual: answer.status.to_string(),
             });
         }
-        for breach in &mut breaches {
-            breach.actual = self.redactor.clean(&breach.actual);
-            breach.expected = self.redactor.clean(&breach.expected);
+        for violation in &mut violations {
+            violation.actual = self.redactor.clean(&violation.actual);
+            violation.expected = self.redactor.clean(&violation.expected);
         }
-        law::learn(ask, &filled, &ending, known);
-        JudgedResponse { went_out: filled.sent, ending, breaches }
+        judge::learn(ask, &filled, &ending, known);
+        JudgedResponse { went_out: filled.sent, ending, violations }
     }
 
     /// Sends a sequence. Returns the violation if its last response violates this invariant.
-    pub(super) async fn breaks(&mut self, law: &str, asks: &[Ask]) -> Option<Found> {
+    pub(super) async fn breaks(&mut self, statement: &str, asks: &[Ask]) -> Option<Found> {
         let mut known = KnownIds::default();
         let (mut sent, mut last) = (Vec::new(), Vec::new());
         for ask in asks {
             let judged = self.judged(ask, &mut known).await;
             sent.push(judged.went_out);
-            last = judged.breaches;
+            last = judged.violations;
         }
-        let breach = last.into_iter().find(|breach| breach.law == law)?;
-        Some(Found { breach, asks: asks.to_vec(), sent, repeats: true })
+        let violation = last.into_iter().find(|violation| violation.statement == statement)?;
+        Some(Found { violation, asks: asks.to_vec(), sent, repeats: true })
     }
 
     async fn send(&mut self, ask: &Ask, filled: &ResolvedRequest) -> Ending {

@@ -1,6 +1,6 @@
 //! Fuzzing of any implementation with sequences of valid and invalid requests.
 //!
-//! `draw` generates requests from a seed, `known` stores the received identifiers, `law` checks each response against
+//! `draw` generates requests from a seed, `known` stores the received identifiers, `judge` checks each response against
 //! the specification and the earlier responses, `client` sends requests within the rate limit, and `shrink` finds the
 //! shortest sequence that violates the same invariant. Requests contain placeholders instead of identifiers, so that a
 //! sequence can be replayed, shortened, or run against another account.
@@ -8,8 +8,8 @@
 mod ask;
 mod client;
 mod draw;
+mod judge;
 mod known;
-mod law;
 mod report;
 mod run;
 mod shrink;
@@ -26,7 +26,7 @@ use conformance_probe::Interrupt;
 
 pub use ask::{Ask, By, Sent};
 pub use client::Progress;
-pub use law::Breach;
+pub use judge::Violation;
 pub use report::{json, kept, text};
 pub use run::{fuzz, replay};
 
@@ -59,11 +59,12 @@ pub struct Plan {
     pub interrupt: Interrupt,
 }
 
-/// A violated invariant, with the shortest sequence that was found.
+/// A violated statement, with the shortest sequence that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     /// The violation, by the last request of the sequence.
-    pub breach: Breach,
+    #[serde(rename = "breach")]
+    pub violation: Violation,
     /// The requests, in order.
     pub asks: Vec<Ask>,
     /// The requests as sent, with identifiers in place of placeholders.

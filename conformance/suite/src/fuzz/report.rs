@@ -35,12 +35,12 @@ pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
     }
     let base = Url::parse(&outcome.base).ok();
     for found in &outcome.found {
-        let breach = &found.breach;
-        writeln!(out, "{}  {}", style.coloured("fail", Tone::Bad), breach.law)
+        let violation = &found.violation;
+        writeln!(out, "{}  {}", style.coloured("fail", Tone::Bad), violation.statement)
             .expect("a string takes any text");
         let mut line = |text: &str| writeln!(out, "{}", one_line(text)).expect("a string takes any text");
-        line(&format!("  expected  {}", breach.expected));
-        line(&format!("  actual    {}", breach.actual));
+        line(&format!("  expected  {}", violation.expected));
+        line(&format!("  actual    {}", violation.actual));
         if !found.repeats {
             line("  not reproduced when the requests were repeated");
         }

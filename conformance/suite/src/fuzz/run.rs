@@ -29,13 +29,13 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
         }
         let ask = draw.next();
         let Some(judged) = unless_raised(&plan.interrupt, talk.judged(&ask, &mut known)).await else { break };
-        let JudgedResponse { went_out, ending, breaches } = judged;
+        let JudgedResponse { went_out, ending, violations } = judged;
         asks.push(ask);
         sent.push(went_out);
         count(&mut outcome, &ending);
-        for breach in breaches {
-            if found.iter().all(|it| it.breach.law != breach.law) {
-                found.push(Found { breach, asks: asks.clone(), sent: sent.clone(), repeats: false });
+        for violation in violations {
+            if found.iter().all(|it| it.violation.statement != violation.statement) {
+                found.push(Found { violation, asks: asks.clone(), sent: sent.clone(), repeats: false });
             }
         }
         talk.progress.asked(talk.requests, plan.requests, found.len());
@@ -63,7 +63,7 @@ pub async fn replay(
         return outcome;
     }
     for found in kept {
-        let again = talk.breaks(&found.breach.law, &found.asks);
+        let again = talk.breaks(&found.violation.statement, &found.asks);
         let Some(again) = unless_raised(&plan.interrupt, again).await else { break };
         outcome.found.extend(again);
     }

@@ -38,7 +38,7 @@ impl Best {
             return false;
         }
         self.spent += asks.len();
-        match talk.breaks(&self.found.breach.law, &asks).await {
+        match talk.breaks(&self.found.violation.statement, &asks).await {
             Some(found) => {
                 self.found = found;
                 true

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{
     ask::{Ask, By, Keys, ResolvedRequest, Sent, shown_authorization},
+    judge,
     known::{IdKind, KnownIds},
-    law,
 };
 use conformance_model::recording::{Answer, Ending};
 use conformance_model::secret::Secret;
@@ -46,9 +46,9 @@ fn list(rows: &[Value], numbers: [u64; 4]) -> Value {
 #[track_caller]
 fn check(by: By, target: &str, answer: Answer, expected: &[&str]) {
     let ask = Ask::get(by, target);
-    let found = law::judge(&ask, &ask.filled(&known()), &Ending::Answered(answer), &known());
-    let laws: Vec<_> = found.iter().map(|breach| breach.law.as_str()).collect();
-    assert_eq!(laws, expected, "{found:?}");
+    let found = judge::judge(&ask, &ask.filled(&known()), &Ending::Answered(answer), &known());
+    let statements: Vec<_> = found.iter().map(|violation| violation.statement.as_str()).collect();
+    assert_eq!(statements, expected, "{found:?}");
 }
 
 #[test]
@@ -61,8 +61,8 @@ fn a_server_error_is_a_violation_on_any_path() {
 #[test]
 fn a_missing_response_is_a_violation() {
     let ask = Ask::get(By::Live, "/v1/events");
-    let found = law::judge(&ask, &ask.filled(&known()), &Ending::Lost("reset".into()), &known());
-    assert_eq!(found[0].law, "answers.silence");
+    let found = judge::judge(&ask, &ask.filled(&known()), &Ending::Lost("reset".into()), &known());
+    assert_eq!(found[0].statement, "answers.silence");
 }
 
 #[test]

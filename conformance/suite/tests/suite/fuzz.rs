@@ -59,11 +59,14 @@ fn a_correct_service_violates_no_invariant() {
 
 /// Checks that a fault violates an invariant, with the number of requests after shrinking.
 #[track_caller]
-fn check(spoil: impl FnOnce(&mut FakeServer), law: &str, requests_max: usize) {
+fn check(spoil: impl FnOnce(&mut FakeServer), statement: &str, requests_max: usize) {
     let outcome = run(spoil);
     let report = text(&outcome, Style::Plain, Some("kept.json"));
-    let found: &Found =
-        outcome.found.iter().find(|it| it.breach.law == law).unwrap_or_else(|| panic!("{report}"));
+    let found: &Found = outcome
+        .found
+        .iter()
+        .find(|it| it.violation.statement == statement)
+        .unwrap_or_else(|| panic!("{report}"));
     assert!(found.repeats && found.asks.len() <= requests_max, "{report}");
     assert_eq!(outcome.exit_code(), 1);
     assert!(report.contains("asked     curl -i -H \"Authorization: Bearer $CHARGEPROOF_"), "{report}");

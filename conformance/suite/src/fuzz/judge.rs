@@ -21,11 +21,12 @@ const PER_PAGE_MAX: u64 = 100;
 /// The shortest identifier that counts as a leak. Shorter ones may be equal in both modes by chance.
 const TELLING_CHARS_MIN: usize = 8;
 
-/// A violation of an invariant by a response.
+/// A violation of a statement by a response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Breach {
-    /// The name of the invariant.
-    pub law: String,
+pub struct Violation {
+    /// The id of the statement.
+    #[serde(rename = "law")]
+    pub statement: String,
     /// The expectation.
     pub expected: String,
     /// The actual response.
@@ -59,10 +60,15 @@ impl Operation {
 }
 
 /// Returns the invariants that a response violates.
-pub(super) fn judge(ask: &Ask, filled: &ResolvedRequest, ending: &Ending, known: &KnownIds) -> Vec<Breach> {
+pub(super) fn judge(
+    ask: &Ask,
+    filled: &ResolvedRequest,
+    ending: &Ending,
+    known: &KnownIds,
+) -> Vec<Violation> {
     let answer = match ending {
         Ending::Answered(answer) => answer,
-        Ending::Lost(why) => return vec![breach("answers.silence", "an answer", format!("none: {why}"))],
+        Ending::Lost(why) => return vec![violation("answers.silence", "an answer", format!("none: {why}"))],
     };
     let mut judging = Judging { ask, filled, answer, known, found: Vec::new() };
     judging.everywhere();
@@ -107,8 +113,8 @@ pub(super) fn learn(ask: &Ask, filled: &ResolvedRequest, ending: &Ending, known:
     }
 }
 
-fn breach(law: &str, expected: impl Into<String>, actual: impl Into<String>) -> Breach {
-    Breach { law: law.to_owned(), expected: expected.into(), actual: actual.into() }
+fn violation(statement: &str, expected: impl Into<String>, actual: impl Into<String>) -> Violation {
+    Violation { statement: statement.to_owned(), expected: expected.into(), actual: actual.into() }
 }
 
 struct Judging<'a> {
@@ -116,12 +122,12 @@ struct Judging<'a> {
     filled: &'a ResolvedRequest,
     answer: &'a Answer,
     known: &'a KnownIds,
-    found: Vec<Breach>,
+    found: Vec<Violation>,
 }
 
 impl Judging<'_> {
-    fn break_law(&mut self, law: &str, expected: impl Into<String>, actual: impl Into<String>) {
-        self.found.push(breach(law, expected, actual));
+    fn report_violation(&mut self, statement: &str, expected: impl Into<String>, actual: impl Into<String>) {
+        self.found.push(violation(statement, expected, actual));
     }
 
     fn response_text(&self) -> String {
@@ -131,10 +137,10 @@ impl Judging<'_> {
     fn everywhere(&mut self) {
         let status = self.answer.status;
         if status >= 500 && !matches!(status, 502..=504) {
-            self.break_law("answers.no_server_error", "no server error", self.response_text());
+            self.report_violation("answers.no_server_error", "no server error", self.response_text());
         }
         if status == 429 && self.answer.header("retry-after").is_none_or(|text| text.trim().is_empty()) {
-            self.break_law("limits.retry_after", "a Retry-After header with 429", "none");
+            self.report_violation("limits.retry_after", "a Retry-After header with 429", "none");
         }
     }
 
@@ -151,7 +157,7 @@ impl Judging<'_> {
             return;
         }
         if status == 401 {
-            return self.break_law("auth.known_key", "a working key is let in", self.response_text());
+            return self.report_violation("auth.known_key", "a working key is let in", self.response_text());
         }
         let Some(body) = self.json() else { return };
         self.nothing_foreign(mode, &body);
@@ -165,11 +171,11 @@ impl Judging<'_> {
 
     fn without_key(&mut self) {
         if self.answer.status != 401 {
-            return self.break_law("auth.refused", "401 without a working key", self.response_text());
+            return self.report_violation("auth.refused", "401 without a working key", self.response_text());
         }
         let Some(body) = self.json() else { return };
         if !has_text(&body) {
-            self.break_law("auth.message", "a message in JSON", self.response_text());
+            self.report_violation("auth.message", "a message in JSON", self.response_text());
         }
     }
 
@@ -181,11 +187,13 @@ impl Judging<'_> {
         }
         let body = is_json(answer).then(|| serde_json::from_str(&answer.body).ok()).flatten();
         match (&body, duplicate_key(&answer.body)) {
-            (None, _) => {
-                self.break_law("answers.json", "JSON, and a Content-Type that says so", self.response_text())
-            }
+            (None, _) => self.report_violation(
+                "answers.json",
+                "JSON, and a Content-Type that says so",
+                self.response_text(),
+            ),
             (Some(_), Some(name)) => {
-                self.break_law("answers.json", "names that are given once", format!("`{name}` twice"));
+                self.report_violation("answers.json", "names that are given once", format!("`{name}` twice"));
             }
             (Some(_), None) => {}
         }
@@ -202,7 +210,7 @@ impl Judging<'_> {
         let leak = self.known.foreign(mode).find(|id| id.len() >= TELLING_CHARS_MIN && shown.contains(*id));
         if let Some(id) = leak {
             let other = mode.other().word();
-            self.break_law(
+            self.report_violation(
                 "isolation.leak",
                 format!("no object of {other} mode"),
                 format!("`{id}` in the answer"),
@@ -212,11 +220,11 @@ impl Judging<'_> {
 
     fn account(&mut self, mode: Mode, body: &Value) {
         if self.answer.status != 200 {
-            return self.break_law("account.served", "200", self.response_text());
+            return self.report_violation("account.served", "200", self.response_text());
         }
         let stated = body.pointer("/meta/mode").cloned().unwrap_or_default();
         if stated != mode.word() {
-            self.break_law(
+            self.report_violation(
                 "account.mode",
                 format!("meta.mode `{}`", mode.word()),
                 format!("meta.mode {stated}"),
@@ -230,26 +238,36 @@ impl Judging<'_> {
         let made_up = self.filled.named.iter().any(|it| it.text == id && it.of.is_none());
         match self.answer.status {
             200 if foreign || made_up => {
-                self.break_law("isolation.not_found", "404, as if it did not exist", self.response_text());
+                self.report_violation(
+                    "isolation.not_found",
+                    "404, as if it did not exist",
+                    self.response_text(),
+                );
             }
             200 => {
                 let row = body.get("data").filter(|it| it.is_object()).unwrap_or(body);
                 if text_at(row, &["id"]).is_some_and(|shown| !shown.eq_ignore_ascii_case(id)) {
-                    self.break_law("events.single", format!("the event `{id}`"), shorten(&row.to_string()));
+                    self.report_violation(
+                        "events.single",
+                        format!("the event `{id}`"),
+                        shorten(&row.to_string()),
+                    );
                 }
                 self.same_as_before(mode, row);
             }
             404 if own && self.known.told_before(mode, id).is_some() => {
-                self.break_law(
+                self.report_violation(
                     "events.readable",
                     "200 for an event that the list has shown",
                     self.response_text(),
                 );
             }
             404 => {}
-            _ if foreign => {
-                self.break_law("isolation.not_found", "404, as if it did not exist", self.response_text())
-            }
+            _ if foreign => self.report_violation(
+                "isolation.not_found",
+                "404, as if it did not exist",
+                self.response_text(),
+            ),
             _ => {}
         }
     }
@@ -260,7 +278,7 @@ impl Judging<'_> {
         let before = self.known.told_before(mode, id);
         if let Some(before) = before.filter(|before| *before != now) {
             let (before, now) = (shorten(before), shorten(&now));
-            self.break_law("events.stable", format!("the event as it was before: {before}"), now);
+            self.report_violation("events.stable", format!("the event as it was before: {before}"), now);
         }
     }
 
@@ -268,23 +286,31 @@ impl Judging<'_> {
         let query = Query::of(&self.filled.sent.target);
         if self.answer.status != 200 {
             if query.is_plain() {
-                self.break_law("lists.served", "200", self.response_text());
+                self.report_violation("lists.served", "200", self.response_text());
             }
             return;
         }
         let (Some(rows), Some(meta)) = (body.get("data").and_then(Value::as_array), body.get("meta")) else {
-            return self.break_law("paging.envelope", "`data`, `links` and `meta`", self.response_text());
+            return self.report_violation(
+                "paging.envelope",
+                "`data`, `links` and `meta`",
+                self.response_text(),
+            );
         };
         let number = |name: &str| meta.get(name).and_then(Value::as_u64);
         let numbers = ["current_page", "last_page", "per_page", "total"].map(number);
         let [Some(page), Some(last), Some(size), Some(total)] = numbers else {
-            return self.break_law("paging.meta", "four whole numbers in `meta`", shorten(&meta.to_string()));
+            return self.report_violation(
+                "paging.meta",
+                "four whole numbers in `meta`",
+                shorten(&meta.to_string()),
+            );
         };
         self.numbers(&query, [page, last, size, total], rows.len() as u64);
         self.ends(body, page, last);
         let mut ids = BTreeSet::new();
         if let Some(twice) = rows.iter().map(identity).find(|id| !ids.insert(id.clone())) {
-            self.break_law(
+            self.report_violation(
                 "paging.joined",
                 "no record twice on a page",
                 format!("`{}` twice", shorten(&twice)),
@@ -300,7 +326,7 @@ impl Judging<'_> {
     fn numbers(&mut self, query: &Query, [page, last, size, total]: [u64; 4], rows: u64) {
         let shown = format!("page {page} of {last}, {rows} rows, per_page {size}, total {total}");
         if !(1..=PER_PAGE_MAX).contains(&size) {
-            return self.break_law("paging.per_page", "a size from 1 to 100", shown);
+            return self.report_violation("paging.per_page", "a size from 1 to 100", shown);
         }
         let asked = |name: &str| match query.values(name).as_slice() {
             [] => Some(None),
@@ -309,41 +335,41 @@ impl Judging<'_> {
         };
         match asked("per_page") {
             Some(None) if size != 25 => {
-                self.break_law("paging.default_size", "25 without per_page", shown.clone())
+                self.report_violation("paging.default_size", "25 without per_page", shown.clone())
             }
             Some(Some(wanted @ 1..=PER_PAGE_MAX)) if wanted != size => {
-                self.break_law("paging.per_page", format!("per_page {wanted}"), shown.clone());
+                self.report_violation("paging.per_page", format!("per_page {wanted}"), shown.clone());
             }
             _ => {}
         }
         let pages = total.div_ceil(size);
         if last != pages && !(pages == 0 && last == 1) {
-            self.break_law("paging.last_page", format!("last_page {pages}"), shown.clone());
+            self.report_violation("paging.last_page", format!("last_page {pages}"), shown.clone());
         }
         match asked("page") {
-            Some(None) if page != 1 => self.break_law("paging.current_page", "page 1", shown.clone()),
+            Some(None) if page != 1 => self.report_violation("paging.current_page", "page 1", shown.clone()),
             // Past the end, a server may return the last page.
             Some(Some(wanted)) if wanted >= 1 && wanted <= pages && wanted != page => {
-                self.break_law("paging.current_page", format!("page {wanted}"), shown.clone());
+                self.report_violation("paging.current_page", format!("page {wanted}"), shown.clone());
             }
             _ => {}
         }
         let length = total.saturating_sub(page.saturating_sub(1).saturating_mul(size)).min(size);
         if rows != length {
-            self.break_law("paging.length", format!("{length} rows"), shown);
+            self.report_violation("paging.length", format!("{length} rows"), shown);
         }
     }
 
     fn ends(&mut self, body: &Value, page: u64, last: u64) {
         let Some(links) = body.get("links").and_then(Value::as_object) else {
-            return self.break_law("paging.links", "`links`", "none");
+            return self.report_violation("paging.links", "`links`", "none");
         };
         let has = |name: &str| links.get(name).is_some_and(|it| it.is_string());
         let shown = format!("prev {}, next {} on page {page} of {last}", has("prev"), has("next"));
         if page == 1 && has("prev") || page >= last && has("next") {
-            self.break_law("paging.ends", "no link beyond the ends", shown);
+            self.report_violation("paging.ends", "no link beyond the ends", shown);
         } else if page > 1 && page <= last && !has("prev") || page < last && !has("next") {
-            self.break_law("paging.ends", "a link to the page before and after", shown);
+            self.report_violation("paging.ends", "a link to the page before and after", shown);
         }
     }
 
@@ -353,7 +379,11 @@ impl Judging<'_> {
             .filter_map(|row| text_at(row, &["created_at"]).and_then(|text| utc(text).ok()))
             .collect();
         if times.len() == rows.len() && !times.is_sorted_by(|a, b| a >= b) {
-            self.break_law("paging.newest_first", "newest first", "an older record before a newer one");
+            self.report_violation(
+                "paging.newest_first",
+                "newest first",
+                "an older record before a newer one",
+            );
         }
     }
 
@@ -375,15 +405,19 @@ impl Judging<'_> {
             // Rows of charges and invoices need not have the filtered field.
             let other = rows.iter().find(|row| text_at(row, path).is_some_and(|it| it != wanted));
             if let Some(row) = other {
-                let law = format!("filters.{name}");
-                self.break_law(&law, format!("only rows with `{wanted}`"), shorten(&row.to_string()));
+                let statement = format!("filters.{name}");
+                self.report_violation(
+                    &statement,
+                    format!("only rows with `{wanted}`"),
+                    shorten(&row.to_string()),
+                );
             }
             let named = self.filled.named.iter().find(|it| it.text == wanted);
             let is_foreign = named.is_some_and(|it| it.of.is_none() || it.of != self.ask.by.mode());
             let mode = self.ask.by.mode();
             let is_own = mode.is_some_and(|mode| self.known.has_seen(mode, wanted));
             if is_foreign && !is_own && (total > 0 || !rows.is_empty()) {
-                self.break_law(
+                self.report_violation(
                     "isolation.filters",
                     "nothing, as for what does not exist",
                     format!("total {total}"),
