@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_depends_on_tasks_and_benchmarks() {
+    fn no_package_depends_on_tasks_and_benchmarks() {
         for tool in ["xtask", "benches", "hostile"] {
             for layer in LAYERS {
                 let edge = WorkspaceDependency { from: layer.name.into(), on: tool.into(), dev_only: true };

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_option_says_the_file_says_too() {
+    fn option_help_and_settings_file_agree() {
         let mut command = Cli::command();
         command.build();
         let schema = schema();

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_clock_ends_nobody_waits_for_ever() {
+    fn waits_end_at_the_end_of_the_clock() {
         let mut window = RateWindow::default();
         let almost = Timestamp(Timestamp::LAST.0 - 1);
         for _ in 0..REQUESTS_PER_MINUTE {

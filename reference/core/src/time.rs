@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment_is_refused() {
+    fn invalid_times_are_refused() {
         for text in [
             "",
             "2026-09-20",

@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_grants_is_enough_for_one_at_least() {
+    fn the_system_limit_allows_at_least_one_connection() {
         assert!((1..=16).contains(&connections(16, 16)));
     }
 }

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_is_slow_the_longest_gives_way() {
+    async fn the_slowest_response_is_dropped_first() {
         let none = Duration::ZERO;
         check(none, 1, [true, false, false, false], true).await;
         check(none, 2, [true, true, false, false], true).await;

@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_at_a_record_keeps_it() {
+    fn a_reader_keeps_its_record() {
         let log = log_of(1);
         note(&log, "/v1/account", KEY, "", (200, "{}"));
         let seen = log.newest().remove(0);

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_all_hold_is_the_sum_of_what_each_does() {
+    fn total_memory_is_the_sum_of_all_worlds() {
         let budget = MemoryBudget::new(10 << 20);
         let first = budget.share();
         let second = budget.reserve(4 << 20).expect("there is room");

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_copied_until_its_stamp_changes() {
+    fn cached_json_is_copied_until_its_stamp_changes() {
         let mut cache = ObjectCache::default();
         check(&mut cache, 7, 1, "old", "old");
         check(&mut cache, 7, 1, "never written", "old");

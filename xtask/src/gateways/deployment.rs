@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_filled_is_empty() {
+    fn unset_placeholders_are_empty() {
         let values = BTreeMap::from([("port", "80".to_owned())]);
         assert_eq!(without_unfilled(&filled("a {{port}} {{rest}};{ {b} }", &values)), "a 80 ;{ {b} }");
     }

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_open_wants_an_open_statement() {
+    fn open_choices_need_an_open_statement() {
         check(
             &[BOTH, ("a.rest", "1", "must", &["The rest: not shown."])],
             "no open statement cites 1 paragraph 1 (3052fbee19ff3733): The rest: not shown.",

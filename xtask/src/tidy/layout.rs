@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_there_must_be_there() {
+    fn required_entries_must_exist() {
         let without_readme: Vec<String> =
             tree_with(&[]).into_iter().filter(|name| name != "README.md").collect();
         assert_eq!(top_level(&without_readme), ["README.md: missing at the top level (top_level)"]);

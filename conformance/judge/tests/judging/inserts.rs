@@ -105,7 +105,7 @@ fn created_records_are_at_the_head_and_hide_no_others() {
 }
 
 #[test]
-fn what_a_list_has_shown_does_not_vanish() {
+fn listed_records_do_not_vanish() {
     for (again, expected) in [
         (&[5, 4, 3, 2, 1][..], "pass"),
         (&[6, 5, 4, 3, 2], "pass"),

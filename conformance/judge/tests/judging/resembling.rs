@@ -13,7 +13,7 @@ fn event(id: &str, side: Side, round: u8, status: u16) -> Exchange {
 }
 
 #[test]
-fn what_resembles_an_id_may_be_refused_in_any_way_but_finds_nothing() {
+fn similar_ids_find_nothing_with_any_refusal() {
     for (status, expected) in [(404, "pass"), (400, "pass"), (422, "pass"), (200, "fail")] {
         let all = vec![
             event(ID, Side::Own, 1, 200),
@@ -43,7 +43,7 @@ fn filtered(list: List, row: &Value, filter: &str, status: u16, rows: &Value) ->
 }
 
 #[test]
-fn what_resembles_a_filter_value_finds_nothing() {
+fn similar_filter_values_find_nothing() {
     let charge = json!({ "code": "ch1abcdef00", "status": "paid", "payment_link": "paid" });
     let invoice = json!({ "code": "in1mnopqr00", "status": "paid" });
     let event = json!({ "id": "a", "type": "paid", "charge": { "code": "paid" }, "invoice": null });
@@ -64,7 +64,7 @@ fn what_resembles_a_filter_value_finds_nothing() {
 }
 
 #[test]
-fn nothing_of_another_account_is_found_or_listed() {
+fn other_accounts_are_not_found_or_listed() {
     let charge = json!({
         "code": "k3m9x2q7", "status": "paid", "fiat_amount": "1.00", "asset": "BTC", "asset_amount": "0.1",
     });

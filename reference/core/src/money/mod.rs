@@ -496,7 +496,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_due_is_the_smallest_amount_that_is_worth_enough(
+        fn amount_due_is_the_smallest_sufficient_amount(
             minor in 0_u64..100_000_000_000, units in 1_u64..10_000_000_000_000_000, n in 0..Asset::ALL.len(),
         ) {
             let (asset, rate) = (Asset::ALL[n], Rate::from_units(units).unwrap());

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_block_encodes_to_is_refused() {
+    fn impossible_blocks_are_refused() {
         for text in ["1", "1111", "5R", "zz", "LUw", "jpXCZedGfVR", "zzzzzzzzzzz", "0O", "é"] {
             assert_eq!(decode(text), None, "{text}");
         }

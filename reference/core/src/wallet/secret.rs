@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_public_is_not_mistaken_for_a_private_key() {
+    fn public_texts_are_not_taken_for_private_keys() {
         check(
             "xpub661MyMwAqRbcFtXgS5sYJABqqG9YLmC4Q1Rdap9gSE8NqtwybGhePY2gZ29ESFjqJoCu1Rupje8YtGqsefD265TMg7usUDFdp6W1EGMcet8",
             false,

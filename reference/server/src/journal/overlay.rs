@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_what_is_below_stays() {
+    fn writes_are_read_and_the_base_stays() {
         let below = InMemoryBackend::new();
         below.set_len(10_000).unwrap();
         below.write(0, &[1; 10_000]).unwrap();

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_nothing_to_say_leaves_it_out() {
+    fn absent_values_are_omitted() {
         let nothing = json!({ "type": ["string", "null"], "maxLength": 0, "description": "Not given." });
         let email = json!({ "type": "string", "maxLength": 255 });
         check(
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn where_null_says_something_it_stays() {
+    fn null_is_allowed_where_it_has_a_meaning() {
         check(json!({ "type": ["boolean", "null"] }), true, json!({ "type": ["boolean", "null"] }));
     }
 }

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_request_is_said() {
+    fn invalid_arguments_are_reported() {
         check("get_charge", json!({}), Err("The id field is required."));
         check("get_charge", json!({"id": null}), Err("The id field is required."));
         let unknown = "The mode argument is not known here; this tool takes none.";

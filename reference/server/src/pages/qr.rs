@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_has_no_code() {
+    fn too_long_texts_have_no_code() {
         assert_eq!(Qr::of(&"x".repeat(5_000)), None);
     }
 }

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_started_can_be_taken_out() {
+    fn waiting_deliveries_can_be_removed() {
         let mut queue = SendQueue::new(SendLimits { total: 1, per_host: 1 });
         for (account, host, item) in [(1, "a", 1), (1, "a", 2), (2, "b", 3)] {
             queue.push(account, host, item);

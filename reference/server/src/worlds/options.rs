@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_as_in_the_server_s_own_world() {
+    fn missing_options_are_taken_from_the_servers_own_world() {
         check("", "None None 1 Wall Some(120) None");
         check("{}", "None None 1 Wall Some(120) None");
         check(
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_what_is_taken() {
+    fn errors_state_the_allowed_values() {
         check(
             "[1]",
             "The request body is not a JSON object: invalid type: sequence, expected a JSON object at line 1 column 0.",

@@ -142,7 +142,7 @@ async fn everything_is_reached_by_keyboard() {
 }
 
 #[tokio::test]
-async fn what_happens_elsewhere_appears_without_a_reload() {
+async fn changes_appear_without_a_reload() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;

@@ -48,7 +48,7 @@ fn check_body(body: &[u8], statuses: &[u16]) {
 }
 
 #[test]
-fn what_is_no_json_object_is_refused() {
+fn bodies_that_are_no_json_object_are_refused() {
     for body in [
         "null",
         "true",

@@ -99,7 +99,7 @@ fn a_confirmed_payment_pays() {
 }
 
 #[test]
-fn what_is_too_little_waits_for_the_rest() {
+fn an_insufficient_payment_waits_for_the_rest() {
     let part = See("a", "0.001", deep(2));
     check(&[part], "underpaid 0.001: payment_detected underpaid");
     check(&[part, Until(0)], "expired 0.001: payment_detected underpaid expired");
@@ -139,7 +139,7 @@ fn many_small_transfers_add_up() {
 }
 
 #[test]
-fn nothing_is_no_payment() {
+fn a_zero_amount_is_no_payment() {
     check(&[See("a", "0", deep(9))], "pending 0:");
     check(&[See("a", "0.0025", DROPPED)], "pending 0:");
     check(&[See("a", "0", deep(9)), Cancel(200)], "canceled 0: canceled");
@@ -174,7 +174,7 @@ fn tolerances_hold_to_the_last_unit() {
 }
 
 #[test]
-fn what_is_due_is_rounded_up() {
+fn the_amount_due_is_rounded_up() {
     let mut service = TestService::new();
     for (asset, fiat, due) in [
         ("BTC", "150.00", "0.0025"),
@@ -254,7 +254,7 @@ fn a_transfer_seen_in_time_holds_the_charge_open() {
 }
 
 #[test]
-fn what_holds_a_charge_open_is_enough_together() {
+fn payments_hold_a_charge_open_if_their_sum_suffices() {
     let (little, rest) = (See("a", "0.001", MEMPOOL), See("b", "0.0015", MEMPOOL));
     check(&[little, Until(0)], "expired 0: payment_detected expired late_payment");
     check(&[See("a", "0.00000001", MEMPOOL), Until(0)], "expired 0: payment_detected expired late_payment");
@@ -315,7 +315,7 @@ fn a_fee_bump_keeps_the_time_of_what_it_replaces_and_of_nothing_else() {
 }
 
 #[test]
-fn what_is_first_seen_during_a_hold_is_late() {
+fn payments_first_seen_during_a_hold_are_late() {
     let enough = See("a", "0.0025", MEMPOOL);
     check(&[enough, Until(0), See("b", "0.001", deep(2))], "pending 0: payment_detected late_payment");
     // A hold that ends ends before that, and be it in the microsecond in which the lock did.

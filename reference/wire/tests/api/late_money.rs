@@ -103,7 +103,7 @@ fn accepted_money_that_is_too_little_is_credited_and_said_to_be() {
 }
 
 #[test]
-fn what_was_accepted_can_still_be_orphaned() {
+fn accepted_payments_can_still_be_orphaned() {
     let little = See("a", "0.001", deep(2));
     let accepted = [Until(0), little, Accept(None, 200)];
     let and_then = |more: &[crate::charge_life::Step]| [&accepted[..], more].concat();

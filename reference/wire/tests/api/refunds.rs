@@ -42,7 +42,7 @@ fn a_refunded_part_payment_does_not_count() {
 }
 
 #[test]
-fn what_remains_is_due_again_once_it_was_refunded() {
+fn refunded_amounts_are_due_again() {
     check_shown(&[HALF], "0.00125", false);
     check_shown(&[HALF, Refund("0.00125", 201)], "0.0025", false);
     check_shown(&[HALF, Refund("0.0005", 201)], "0.00175", false);

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_shards_are_named() {
         check(vec![plain(2)], 3, &[1, 3], &[]);
     }
 

@@ -90,7 +90,7 @@ fn only_https_with_nothing_beside_host_port_path_and_query() {
 }
 
 #[test]
-fn what_two_readers_could_read_differently_is_refused() {
+fn ambiguous_characters_are_refused() {
     check_url(&[
         (" https://shop.example/", "character"),
         ("https://shop.example/ ", "character"),
@@ -107,7 +107,7 @@ fn what_two_readers_could_read_differently_is_refused() {
 }
 
 #[test]
-fn what_has_no_host_name_is_refused() {
+fn urls_without_a_host_name_are_refused() {
     check_url(&[
         ("", "unreadable"),
         ("shop.example/hook", "unreadable"),
@@ -518,7 +518,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_standard_library_calls_special_is_never_public(ip in ipv4()) {
+    fn special_addresses_of_the_standard_library_are_never_public(ip in ipv4()) {
         let special = ip.is_private()
             || ip.is_loopback()
             || ip.is_link_local()

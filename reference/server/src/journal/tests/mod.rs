@@ -421,7 +421,7 @@ fn a_torn_write_loses_nothing_that_was_acknowledged() {
 }
 
 #[test]
-fn what_changes_nothing_leaves_no_record() {
+fn calls_without_effect_leave_no_record() {
     let (mut driver, journal) = Driver::new(open(&Memory::default(), Some(3)));
     let mut check = |what: &str, op: Op, expected: u64| {
         let before = journal.position();

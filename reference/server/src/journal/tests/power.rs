@@ -107,7 +107,7 @@ fn survives(writes: &[Write], at: usize, numbers: &mut Numbers) -> storage::Stat
 }
 
 #[test]
-fn what_was_acknowledged_survives_every_power_cut_field_by_field() {
+fn acknowledged_records_survive_every_power_cut() {
     let mut numbers = Numbers(7);
     let worlds = [None, Some(2)].map(used_world);
     for cut in 0..CUTS {

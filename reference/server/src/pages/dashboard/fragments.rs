@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_from_outside_is_escaped() {
+    fn external_text_is_escaped() {
         let evil = r#""><script>alert('&')</script>"#;
         for html in [
             user_text(evil),

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_names_no_page() {
+    fn invalid_ids_have_no_page() {
         for path in [
             "/charges/",
             "/charges/a%2Fb",

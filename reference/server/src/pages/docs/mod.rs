@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operation_takes_and_gives_is_read_through_references() {
+    fn parameters_and_responses_are_resolved_through_references() {
         let sections = sections();
         let find = |id: &str| {
             let mut all = sections.iter().flat_map(|it| &it.operations);
