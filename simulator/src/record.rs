@@ -30,7 +30,7 @@ pub enum Observation {
     /// A request and its response.
     Call(Box<RecordedCall>),
     /// The watchers' sightings of one moment, as reported to the service.
-    Told(Vec<Sighting>),
+    Sightings(Vec<Sighting>),
     /// The service sent a post.
     Post(Box<RecordedPost>),
     /// The service received the result of a post.

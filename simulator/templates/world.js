@@ -3,7 +3,7 @@
 
 (() => {
   const byId = (id) => document.getElementById(id);
-  const told = JSON.parse(byId("told").textContent);
+  const details = JSON.parse(byId("details").textContent);
   const marks = [...document.querySelectorAll(".mark")];
   const rows = [...document.querySelectorAll("tbody tr")];
   const filter = byId("filter");
@@ -25,7 +25,7 @@
     for (const row of document.querySelectorAll("tr:not(.day):not(.here)")) {
       for (const cell of row.cells) cell.hidden = off.has(cell.cellIndex);
     }
-    for (const mark of marks) mark.hidden = object !== "" && !told[mark.value].objects.includes(object);
+    for (const mark of marks) mark.hidden = object !== "" && !details[mark.value].objects.includes(object);
     let day = null;
     let last = "";
     for (const row of rows) {
@@ -58,7 +58,7 @@
     document.body.classList.toggle("has-panel", Boolean(mark));
     if (!mark) return;
     mark.setAttribute("aria-current", "true");
-    const { objects, step, told: lines } = told[mark.value];
+    const { objects, step, details: lines } = details[mark.value];
     byId("panel-title").textContent = mark.textContent;
     byId("panel-objects").replaceChildren(
       ...objects.map((name) => {
@@ -68,7 +68,7 @@
         return only;
       }),
     );
-    byId("panel-told").replaceChildren(
+    byId("panel-details").replaceChildren(
       ...lines.flatMap(([name, text]) => [element("dt", name), element("dd", text)]),
     );
     byId("panel-open").hidden = step === null;

@@ -62,7 +62,7 @@ const UNREADABLE: &[RefusalFault] = &[
 ];
 
 /// The responses that reveal the existence of an object in the other mode.
-const TOLD: &[RefusalFault] = &[
+const TEXT_FAULTS: &[RefusalFault] = &[
     ("is answered 403", |it| it.status = 403),
     ("is answered 410", |it| it.status = 410),
     ("is answered 500", |it| *it = Reply::json(500, json!({ "message": "Server Error" }))),
@@ -133,10 +133,10 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
         for (what, change) in UNREADABLE {
             all.push(reply(what, &["errors.not_found_json"], Place::Absent, mode, *change));
         }
-        for (what, change) in &TOLD[..4] {
+        for (what, change) in &TEXT_FAULTS[..4] {
             all.push(reply(what, &["errors.not_found"], Place::Absent, mode, *change));
         }
-        for (what, change) in TOLD {
+        for (what, change) in TEXT_FAULTS {
             let breaks = ["isolation.not_found", "isolation.indistinguishable"];
             all.push(reply(what, &breaks, Place::Foreign, mode, *change));
             for kind in [ObjectKind::Charge, ObjectKind::Invoice] {

@@ -38,18 +38,18 @@ fn served(recording: &Recording) -> CheckResult {
 fn mode(recording: &Recording) -> CheckResult {
     for mode in Mode::BOTH {
         let (exchange, meta) = meta(recording, mode)?;
-        let told = meta.get("mode").cloned().unwrap_or(Value::Null);
-        if told != mode.word() {
+        let stated = meta.get("mode").cloned().unwrap_or(Value::Null);
+        if stated != mode.word() {
             let expected = format!("meta.mode \"{}\"", mode.word());
-            return Err(CheckError::broken(exchange.number, expected, format!("meta.mode {told}")));
+            return Err(CheckError::broken(exchange.number, expected, format!("meta.mode {stated}")));
         }
     }
     // Concurrent and alternating requests of both keys must each get the mode of their key.
     for exchange in recording.exchanges.iter().filter(|it| it.target.ends_with(ACCOUNT_PATH)) {
-        let (Caller::Own(mode), Some(told)) = (exchange.caller, mode_told(exchange)) else { continue };
-        if exchange.status() == Some(200) && told != mode.word() {
+        let (Caller::Own(mode), Some(stated)) = (exchange.caller, mode_told(exchange)) else { continue };
+        if exchange.status() == Some(200) && stated != mode.word() {
             let expected = format!("meta.mode \"{}\"", mode.word());
-            return Err(CheckError::broken(exchange.number, expected, format!("meta.mode \"{told}\"")));
+            return Err(CheckError::broken(exchange.number, expected, format!("meta.mode \"{stated}\"")));
         }
     }
     Ok(CheckOutcome::Holds)
@@ -58,12 +58,12 @@ fn mode(recording: &Recording) -> CheckResult {
 fn accepted_assets(recording: &Recording) -> CheckResult {
     for mode in Mode::BOTH {
         let (exchange, meta) = meta(recording, mode)?;
-        let told = meta.get("accepted_assets").cloned().unwrap_or(Value::Null);
-        if !told.is_array() {
+        let stated = meta.get("accepted_assets").cloned().unwrap_or(Value::Null);
+        if !stated.is_array() {
             return Err(CheckError::broken(
                 exchange.number,
                 "meta.accepted_assets as a list",
-                told.to_string(),
+                stated.to_string(),
             ));
         }
     }

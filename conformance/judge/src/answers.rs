@@ -39,8 +39,9 @@ fn head(recording: &Recording) -> CheckResult {
             if kind(answer) == kind(got) {
                 return Ok(CheckOutcome::Holds);
             }
-            let told = |kind: Option<String>| format!("Content-Type {}", kind.unwrap_or("none".into()));
-            Err(CheckError::broken(exchange.number, told(kind(got)), told(kind(answer))))
+            let content_type =
+                |kind: Option<String>| format!("Content-Type {}", kind.unwrap_or("none".into()));
+            Err(CheckError::broken(exchange.number, content_type(kind(got)), content_type(kind(answer))))
         }
         _ => Err(CheckError::broken(exchange.number, "200, as GET has it", exchange.summary())),
     }

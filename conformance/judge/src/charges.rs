@@ -10,7 +10,7 @@ use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::{Check, Flaw};
-use crate::delivered::{ParsedDelivery, caught, each, has_microseconds, missing, told};
+use crate::delivered::{ParsedDelivery, caught, each, has_microseconds, member_text, missing};
 use crate::subjects::{Subject, each_subject, none_of, subjects};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
@@ -67,7 +67,7 @@ fn of_charges(recording: &Recording, flaw: impl Fn(&Value, &Subject) -> Flaw) ->
 fn of_filled(recording: &Recording, name: &str, flaw: impl Fn(&Value) -> Option<String>) -> CheckResult {
     each_subject(recording, "charge", &format!("a charge that has a {name}"), |it| {
         let value = it.object.get(name).filter(|value| !value.is_null())?;
-        Some(flaw(value).map(|expected| (expected, told(&it.object, name))))
+        Some(flaw(value).map(|expected| (expected, member_text(&it.object, name))))
     })
 }
 
@@ -78,7 +78,7 @@ const OPTIONAL: [&str; 3] = ["customer_email", "description", "paid_at"];
 fn fields(charge: &Value, it: &Subject) -> Flaw {
     let absent = |name: &&str| charge.get(*name).is_none() && (it.is_paid() || !OPTIONAL.contains(name));
     let name = FIELDS.into_iter().find(|name| absent(name))?;
-    Some((format!("{name} in the charge"), told(charge, name)))
+    Some((format!("{name} in the charge"), member_text(charge, name)))
 }
 
 fn decimals(text: &str) -> Option<usize> {
@@ -105,7 +105,7 @@ fn amounts(charge: &Value, it: &Subject) -> Flaw {
             }),
         };
         if !fine {
-            return Some((format!("{name} as a decimal number in a string"), told(charge, name)));
+            return Some((format!("{name} as a decimal number in a string"), member_text(charge, name)));
         }
     }
     None
@@ -121,7 +121,8 @@ fn places(recording: &Recording, name: &str, places: usize) -> CheckResult {
         |it| found(it).is_some(),
         |_, it| {
             let fine = found(it)? == places;
-            (!fine).then(|| Some((format!("{name} with {places} decimals"), told(charge(it)?, name))))?
+            (!fine)
+                .then(|| Some((format!("{name} with {places} decimals"), member_text(charge(it)?, name))))?
         },
     )
 }
@@ -130,7 +131,7 @@ fn word(recording: &Recording, name: &str) -> CheckResult {
     of_charges(recording, |charge, _| {
         let value = charge.get(name)?;
         let fine = value.as_str().is_some_and(|text| !text.trim().is_empty());
-        (!fine).then(|| (format!("{name} as a string"), told(charge, name)))
+        (!fine).then(|| (format!("{name} as a string"), member_text(charge, name)))
     })
 }
 
@@ -147,7 +148,9 @@ fn status(recording: &Recording) -> CheckResult {
         let Some(first) = paid().next() else { continue };
         // A body may show the charge at the time of sending, when its status may have changed again: one is enough.
         if !paid().any(|it| text_at(&it.object, &["status"]) == Some("paid")) {
-            return Err(first.broken("status paid of a charge that is paid", told(&first.object, "status")));
+            return Err(
+                first.broken("status paid of a charge that is paid", member_text(&first.object, "status"))
+            );
         }
         judged = true;
     }
@@ -160,14 +163,14 @@ fn metadata(recording: &Recording) -> CheckResult {
             Value::Null => !it.is_paid(),
             value => value.is_object(),
         };
-        (!fine).then(|| ("metadata as an object".into(), told(charge, "metadata")))
+        (!fine).then(|| ("metadata as an object".into(), member_text(charge, "metadata")))
     })
 }
 
 fn payment_link(charge: &Value, _: &Subject) -> Flaw {
     let value = charge.get("payment_link")?;
     let fine = value.is_null() || value.as_str().is_some_and(|text| !text.is_empty());
-    (!fine).then(|| ("payment_link as a string or null".into(), told(charge, "payment_link")))
+    (!fine).then(|| ("payment_link as a string or null".into(), member_text(charge, "payment_link")))
 }
 
 /// Checks that not all paid charges lack `paid_at`. A single one may have lost it by a refund.
@@ -187,21 +190,21 @@ fn some_paid_at(recording: &Recording) -> Result<(), CheckError> {
 fn paid_at(recording: &Recording) -> CheckResult {
     some_paid_at(recording)?;
     each_subject(recording, "charge", "a charge that was paid", |it| {
-        let told = || told(&it.object, "paid_at");
+        let member_text = || member_text(&it.object, "paid_at");
         let value = it.object.get("paid_at").filter(|value| !value.is_null());
         let Some(value) = value else {
             // A late or refunded payment may have no `paid_at`, and a listed event may show a later state of the
             // charge: only a delivered payment must have it.
             let sure = it.is_payment() && it.is_delivered && it.object.get("paid_at").is_some();
-            return sure.then(|| Some(("paid_at of a charge that is paid".into(), told())));
+            return sure.then(|| Some(("paid_at of a charge that is paid".into(), member_text())));
         };
         let text = value.as_str().unwrap_or_default();
         if !it.is_delivered {
             let fine = utc(text).is_ok();
-            return Some((!fine).then(|| ("paid_at as an ISO 8601 time in UTC".into(), told())));
+            return Some((!fine).then(|| ("paid_at as an ISO 8601 time in UTC".into(), member_text())));
         }
         let fine = text.ends_with('Z') && has_microseconds(text);
-        Some((!fine).then(|| ("paid_at in UTC with microseconds and a Z".into(), told())))
+        Some((!fine).then(|| ("paid_at in UTC with microseconds and a Z".into(), member_text())))
     })
 }
 
@@ -247,8 +250,8 @@ fn transitions(recording: &Recording) -> CheckResult {
         // The order of events at the same time is unknown.
         let statuses: Vec<_> = life.into_values().collect();
         let changes = statuses.windows(2).filter(|it| it[0].len() == 1 && it[1].len() == 1 && it[0] != it[1]);
-        let told = |it: &BTreeSet<&str>| it.first().copied().unwrap_or_default().to_owned();
-        seen.extend(changes.map(|it| format!("{} to {}", told(&it[0]), told(&it[1]))));
+        let status = |it: &BTreeSet<&str>| it.first().copied().unwrap_or_default().to_owned();
+        seen.extend(changes.map(|it| format!("{} to {}", status(&it[0]), status(&it[1]))));
     }
     match seen.is_empty() {
         true => Err(CheckError::unjudged(

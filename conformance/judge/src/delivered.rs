@@ -31,8 +31,8 @@ impl ParsedDelivery<'_> {
 
     /// Returns the mode in the body.
     pub(super) fn mode(&self) -> Option<Mode> {
-        let told = self.text(&["mode"])?;
-        Mode::BOTH.into_iter().find(|mode| mode.word() == told)
+        let stated = self.text(&["mode"])?;
+        Mode::BOTH.into_iter().find(|mode| mode.word() == stated)
     }
 
     /// Returns `true` for a delivery of "Send test event", which has no event and needs no subscription.
@@ -133,7 +133,7 @@ pub(super) fn missing(wants: &str) -> CheckError {
 }
 
 /// Returns a member and its value, shortened for one line.
-pub(super) fn told(holder: &Value, name: &str) -> String {
+pub(super) fn member_text(holder: &Value, name: &str) -> String {
     match holder.get(name) {
         None => format!("{name} missing"),
         Some(value) => format!("{name} {}", conformance_model::recording::shorten(&value.to_string())),

@@ -9,7 +9,7 @@ use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::Mode;
 
-use super::delivered::is_uuid;
+use super::delivered::{is_uuid, member_text};
 use super::diff::{SETTLED, STATE, TEXTS, contradict, contradiction, differ, is_still};
 use super::evidence::{PageView, in_burst, may_be_limited, pages, unanswered};
 use crate::check::{Check, Flaw};
@@ -64,23 +64,19 @@ fn own(recording: &Recording) -> impl Iterator<Item = &Exchange> {
         .filter(|it| it.status() == Some(200) || !may_be_limited(recording, it))
 }
 
-fn told(event: &Value, name: &str) -> String {
-    event.get(name).map_or_else(|| format!("{name} missing"), |it| format!("{name} {it}"))
-}
-
 fn id(event: &Value) -> Flaw {
     let fine = text_at(event, &["id"]).is_some_and(is_uuid);
-    (!fine).then(|| ("a UUID".into(), told(event, "id")))
+    (!fine).then(|| ("a UUID".into(), member_text(event, "id")))
 }
 
 fn kind(event: &Value) -> Flaw {
     let fine = text_at(event, &["type"]).is_some_and(|kind| EVENT_TYPES.contains(&kind));
-    (!fine).then(|| ("one of the thirteen types".into(), told(event, "type")))
+    (!fine).then(|| ("one of the thirteen types".into(), member_text(event, "type")))
 }
 
 fn details(event: &Value) -> Flaw {
     let fine = event.get("details").is_some_and(Value::is_object);
-    (!fine).then(|| ("details as an object".into(), told(event, "details")))
+    (!fine).then(|| ("details as an object".into(), member_text(event, "details")))
 }
 
 fn subject(event: &Value) -> Flaw {
@@ -92,13 +88,13 @@ fn subject(event: &Value) -> Flaw {
     let (there, null) = if is_charge { ("charge", "invoice") } else { ("invoice", "charge") };
     if !event.get(there).is_some_and(Value::is_object) {
         let expected = if is_charge { "charge as an object" } else { "invoice as an object" };
-        return Some((expected.into(), told(event, there)));
+        return Some((expected.into(), member_text(event, there)));
     }
     if !event.get(null).is_some_and(Value::is_null) {
         let expected = if is_charge { "invoice null" } else { "charge null" };
         return Some((
             expected.into(),
-            if event.get(null).is_some() { format!("{null} set") } else { told(event, null) },
+            if event.get(null).is_some() { format!("{null} set") } else { member_text(event, null) },
         ));
     }
     None
@@ -106,7 +102,7 @@ fn subject(event: &Value) -> Flaw {
 
 fn created_at(event: &Value) -> Flaw {
     let fine = text_at(event, &["created_at"]).is_some_and(|text| utc(text).is_ok());
-    (!fine).then(|| ("an ISO 8601 time in UTC".into(), told(event, "created_at")))
+    (!fine).then(|| ("an ISO 8601 time in UTC".into(), member_text(event, "created_at")))
 }
 
 fn single(recording: &Recording) -> CheckResult {
@@ -124,7 +120,11 @@ fn single(recording: &Recording) -> CheckResult {
         }
         let Some(event) = single_event(exchange) else { continue };
         if text_at(&event, &["id"]) != Some(id) {
-            return Err(CheckError::broken(exchange.number, format!("id \"{id}\""), told(&event, "id")));
+            return Err(CheckError::broken(
+                exchange.number,
+                format!("id \"{id}\""),
+                member_text(&event, "id"),
+            ));
         }
         if let Some((name, actual)) = otherwise_listed(recording, &views, (exchange, mode), &event) {
             let expected = format!("{name} of event {id} as the list shows it");
@@ -153,7 +153,7 @@ fn otherwise_listed(
     };
     if let Some(name) = ["type", "details", "created_at"].into_iter().find(|name| differs(name) == Some(true))
     {
-        return Some((name.to_owned(), told(event, name)));
+        return Some((name.to_owned(), member_text(event, name)));
     }
     let same = views.iter().filter(|it| it.mode == mode && it.ask.list == List::Events);
     let mut rows = same.flat_map(PageView::rows).filter(|it| text_at(it, &["id"]) == Some(id));
@@ -162,7 +162,7 @@ fn otherwise_listed(
         if is_steady && is_still(views, mode, event, exchange) { &[SETTLED, STATE] } else { &[SETTLED] };
     let found = fields.iter().find_map(|fields| contradiction(&row, event, fields, differ));
     let (member, name) = found.or_else(|| other_text(views, mode, exchange, event))?;
-    Some((format!("{member}.{name}"), told(&event[member], name)))
+    Some((format!("{member}.{name}"), member_text(&event[member], name)))
 }
 
 /// A text of the object that every page shows alike, before and after it was shown otherwise here.

@@ -287,8 +287,8 @@ pub(super) fn list_moved() -> CheckError {
 /// Checks that an error declares JSON. Without a Content-Type it counts as JSON.
 pub(super) fn called_json(exchange: &Exchange, answer: &Answer) -> Result<(), CheckError> {
     match answer.header("content-type") {
-        Some(told) if !is_json(answer) => {
-            let actual = format!("Content-Type {told}");
+        Some(content_type) if !is_json(answer) => {
+            let actual = format!("Content-Type {content_type}");
             Err(CheckError::broken(exchange.number, "JSON that is called JSON", actual))
         }
         _ => Ok(()),

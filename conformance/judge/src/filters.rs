@@ -45,9 +45,9 @@ pub(super) fn row_outside_filter<'s>(
 /// Returns `true` if a page has rows, and all of them have the filtered fields.
 pub(super) fn shows_its_filters(view: &PageView<'_>, pairs: &ChargeInvoices) -> bool {
     let shown = |row: &Value| {
-        let told =
+        let selects =
             |(name, value): &(String, String)| fits(view.ask.list, row, name, value, Reach::Wide, pairs);
-        view.ask.filters.iter().all(|filter| told(filter).is_some())
+        view.ask.filters.iter().all(|filter| selects(filter).is_some())
     };
     !view.rows().is_empty() && view.rows().iter().all(shown)
 }
@@ -76,11 +76,11 @@ fn misfit(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Op
     let wanted = &selected[..selected.len().min(size)];
     let name = |row: &Value| named_identity(row).unwrap_or_default();
     let place = (0..wanted.len()).find(|at| shown.get(*at).map(name) != Some(name(wanted[*at])));
-    let told = |at: usize| shown.get(at).map_or_else(|| "nothing more".to_owned(), name);
+    let name_at = |at: usize| shown.get(at).map_or_else(|| "nothing more".to_owned(), name);
     match place {
-        Some(at) => Some((format!("{} as record {}", name(wanted[at]), at + 1), told(at))),
+        Some(at) => Some((format!("{} as record {}", name(wanted[at]), at + 1), name_at(at))),
         None if is_all && shown.len() > wanted.len() => {
-            Some((format!("{} records", wanted.len()), format!("{} too", told(wanted.len()))))
+            Some((format!("{} records", wanted.len()), format!("{} too", name_at(wanted.len()))))
         }
         None => None,
     }
@@ -226,12 +226,12 @@ fn total_of(
     view: &PageView<'_>,
     pairs: &ChargeInvoices,
 ) -> Option<Result<(), (String, String)>> {
-    let told = view.page.meta("total")?;
+    let total = view.page.meta("total")?;
     let shown = view.page.rows()?;
-    let wrong = |expected: u64| Some(Err((format!("meta.total {expected}"), format!("meta.total {told}"))));
+    let wrong = |expected: u64| Some(Err((format!("meta.total {expected}"), format!("meta.total {total}"))));
     let (before, size) = (view.ask.page.unwrap_or(1).saturating_sub(1), view.ask.per_page);
     let all_on_one_page = before == 0 && size.is_some_and(|size| (shown.len() as u64) < size);
-    if all_on_one_page && told != shown.len() as u64 {
+    if all_on_one_page && total != shown.len() as u64 {
         return wrong(shown.len() as u64);
     }
     let undecided = all_on_one_page.then_some(Ok(()));
@@ -240,11 +240,11 @@ fn total_of(
     let Some(selections) = selections(view.ask.list, &source.rows, &view.ask.filters, pairs) else {
         return undecided;
     };
-    let may_be = |count: u64| if source.is_all { count == told } else { count <= told };
+    let may_be = |count: u64| if source.is_all { count == total } else { count <= total };
     let counts: Vec<u64> = selections.iter().map(|rows| rows.len() as u64).collect();
     if !counts.iter().any(|count| may_be(*count)) {
         // Records that changed meanwhile may have matched for some time.
-        if counts.iter().any(|count| (*count..=count + moved).contains(&told)) {
+        if counts.iter().any(|count| (*count..=count + moved).contains(&total)) {
             return undecided;
         }
         return wrong(counts.into_iter().min().unwrap_or_default());
@@ -279,12 +279,12 @@ fn moved_meanwhile(recording: &Recording, views: &[PageView<'_>], view: &PageVie
 fn counted(view: &PageView<'_>) -> Result<(), CheckError> {
     let Some(numbers) = view.numbers().filter(|it| it.total > 0) else { return Ok(()) };
     let rows = Some(view.rows().len() as u64);
-    for (name, expected, told) in
+    for (name, expected, actual) in
         [("meta.last_page", numbers.pages(), view.page.meta("last_page")), ("rows:", numbers.len(), rows)]
     {
-        if let Some(told) = told.filter(|told| *told != expected) {
+        if let Some(actual) = actual.filter(|actual| *actual != expected) {
             let expected = format!("{name} {expected} by a total of {}", numbers.total);
-            return Err(CheckError::broken(view.number(), expected, format!("{name} {told}")));
+            return Err(CheckError::broken(view.number(), expected, format!("{name} {actual}")));
         }
     }
     Ok(())
@@ -381,9 +381,9 @@ fn as_far_as_shown(found: &[(&str, &PageView<'_>)], name: &str) -> CheckResult {
     let mut judged = false;
     for (value, view) in found {
         if let Some((row, _)) = row_outside_filter(view, pairs) {
-            let told = text_at(row, &[name]).or_else(|| shown_link(row)).unwrap_or_default();
+            let shown = text_at(row, &[name]).or_else(|| shown_link(row)).unwrap_or_default();
             let expected = format!("only {name} {value}");
-            return Err(CheckError::broken(view.number(), expected, format!("{name} {told}")));
+            return Err(CheckError::broken(view.number(), expected, format!("{name} {shown}")));
         }
         judged |= shows_its_filters(view, pairs);
     }

@@ -18,8 +18,8 @@ pub(crate) fn cached(recording: &Recording) -> Vec<(&Exchange, String)> {
     let mut found = Vec::new();
     for exchange in &recording.exchanges {
         let Some(answer) = exchange.answer() else { continue };
-        if let Some(told) = reading::cached(answer) {
-            found.push((exchange, told));
+        if let Some(reason) = reading::cached(answer) {
+            found.push((exchange, reason));
         } else if let Some(date) = stale(recording, exchange, answer) {
             found.push((exchange, format!("Date: {date} again, after a later one")));
         }
@@ -36,13 +36,13 @@ fn stale<'a>(recording: &Recording, exchange: &Exchange, answer: &'a Answer) -> 
     let earlier = recording.exchanges.iter().take_while(|it| it.number < exchange.number);
     let mut first = None;
     for it in earlier {
-        let Some(told) = it.answer() else { continue };
-        let Some(other) = told.header("date") else { continue };
+        let Some(earlier) = it.answer() else { continue };
+        let Some(other) = earlier.header("date") else { continue };
         if first.is_none() {
-            let same = it.target == exchange.target && other == text && told.body == answer.body;
+            let same = it.target == exchange.target && other == text && earlier.body == answer.body;
             // The clocks of two replicas may differ slightly.
             let is_earlier = exchange.sent.saturating_sub(it.ended).as_secs() >= SKEW_SECS.unsigned_abs();
-            first = (same && is_earlier && told.status == 200).then_some(it.number);
+            first = (same && is_earlier && earlier.status == 200).then_some(it.number);
         } else if http_date(other).is_some_and(|later| (later - date).whole_seconds() > SKEW_SECS) {
             return Some(text);
         }

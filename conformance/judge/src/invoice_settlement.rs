@@ -37,7 +37,7 @@ struct EventHistory {
     /// The events of lists with one filter.
     filtered: Vec<Value>,
     /// The charges whose events were listed completely by a filter.
-    told: BTreeSet<String>,
+    complete_charges: BTreeSet<String>,
     /// The items of the list of invoices.
     invoices: Vec<Value>,
 }
@@ -58,8 +58,9 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
     let page = Page::of(exchange)?;
     let rows = page.rows()?.clone();
     let is_whole = page.meta("total").is_some_and(|total| total <= rows.len() as u64);
-    let (filtered, told, invoices) = (Vec::new(), BTreeSet::new(), Vec::new());
-    let mut history = EventHistory { number: exchange.number, rows, is_whole, filtered, told, invoices };
+    let (filtered, complete_charges, invoices) = (Vec::new(), BTreeSet::new(), Vec::new());
+    let mut history =
+        EventHistory { number: exchange.number, rows, is_whole, filtered, complete_charges, invoices };
     for view in pages(recording).iter().filter(|it| it.mode == mode) {
         match view.ask.list {
             List::Charges => continue,
@@ -73,7 +74,7 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
         history.filtered.extend(view.rows().iter().cloned());
         let is_all = view.page.meta("total") == Some(view.rows().len() as u64);
         if name == "charge" && is_all && !view.rows().is_empty() {
-            history.told.insert(value.clone());
+            history.complete_charges.insert(value.clone());
         }
     }
     Some(history)
@@ -97,8 +98,10 @@ impl EventHistory {
     /// listed, and every charge.paid has the code of its charge.
     fn is_telling(&self, row: &Value) -> bool {
         let tells = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
-        let is_told =
-            || charges_of(row).is_some_and(|codes| codes.iter().all(|code| self.told.contains(*code)));
+        let is_told = || {
+            charges_of(row)
+                .is_some_and(|codes| codes.iter().all(|code| self.complete_charges.contains(*code)))
+        };
         tells && self.is_long_ago(row) && (self.goes_back_before(row) || is_told())
     }
 
@@ -171,11 +174,11 @@ fn invoice_paid(recording: &Recording) -> CheckResult {
                 judged = true;
             } else if codes.is_some() && history.is_telling(row) {
                 let codes = codes.unwrap_or_default();
-                let told = if codes.is_empty() { "no charge at all".to_owned() } else { codes.join(", ") };
+                let listed = if codes.is_empty() { "no charge at all".to_owned() } else { codes.join(", ") };
                 return Err(CheckError::broken(
                     history.number,
                     format!("a paid charge in the invoice of invoice.paid {}", name(row)),
-                    told,
+                    listed,
                 ));
             }
         }

@@ -9,7 +9,7 @@ use conformance_model::reading::text_at;
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckOutcome, CheckResult};
 
-use super::delivered::{ParsedDelivery, caught, missing, told};
+use super::delivered::{ParsedDelivery, caught, member_text, missing};
 use crate::check::{Check, Flaw};
 use crate::subjects::each_subject;
 
@@ -36,7 +36,7 @@ fn fields(recording: &Recording) -> CheckResult {
 
 fn missing_field(invoice: &Value) -> Flaw {
     let name = FIELDS.into_iter().find(|name| invoice.get(name).is_none())?;
-    Some((format!("{name} in the invoice"), told(invoice, name)))
+    Some((format!("{name} in the invoice"), member_text(invoice, name)))
 }
 
 fn form(value: &Value) -> &'static str {
@@ -61,10 +61,10 @@ fn formats(recording: &Recording) -> CheckResult {
     if forms.is_empty() {
         return Err(missing(WANTS));
     }
-    let told = forms
+    let observed = forms
         .into_iter()
         .map(|(name, forms)| format!("{name} {}", forms.into_iter().collect::<Vec<_>>().join(" or ")));
-    Ok(CheckOutcome::Observed(told.collect::<Vec<_>>().join(", ")))
+    Ok(CheckOutcome::Observed(observed.collect::<Vec<_>>().join(", ")))
 }
 
 fn status_values(recording: &Recording) -> CheckResult {

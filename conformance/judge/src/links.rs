@@ -34,9 +34,9 @@ fn links(recording: &Recording) -> CheckResult {
             match links.get(rel) {
                 Some(it) if it.is_string() || (may_be_null && it.is_null()) => {}
                 other => {
-                    let told = other.map_or("missing".to_owned(), ToString::to_string);
+                    let actual_link = other.map_or("missing".to_owned(), ToString::to_string);
                     let expected = if may_be_null { "an address or null" } else { "an address" };
-                    let actual = format!("links.{rel} {told}");
+                    let actual = format!("links.{rel} {actual_link}");
                     return Err(CheckError::broken(
                         view.number(),
                         format!("links.{rel}: {expected}"),
@@ -60,11 +60,13 @@ fn ends(recording: &Recording) -> CheckResult {
             continue;
         }
         for (rel, at_end) in [("prev", numbers.current == 1), ("next", numbers.current == last)] {
-            let Some(told) = links.get(rel).filter(|it| it.is_null() || it.is_string()) else { continue };
-            if told.is_null() != at_end {
+            let Some(actual_link) = links.get(rel).filter(|it| it.is_null() || it.is_string()) else {
+                continue;
+            };
+            if actual_link.is_null() != at_end {
                 let place = format!("on page {} of {last}", numbers.current);
                 let expected = if at_end { "null" } else { "an address" };
-                let actual = format!("links.{rel} {told}");
+                let actual = format!("links.{rel} {actual_link}");
                 return Err(CheckError::broken(
                     view.number(),
                     format!("links.{rel} {expected} {place}"),
@@ -162,10 +164,10 @@ fn lead(recording: &Recording) -> CheckResult {
     for view in &pages(recording) {
         for it in link_targets(view) {
             let (here, wanted) = (view.ask.page.unwrap_or(1), wanted(it.rel, view));
-            let told: Option<u64> = it.value("page", "1").and_then(|page| page.parse().ok());
-            if let Some((told, wanted)) = told.zip(wanted).filter(|(told, wanted)| told != wanted) {
+            let page: Option<u64> = it.value("page", "1").and_then(|page| page.parse().ok());
+            if let Some((page, wanted)) = page.zip(wanted).filter(|(page, wanted)| page != wanted) {
                 let expected = format!("links.{} of page {here} to page {wanted}", it.rel);
-                return Err(CheckError::broken(view.number(), expected, format!("page {told}: {}", it.link)));
+                return Err(CheckError::broken(view.number(), expected, format!("page {page}: {}", it.link)));
             }
         }
     }
@@ -238,8 +240,8 @@ fn keep_size(recording: &Recording) -> CheckResult {
     for view in &pages(recording) {
         let Some(here) = view.page.meta("per_page") else { continue };
         for it in link_targets(view) {
-            let told: Option<u64> = it.value("per_page", "25").and_then(|size| size.parse().ok());
-            if told.is_some_and(|told| told != here) {
+            let size: Option<u64> = it.value("per_page", "25").and_then(|size| size.parse().ok());
+            if size.is_some_and(|size| size != here) {
                 let expected = format!("pages of {here} behind links.{}", it.rel);
                 return Err(CheckError::broken(view.number(), expected, it.link));
             }
@@ -270,7 +272,7 @@ fn keep_filters(recording: &Recording) -> CheckResult {
         for it in link_targets(view) {
             let lost = |(name, value): &&(String, String)| {
                 let is_ignored = ignored.contains(&(view.ask.list, name));
-                !is_ignored && it.value(name, "").is_some_and(|told| told != *value)
+                !is_ignored && it.value(name, "").is_some_and(|linked| linked != *value)
             };
             if let Some((name, value)) = view.ask.filters.iter().find(lost) {
                 let expected = format!("only {name}={value} behind links.{}", it.rel);

@@ -42,8 +42,8 @@ fn settled_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDa
     let date = clock(later.exchange);
     let newest = || events.rows().iter().filter_map(|row| at(row, "created_at")).max();
     // The `Date` may be wrong or from a cache; then the newest event counts.
-    let told = date.filter(|date| newest().is_none_or(|newest| *date >= newest)).or_else(newest);
-    told.map(|it| it - LATENESS)
+    let latest = date.filter(|date| newest().is_none_or(|newest| *date >= newest)).or_else(newest);
+    latest.map(|it| it - LATENESS)
 }
 
 /// Returns `true` if no event was recorded in the ten minutes before a response and none since, by the last long page
@@ -222,12 +222,12 @@ fn unchanged(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
                     continue;
                 }
                 if let Some(between) = seen.last().filter(|_| seen.contains(&state)) {
-                    let told = |state: &[Option<&Value>; 2]| {
+                    let state_text = |state: &[Option<&Value>; 2]| {
                         let [status, paid] = state.map(|it| it.map_or("none".into(), Value::to_string));
                         format!("status {status} and paid_at {paid}")
                     };
-                    let expected = format!("{member} {code} with {}, as shown before", told(between));
-                    let actual = format!("{} again, and no event of it", told(&state));
+                    let expected = format!("{member} {code} with {}, as shown before", state_text(between));
+                    let actual = format!("{} again, and no event of it", state_text(&state));
                     return Err(CheckError::broken(view.number(), expected, actual));
                 }
                 seen.push(state);

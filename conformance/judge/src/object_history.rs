@@ -25,9 +25,9 @@ pub(super) fn begun_once(recording: &Recording) -> Result<(), CheckError> {
     for mode in Mode::BOTH {
         let of_mode = views.iter().filter(|it| it.mode == mode && it.ask.list == List::Events);
         let rows = of_mode.flat_map(|it| it.rows().iter().map(|row| (it.number(), row)));
-        let told = rows.filter_map(|(number, row)| Some((text_at(row, &["id"])?, (number, row))));
+        let known = rows.filter_map(|(number, row)| Some((text_at(row, &["id"])?, (number, row))));
         // The same event may be on several pages.
-        let events: BTreeMap<&str, (u32, &Value)> = told.collect();
+        let events: BTreeMap<&str, (u32, &Value)> = known.collect();
         for (_, member) in KINDS {
             let mut lives: BTreeMap<&str, Vec<(u32, &Value)>> = BTreeMap::new();
             for (number, row) in events.values() {
@@ -59,9 +59,13 @@ fn in_order(name: &str, life: &[(u32, &Value)]) -> Result<(), CheckError> {
                     || (kind(row) == "invoice.paid" && kind(it) == "invoice.voided"))
         });
         if let Some(earlier) = earlier {
-            let told = |row: &Value| format!("{} at {}", kind(row), row["created_at"]);
+            let event_text = |row: &Value| format!("{} at {}", kind(row), row["created_at"]);
             let expected = format!("no {} of {name} after its {}", kind(row), kind(earlier));
-            return Err(CheckError::broken(*number, expected, format!("{}, {}", told(earlier), told(row))));
+            return Err(CheckError::broken(
+                *number,
+                expected,
+                format!("{}, {}", event_text(earlier), event_text(row)),
+            ));
         }
     }
     Ok(())
@@ -123,8 +127,8 @@ fn same(
     let odd = pairs.iter().find(|(view, _, one, other, event)| {
         differ(name, one, other) && (is_alike || (is_time(one) && is_time(other))) && counts(view, event)
     });
-    let Some((view, row, listed, told, event)) = odd else { return Ok(()) };
+    let Some((view, row, listed, shown, event)) = odd else { return Ok(()) };
     let expected =
-        format!("{name} {told} of {member} {}, as its newest event {} says", row["code"], event["id"]);
+        format!("{name} {shown} of {member} {}, as its newest event {} says", row["code"], event["id"]);
     Err(CheckError::broken(view.number(), expected, format!("{name} {listed}")))
 }

@@ -102,7 +102,7 @@ fn retry_after(recording: &Recording) -> BTreeSet<String> {
 /// A topic for each status: whether a run meets a 429 depends on the use of the key before it.
 fn refusal_types(recording: &Recording, status: u16) -> BTreeSet<String> {
     let refused = answers(recording).filter(|(_, answer)| answer.status == status);
-    let told = refused.map(|(_, answer)| {
+    let choices = refused.map(|(_, answer)| {
         let kind = answer.header("content-type").unwrap_or("none");
         let members = answer
             .body
@@ -114,7 +114,7 @@ fn refusal_types(recording: &Recording, status: u16) -> BTreeSet<String> {
             None => kind.to_owned(),
         }
     });
-    told.collect()
+    choices.collect()
 }
 
 fn challenge(recording: &Recording) -> BTreeSet<String> {
@@ -199,11 +199,11 @@ fn limit_headers(recording: &Recording) -> BTreeSet<String> {
 
 fn cache(recording: &Recording) -> BTreeSet<String> {
     let found = cached(recording);
-    let told: BTreeSet<_> =
+    let headers: BTreeSet<_> =
         found.iter().map(|(_, shown)| shown.split(':').next().unwrap_or_default()).collect();
-    let told = told.into_iter().collect::<Vec<_>>().join(", ");
+    let headers = headers.into_iter().collect::<Vec<_>>().join(", ");
     let count = found.len();
-    if count == 0 { BTreeSet::new() } else { [format!("{count} answers from it, by {told}")].into() }
+    if count == 0 { BTreeSet::new() } else { [format!("{count} answers from it, by {headers}")].into() }
 }
 
 fn server(recording: &Recording) -> BTreeSet<String> {

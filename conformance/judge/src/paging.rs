@@ -113,8 +113,8 @@ fn meta(recording: &Recording) -> CheckResult {
         let names = ["current_page", "last_page", "per_page", "total"];
         let wrong = names.into_iter().find(|name| view.page.meta(name).is_none());
         Some(wrong.map_or(Ok(()), |name| {
-            let told = meta.get(name).map_or("missing".to_owned(), ToString::to_string);
-            Err((format!("meta.{name} as an integer"), format!("meta.{name} {told}")))
+            let value = meta.get(name).map_or("missing".to_owned(), ToString::to_string);
+            Err((format!("meta.{name} as an integer"), format!("meta.{name} {value}")))
         }))
     })
 }
@@ -168,17 +168,17 @@ fn steady(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckErro
         };
         let before = views.iter().rfind(|it| it.number() < view.number() && head(it));
         let after = views.iter().find(|it| it.number() > view.number() && head(it));
-        let (Some(before), Some(after), Some(told)) = (before, after, view.page.meta("total")) else {
+        let (Some(before), Some(after), Some(reported)) = (before, after, view.page.meta("total")) else {
             continue;
         };
         let [first, last] = [before, after].map(|it| Some((it.page.meta("total")?, it.rows().first()?)));
-        if let Some((total, _)) = first.filter(|it| last.as_ref() == Some(it) && it.0 != told)
+        if let Some((total, _)) = first.filter(|it| last.as_ref() == Some(it) && it.0 != reported)
             && lists_vs_events::is_quiet(views, recording.exchange(before.number()), view.mode)
         {
             return Err(CheckError::broken(
                 view.number(),
                 format!("meta.total {total}, as before and after"),
-                format!("meta.total {told}"),
+                format!("meta.total {reported}"),
             ));
         }
     }
@@ -190,14 +190,14 @@ fn last_page(recording: &Recording) -> CheckResult {
     let judged = each(&pages(recording), |view| {
         view.ask.filters.is_empty().then_some(())?;
         let numbers = view.numbers()?;
-        let told = view.page.meta("last_page")?;
+        let reported = view.page.meta("last_page")?;
         if numbers.total == 0 {
             // An empty list has no page or one empty page; both are valid.
-            return Some(if told <= 1 { Ok(()) } else { equal("meta.last_page", 1, told) });
+            return Some(if reported <= 1 { Ok(()) } else { equal("meta.last_page", 1, reported) });
         }
         even |= numbers.total % numbers.size == 0;
         uneven |= numbers.total % numbers.size != 0;
-        Some(equal("meta.last_page", numbers.pages(), told))
+        Some(equal("meta.last_page", numbers.pages(), reported))
     })?;
     if even && uneven { Ok(judged) } else { Err(too_few_records()) }
 }
@@ -214,9 +214,11 @@ fn joined(recording: &Recording) -> CheckResult {
                 return Err(CheckError::broken(view.number(), "every record once", actual));
             }
             // links_lead judges linked pages, and per_page those of another size than requested.
-            let told =
-                view.page.meta("per_page").filter(|told| view.ask.per_page.is_none_or(|it| it == *told));
-            let (Some(size), None) = (told, &view.ask.link) else { continue };
+            let reported = view
+                .page
+                .meta("per_page")
+                .filter(|reported| view.ask.per_page.is_none_or(|it| it == *reported));
+            let (Some(size), None) = (reported, &view.ask.link) else { continue };
             let Some(whole) = FullList::around(recording, &all, view) else {
                 disturbed |= moved(views, list, mode);
                 continue;
@@ -259,11 +261,11 @@ fn out_of_place(rows: &[Value], whole: &FullList<'_>, from: u64, size: u64) -> O
         whole.is_some() != here.is_some() || named(whole).zip(named(here)).is_some_and(|(a, b)| a != b)
     };
     let place = (0..places).find(differs)?;
-    let told = |row: Option<&Value>| named(row).unwrap_or_else(|| "one without id and code".to_owned());
+    let name = |row: Option<&Value>| named(row).unwrap_or_else(|| "one without id and code".to_owned());
     let at = from.saturating_add(place as u64 + 1);
-    let beside = told(beside.get(place).copied());
+    let beside = name(beside.get(place).copied());
     let expected = format!("record {at} of the long page {}: {beside}", whole.target);
-    Some((expected, format!("{} in its place", told(rows.get(place)))))
+    Some((expected, format!("{} in its place", name(rows.get(place)))))
 }
 
 /// Returns a record that is on a page twice.

@@ -36,15 +36,15 @@ fn account(recording: &Recording) -> Result<&Exchange, CheckError> {
 
 /// Returns `true` if both keys get the same account or the same events. If not, their accounts may differ.
 fn is_same_account(recording: &Recording) -> bool {
-    let told = |it: &Exchange| {
+    let account_data = |it: &Exchange| {
         let body = it.answer().and_then(|answer| answer.body.json())?;
         Some(body.get("data").filter(|data| data.is_object()).unwrap_or(&body).clone())
     };
     let of_second = |wanted: fn(&Purpose) -> bool| {
         recording.last(|it| it.caller == Caller::Second && wanted(&it.purpose))
     };
-    let account = of_second(|it| *it == Purpose::Account).and_then(told);
-    if account.is_some() && account == recording.account(Mode::Test).and_then(told) {
+    let account = of_second(|it| *it == Purpose::Account).and_then(account_data);
+    if account.is_some() && account == recording.account(Mode::Test).and_then(account_data) {
         return true;
     }
     let theirs = of_second(|it| matches!(it, Purpose::Page(_))).and_then(Page::of);

@@ -231,9 +231,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
-    reply("wrong parameters are told before the key is looked at", &["auth.every_path"], 401, |_, reply| {
-        *reply = Reply::json(422, json!({ "message": "per_page takes 1 to 100." }))
-    })
+    reply(
+        "invalid parameters are refused before the key is checked",
+        &["auth.every_path"],
+        401,
+        |_, reply| *reply = Reply::json(422, json!({ "message": "per_page takes 1 to 100." })),
+    )
     .at(|request| request.query.contains_key("per_page")),
     rule("a key that comes at the same moment as another is taken for it", &["account.mode"], |server| {
         let (mut requests, mut last) = (0, None);

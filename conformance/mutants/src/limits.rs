@@ -83,8 +83,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     reply("Retry-After is in milliseconds", &["limits.retry_after"], 429, |_, reply| {
-        let told = reply.header("retry-after").and_then(|it| it.parse::<u64>().ok());
-        reply.set("retry-after", &(told.expect("seconds") * 1000).to_string());
+        let seconds = reply.header("retry-after").and_then(|it| it.parse::<u64>().ok());
+        reply.set("retry-after", &(seconds.expect("seconds") * 1000).to_string());
     }),
     reply("Retry-After is a moment, in seconds since 1970", &["limits.retry_after"], 429, |_, reply| {
         reply.set("retry-after", "1767225660")

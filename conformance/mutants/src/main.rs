@@ -69,9 +69,9 @@ fn options(arguments: &[String]) -> Result<Options, String> {
             "--combinations" => options.combinations = Some(number(rest.next(), option)?),
             "--seed" => options.seed = Some(number(rest.next(), option)?),
             "--jobs" => {
-                let told = rest.next().ok_or("`--jobs` needs a number")?;
-                let jobs = told.parse().ok().filter(|jobs| (1..=256).contains(jobs));
-                options.jobs = Some(jobs.ok_or(format!("`--jobs` is `{told}`; it takes 1 to 256"))?);
+                let value = rest.next().ok_or("`--jobs` needs a number")?;
+                let jobs = value.parse().ok().filter(|jobs| (1..=256).contains(jobs));
+                options.jobs = Some(jobs.ok_or(format!("`--jobs` is `{value}`; it takes 1 to 256"))?);
             }
             other => return Err(format!("unknown option `{other}`")),
         }
@@ -82,9 +82,9 @@ fn options(arguments: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-fn number<N: FromStr>(told: Option<&str>, option: &str) -> Result<N, String> {
-    let told = told.ok_or_else(|| format!("`{option}` needs a number"))?;
-    told.parse().map_err(|_| format!("`{option}` is `{told}`; it takes a whole number"))
+fn number<N: FromStr>(value: Option<&str>, option: &str) -> Result<N, String> {
+    let value = value.ok_or_else(|| format!("`{option}` needs a number"))?;
+    value.parse().map_err(|_| format!("`{option}` is `{value}`; it takes a whole number"))
 }
 
 /// Runs combinations and prints those that were judged wrongly.

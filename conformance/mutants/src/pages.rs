@@ -101,7 +101,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         drop(request.query.remove("page"))
     })
     .may(&["filters.total"]),
-    rule("page is ignored, but told back", &["paging.joined", "paging.length"], |server| {
+    rule("page is ignored, but returned in meta", &["paging.joined", "paging.length"], |server| {
         let books = [server.live.clone(), server.test.clone()];
         server.rewrite(move |request, reply| {
             let (Some(_), Some(size)) = (request.number("page"), request.number("per_page")) else { return };

@@ -135,10 +135,10 @@ impl Subject {
             self.breaks.iter().filter(|id| !broken.contains(**id)).map(|id| (*id).to_owned()).collect();
         let known = |id: &&String| self.breaks.contains(&id.as_str()) || self.may.contains(&id.as_str());
         let alarms: Vec<_> = broken.iter().filter(|id| !known(id)).map(|id| evidence(id)).collect();
-        let told = [("survives", missed), ("false alarm of", alarms)];
-        let told = told.into_iter().filter(|(_, ids)| !ids.is_empty());
-        let told: Vec<_> = told.map(|(what, ids)| format!("{what} {}", ids.join(", "))).collect();
-        (!told.is_empty()).then(|| told.join("; "))
+        let parts = [("survives", missed), ("false alarm of", alarms)];
+        let parts = parts.into_iter().filter(|(_, ids)| !ids.is_empty());
+        let parts: Vec<_> = parts.map(|(what, ids)| format!("{what} {}", ids.join(", "))).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 }
 

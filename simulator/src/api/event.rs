@@ -193,14 +193,14 @@ pub enum EventDetails {
     /// The details of the service.
     Known(Details),
     /// The details in a response.
-    Told(Map<String, Value>),
+    Fields(Map<String, Value>),
 }
 
 impl EventDetails {
     /// Returns the fields: amounts, ids and reasons as texts.
     pub fn fields(&self) -> Map<String, Value> {
         match self {
-            EventDetails::Told(fields) => fields.clone(),
+            EventDetails::Fields(fields) => fields.clone(),
             EventDetails::Known(_) => match serde_json::to_value(self) {
                 Ok(Value::Object(fields)) => fields,
                 _ => unreachable!("details are written as an object"),
@@ -211,7 +211,7 @@ impl EventDetails {
 
 impl From<Map<String, Value>> for EventDetails {
     fn from(fields: Map<String, Value>) -> EventDetails {
-        EventDetails::Told(fields)
+        EventDetails::Fields(fields)
     }
 }
 
@@ -219,7 +219,7 @@ impl Serialize for EventDetails {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             EventDetails::Known(details) => DetailsView(details).serialize(serializer),
-            EventDetails::Told(fields) => fields.serialize(serializer),
+            EventDetails::Fields(fields) => fields.serialize(serializer),
         }
     }
 }

@@ -115,11 +115,11 @@ impl<T: JsonSchema> JsonSchema for KeepRequest<T> {
 pub enum Notices {
     /// They come at once.
     Up,
-    /// They wait until it is said otherwise.
+    /// They wait until the state changes.
     Late,
     /// They wait, and then come last first.
     Reversed,
-    /// They are lost; when it is said otherwise, the watcher looks at every transaction anew.
+    /// They are lost; when the state changes, the watcher reads every transaction again.
     Lost,
     /// Each comes twice.
     Twice,

@@ -78,8 +78,8 @@ fn judge_path(findings: &mut Findings, seen: &ChargeView) {
     });
     findings.check(Law::Edges, None, || {
         (status.is_some_and(|status| status != seen.status)).then(|| {
-            let told = status.unwrap_or("nothing");
-            (format!("events lead to {told}, the status is {}", seen.status), seen.code.clone())
+            let derived = status.unwrap_or("nothing");
+            (format!("events lead to {derived}, the status is {}", seen.status), seen.code.clone())
         })
     });
     findings.check(Law::Edges, None, || {

@@ -40,7 +40,7 @@ pub(super) struct Mark {
     pub(super) is_named: bool,
     /// The number of its step, from 1; one more than the number of steps if it is after the last.
     pub(super) step: usize,
-    pub(super) told: Vec<(&'static str, String)>,
+    pub(super) details: Vec<(&'static str, String)>,
 }
 
 /// The names of codes, ids and addresses.
@@ -180,7 +180,7 @@ impl Drawing<'_> {
             about,
             is_named: false,
             step: self.began.partition_point(|began| *began <= self.place),
-            told: Vec::new(),
+            details: Vec::new(),
         });
     }
 
@@ -191,7 +191,7 @@ impl Drawing<'_> {
     fn event(&mut self, event: &ExpectedEvent) {
         let label = format!("{} {}", event.kind, self.names.name(&event.subject));
         self.mark((event.at, 2), "event", label, vec![event.subject.clone()]);
-        self.last().told = vec![
+        self.last().details = vec![
             ("status", event.status.to_owned()),
             ("transfers", event.situation.as_str().to_owned()),
             ("code", event.subject.clone()),
@@ -203,7 +203,7 @@ impl Drawing<'_> {
         match &entry.what {
             Observation::Call(call) if call.method == "GET" => {}
             Observation::Call(call) => self.call(at, call),
-            Observation::Told(notices) => notices.iter().for_each(|notice| self.notice(at, notice)),
+            Observation::Sightings(notices) => notices.iter().for_each(|notice| self.notice(at, notice)),
             Observation::Post(post) => self.post(at, post),
             Observation::Landed { delivery, outcome } => self.land(at, *delivery, outcome),
             Observation::Restarted => {
@@ -240,14 +240,14 @@ impl Drawing<'_> {
         self.mark((at, 0), class, label.join(" "), ids);
         let mark = self.last();
         mark.outcome = format!("{}{}", call.status, if call.replayed { " replayed" } else { "" });
-        mark.told = vec![
+        mark.details = vec![
             ("request", format!("{} {}", call.method, call.path)),
             ("idempotency key", call.idempotency_key.clone().unwrap_or_default()),
             ("body", body(&call.body)),
             ("status", mark.outcome.clone()),
             ("answer", body(&call.answer)),
         ];
-        mark.told.retain(|(_, text)| !text.is_empty());
+        mark.details.retain(|(_, text)| !text.is_empty());
     }
 
     /// Adds growing confirmations to one mark; a transfer that is reversed gets a separate one.
@@ -260,7 +260,7 @@ impl Drawing<'_> {
                 let mark = &mut self.marks[place];
                 mark.outcome = confirmations(first, n);
                 let after = elapsed(at.since(mark.at));
-                mark.told.push(("confirmations", format!("{n} after {}", after.trim_start_matches('+'))));
+                mark.details.push(("confirmations", format!("{n} after {}", after.trim_start_matches('+'))));
                 self.transfers.insert(key, (place, first, n));
                 return;
             }
@@ -272,7 +272,7 @@ impl Drawing<'_> {
         self.mark((at, 1), class, label, [notice.txid.clone()].into_iter().chain(charge).collect());
         let mark = self.last();
         mark.ids = vec![notice.txid.clone()];
-        mark.told = vec![
+        mark.details = vec![
             ("amount", format!("{} {}, {}", notice.amount, notice.asset, notice.mode)),
             ("transaction", notice.txid.clone()),
             ("address", notice.address.clone()),
@@ -283,7 +283,7 @@ impl Drawing<'_> {
             }
             Depth::Confirmations(n) => {
                 mark.outcome = confirmations(n, n);
-                mark.told.push(("confirmations", format!("{n} at first")));
+                mark.details.push(("confirmations", format!("{n} at first")));
                 self.transfers.insert(key, (self.marks.len() - 1, n, n));
             }
         }
@@ -304,7 +304,7 @@ impl Drawing<'_> {
         let mark = self.last();
         mark.ids = [post.delivery.to_string()].into_iter().chain(event).collect();
         mark.outcome = "under way".to_owned();
-        mark.told = vec![
+        mark.details = vec![
             ("delivery", format!("{}, attempt {attempt}", post.delivery)),
             (
                 "arrived",
@@ -333,7 +333,7 @@ impl Drawing<'_> {
         }
         let after = elapsed(at.since(mark.at));
         let result = format!("{word} after {} {more}", after.trim_start_matches('+'));
-        mark.told.insert(1, ("result", result.trim_end().to_owned()));
+        mark.details.insert(1, ("result", result.trim_end().to_owned()));
         mark.outcome = word;
     }
 }

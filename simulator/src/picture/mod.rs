@@ -61,7 +61,7 @@ struct PicturePage<'a> {
     file: String,
     scenario: String,
     commands: [String; 2],
-    told: String,
+    details: String,
 }
 
 /// A violated invariant, and the number of violations of the same shape.
@@ -133,7 +133,7 @@ pub fn page(picture: &Picture<'_>) -> String {
         lanes: &lanes,
         groups: groups(&marks, &names),
         rows: rows(script.start, &marks, &broken, lanes.len()),
-        told: told(script.start, script.steps.len(), &marks),
+        details: details(script.start, script.steps.len(), &marks),
         scenario: if script.source.is_empty() { script.to_yaml() } else { script.source.clone() },
         file,
         commands,
@@ -241,15 +241,15 @@ fn rows<'a>(start: Timestamp, marks: &'a [Mark], broken: &'a [Broken], lanes: us
 }
 
 /// Returns the details of the marks as JSON that cannot end an HTML element.
-fn told(start: Timestamp, steps: usize, marks: &[Mark]) -> String {
+fn details(start: Timestamp, steps: usize, marks: &[Mark]) -> String {
     let marks: Vec<_> = marks
         .iter()
         .map(|mark| {
             let when = format!("{} UTC", formatting::date(mark.at));
-            let mut told = vec![("since start", format!("{}", mark.at.since(start))), ("at", when)];
-            told.extend(mark.told.iter().map(|(name, text)| (*name, plain(text))));
+            let mut details = vec![("since start", format!("{}", mark.at.since(start))), ("at", when)];
+            details.extend(mark.details.iter().map(|(name, text)| (*name, plain(text))));
             // Events after the last step need further calls to advance the clock.
-            json!({ "objects": mark.objects, "step": (mark.step <= steps).then_some(mark.step), "told": told })
+            json!({ "objects": mark.objects, "step": (mark.step <= steps).then_some(mark.step), "details": details })
         })
         .collect();
     json!(marks).to_string().replace('<', "\\u003c")

@@ -51,18 +51,18 @@ steps:
 fn drawn(source: &str, fault: Option<&'static DemoFault>) -> (String, Vec<serde_json::Value>) {
     let script = Script::parse("a b.yaml", source).unwrap();
     let page = page(&Picture { script: &script, fault, breach: None, failure: None });
-    let (_, told) = page.split_once(r#"id="told">"#).unwrap();
-    let told = serde_json::from_str(told.split_once("</script>").unwrap().0).unwrap();
-    (page, told)
+    let (_, marks) = page.split_once(r#"id="details">"#).unwrap();
+    let marks = serde_json::from_str(marks.split_once("</script>").unwrap().0).unwrap();
+    (page, marks)
 }
 
 #[test]
 fn a_transfer_is_one_mark_in_the_step_that_sent_it() {
-    let (page, told) = drawn(HOSTILE, None);
-    let transfers: Vec<_> = told.iter().filter(|mark| mark.to_string().contains("at first")).collect();
-    assert_eq!(transfers.len(), 1, "{told:#?}");
-    let (said, step) = (transfers[0]["told"].to_string(), &transfers[0]["step"]);
-    assert!(said.contains("0 at first") && said.contains("2 after"), "{said}");
+    let (page, marks) = drawn(HOSTILE, None);
+    let transfers: Vec<_> = marks.iter().filter(|mark| mark.to_string().contains("at first")).collect();
+    assert_eq!(transfers.len(), 1, "{marks:#?}");
+    let (details, step) = (transfers[0]["details"].to_string(), &transfers[0]["step"]);
+    assert!(details.contains("0 at first") && details.contains("2 after"), "{details}");
     assert_eq!((step, &transfers[0]["objects"][0]), (&3.into(), &"c1".into()));
     assert!(page.contains("<b>pass</b>") && !page.contains("tabindex=\"-1\"><th"), "{page}");
     assert!(page.contains("chargeproof serve --scenario &#39;a b.yaml&#39;"), "{page}");
@@ -70,8 +70,8 @@ fn a_transfer_is_one_mark_in_the_step_that_sent_it() {
 
 #[test]
 fn foreign_text_is_never_markup() {
-    let (page, told) = drawn(HOSTILE, None);
-    assert!(told.iter().any(|mark| mark.to_string().contains("</script><b>")), "{told:#?}");
+    let (page, marks) = drawn(HOSTILE, None);
+    assert!(marks.iter().any(|mark| mark.to_string().contains("</script><b>")), "{marks:#?}");
     for it in ["<img", "</script><b>"] {
         assert!(!page.contains(it), "the page has {it}");
     }

@@ -20,7 +20,7 @@ use crate::{
 struct PaymentSize {
     amount: Option<Amount>,
     share: Option<Share>,
-    said: String,
+    summary: String,
 }
 
 impl Player<'_> {
@@ -53,7 +53,7 @@ impl Player<'_> {
             mode = pay.mode.map_or(mode, |mode| mode.0);
             body.mode = Some(mode);
         }
-        let about = format!("{} {}{}", name.value, details(pay, &size.said, body.asset), in_mode(mode));
+        let about = format!("{} {}{}", name.value, details(pay, &size.summary, body.asset), in_mode(mode));
         let act = Act::post("pay", &about, "/sandbox/pay", api::json(&body));
         self.new_transaction(&Act { refused: pay.refused, ..act }, mode, pay.tx.as_ref())
     }
@@ -62,10 +62,10 @@ impl Player<'_> {
     /// is played.
     fn size(&mut self, pay: &Pay, whose: BookId, code: &str) -> Result<PaymentSize, Stop> {
         let of_amount =
-            |amount: String, said| PaymentSize { amount: Some(Amount(amount)), share: None, said };
+            |amount: String, summary| PaymentSize { amount: Some(Amount(amount)), share: None, summary };
         if let Some(share) = &pay.share {
-            let said = format!("{} of the rest", share.0);
-            return Ok(PaymentSize { amount: None, share: Some(share.value.clone()), said });
+            let summary = format!("{} of the rest", share.0);
+            return Ok(PaymentSize { amount: None, share: Some(share.value.clone()), summary });
         }
         if let Some(amount) = &pay.amount {
             return Ok(of_amount(amount.0.clone(), amount.0.clone()));
@@ -74,7 +74,7 @@ impl Player<'_> {
             (Some(over), _) => (over, true),
             (None, Some(short)) => (short, false),
             (None, None) => {
-                return Ok(PaymentSize { amount: None, share: None, said: "the rest".to_owned() });
+                return Ok(PaymentSize { amount: None, share: None, summary: "the rest".to_owned() });
             }
         };
         let charge = self.read_object(whose, &format!("/v1/charges/{code}"))?;

@@ -540,9 +540,9 @@ fn long_verb(step: &Step) -> Option<String> {
 }
 
 /// Returns a JSON object of the entries that have a value.
-fn said<const N: usize>(entries: [(&str, Option<Value>); N]) -> Value {
-    let said = entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
-    Value::Object(said.collect::<Map<_, _>>())
+fn present<const N: usize>(entries: [(&str, Option<Value>); N]) -> Value {
+    let present = entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    Value::Object(present.collect::<Map<_, _>>())
 }
 
 #[cfg(test)]

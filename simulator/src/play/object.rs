@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Act, Granted, Player, SentRequest, failure::Stop, lines::in_mode, lines::plain, said};
+use super::{Act, Granted, Player, SentRequest, failure::Stop, lines::in_mode, lines::plain, present};
 use crate::{
     api::{self, AcceptRequest, ChoiceRequest},
     record::BookId,
@@ -31,7 +31,7 @@ impl Player<'_> {
         let whose = (self.account_no(open.account.as_ref())?, mode);
         about.push_str(&self.of_whom(whose));
         let metadata = open.metadata.as_ref().map(|map| json!(map));
-        let body = said([
+        let body = present([
             ("asset", Some(asset.into())),
             ("amount", open.amount.as_ref().map(|price| price.amount.clone().into())),
             ("currency", open.amount.as_ref().map(|price| price.currency.code().into())),
@@ -107,7 +107,7 @@ impl Player<'_> {
         let assets: Option<Vec<&str>> =
             link.accepted_assets.as_ref().map(|assets| assets.iter().map(|asset| asset.0.code()).collect());
         let title = link.title.clone().unwrap_or_else(|| link.link.value.0.clone());
-        let body = said([
+        let body = present([
             ("title", Some(title.into())),
             ("pricing_type", Some(pricing.into())),
             ("amount", price.map(|price| price.amount.clone().into())),
@@ -128,7 +128,7 @@ impl Player<'_> {
         let price = invoice.amount.as_ref();
         let currency = price.map(|price| price.currency).or(invoice.currency.map(|currency| currency.0));
         let items = invoice.items.as_ref().map(|items| items.iter().map(item).collect::<Value>());
-        let body = said([
+        let body = present([
             ("customer_email", invoice.customer_email.clone().map(Value::from)),
             ("customer_name", invoice.customer_name.clone().map(Value::from)),
             ("amount", price.map(|price| price.amount.clone().into())),
@@ -198,7 +198,7 @@ impl Player<'_> {
     pub(super) fn refund(&mut self, refund: &Refund) -> Result<(), Stop> {
         let charge = self.thing(&refund.charge)?;
         let about = format!("{} {}{}", refund.charge.value, refund.amount.0, in_mode(charge.mode));
-        let body = said([
+        let body = present([
             ("amount", Some(refund.amount.0.clone().into())),
             ("reason", refund.reason.clone().map(Value::from)),
             ("txid", refund.txid.clone().map(Value::from)),

@@ -60,10 +60,11 @@ impl Stage for Puppet {
         let (status, body) = self.answer(call);
         if !call.path.starts_with("/sandbox/happenings") && call.path != "/sandbox/keys" {
             let at = &self.now["2026-01-05T".len()..];
-            let said = call.body.map(Value::to_string).unwrap_or_default();
+            let request_body = call.body.map(Value::to_string).unwrap_or_default();
             let bearer = call.bearer.unwrap_or("-");
-            self.asked
-                .push(format!("{at} {bearer} {} {} {said}", call.method, call.path).trim_end().to_owned());
+            self.asked.push(
+                format!("{at} {bearer} {} {} {request_body}", call.method, call.path).trim_end().to_owned(),
+            );
         }
         Ok(Answer { status, headers: Vec::new(), body: body.to_string().into_bytes().into() })
     }

@@ -93,8 +93,8 @@ impl Check<'_> {
         actual: impl Iterator<Item = &'s str>,
     ) -> Result<(), Stop> {
         let (wanted, actual): (Vec<&str>, Vec<&str>) = (wanted.collect(), actual.collect());
-        let said = |list: &[&str]| if list.is_empty() { "none".to_owned() } else { list.join(" ") };
-        self.same(what, wanted == actual, said(&wanted), said(&actual))
+        let listed = |list: &[&str]| if list.is_empty() { "none".to_owned() } else { list.join(" ") };
+        self.same(what, wanted == actual, listed(&wanted), listed(&actual))
     }
 
     fn same(&self, what: &str, same: bool, wanted: String, actual: String) -> Result<(), Stop> {

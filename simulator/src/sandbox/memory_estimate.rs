@@ -24,8 +24,8 @@ const HAPPENING_BYTES: u64 = 512;
 /// JSON.
 pub(super) fn bytes_of(request: &Request<'_>, response: &Response) -> u64 {
     let changes = !matches!(request.method, "GET" | "HEAD") && response.status < 400;
-    let said = request.path.len() + request.body.len();
-    let made = if changes { CALL_BYTES + 2 * said as u64 } else { 0 };
+    let bytes = request.path.len() + request.body.len();
+    let made = if changes { CALL_BYTES + 2 * bytes as u64 } else { 0 };
     let kept = request.idempotency_key.map_or(0, |key| ANSWER_BYTES + 2 * key.len() as u64);
     made + kept
 }
@@ -82,10 +82,10 @@ mod tests {
         for (path, body) in [("/sandbox/accounts", r#"{"id":"bakery"}"#), ("/sandbox/keys", "{}")] {
             let (before, had) = (world.held_bytes(), keys(&world));
             let now = world.now();
-            let said = world.respond(now, &Request::json("", "POST", path, body));
-            assert_eq!(said.status, 200);
-            let told = CALL_BYTES + 2 * (path.len() + body.len()) as u64;
-            assert_eq!(world.held_bytes() - before, told + KEY_BYTES * (keys(&world) - had), "{path}");
+            let response = world.respond(now, &Request::json("", "POST", path, body));
+            assert_eq!(response.status, 200);
+            let call_bytes = CALL_BYTES + 2 * (path.len() + body.len()) as u64;
+            assert_eq!(world.held_bytes() - before, call_bytes + KEY_BYTES * (keys(&world) - had), "{path}");
         }
         assert_eq!(keys(&world), 5);
     }

@@ -396,9 +396,9 @@ impl<'a> Names<'a, '_> {
         spans: [Option<SourceSpan>; N],
         here: SourceSpan,
     ) {
-        let said: Vec<SourceSpan> = spans.into_iter().flatten().collect();
-        if said.len() != 1 {
-            let span = said.get(1).copied().unwrap_or(here);
+        let spans_found: Vec<SourceSpan> = spans.into_iter().flatten().collect();
+        if spans_found.len() != 1 {
+            let span = spans_found.get(1).copied().unwrap_or(here);
             (self.on)(Mention::Breaks(title, way_on.to_owned(), span));
         }
     }

@@ -114,9 +114,9 @@ fn a_tab_and_an_open_bracket_are_reported_at_their_place() {
 #[test]
 fn an_unknown_status_is_a_parse_error() {
     for expect in ["payed", "{ status: payed }"] {
-        let told = complaint(&format!("{OPEN}  - expect: {{ c1: {expect} }}"));
-        assert!(told.contains("`payed` is no status; did you mean `paid`?"), "{told}");
-        assert!(told.contains(":4:"), "{told}");
+        let error = complaint(&format!("{OPEN}  - expect: {{ c1: {expect} }}"));
+        assert!(error.contains("`payed` is no status; did you mean `paid`?"), "{error}");
+        assert!(error.contains(":4:"), "{error}");
     }
 }
 

@@ -22,7 +22,7 @@ impl Script {
         if self.mode != Mode::Live {
             text.push_str(&format!("mode: {}\n", self.mode));
         }
-        let account = step::said(json!(self.account));
+        let account = step::without_defaults(json!(self.account));
         if account != json!({}) {
             text.push_str(&format!("account: {}\n", in_line(&account)));
         }
@@ -31,7 +31,7 @@ impl Script {
             match json!(step) {
                 Value::Object(one) => {
                     for (verb, value) in one {
-                        text.push_str(&format!("  - {verb}: {}\n", in_line(&step::said(value))));
+                        text.push_str(&format!("  - {verb}: {}\n", in_line(&step::without_defaults(value))));
                     }
                 }
                 word => text.push_str(&format!("  - {}\n", in_line(&word))),

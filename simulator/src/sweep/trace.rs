@@ -77,7 +77,7 @@ fn add(hash: &mut Sha256, seen: &Entry) {
             part(&call.status.to_be_bytes());
             part(&call.answer);
         }
-        Observation::Told(notices) => notices.iter().for_each(|notice| {
+        Observation::Sightings(notices) => notices.iter().for_each(|notice| {
             part(notice.mode.as_str().as_bytes());
             part(notice.asset.code().as_bytes());
             part(notice.address.as_bytes());
@@ -107,7 +107,7 @@ pub fn in_words(seen: &Entry) -> String {
     let at = seen.at;
     match &seen.what {
         Observation::Call(call) => format!("{at} {} {} -> {}", call.method, call.path, call.status),
-        Observation::Told(notices) => {
+        Observation::Sightings(notices) => {
             let first = notices.first().map(|notice| format!("{} {:?}", notice.txid, notice.depth));
             format!("{at} {} notices, first {}", notices.len(), first.unwrap_or_default())
         }

@@ -245,13 +245,13 @@ fn add_deliveries(
 
 /// Returns the mode of a step; `None` if it affects the whole world. Records the modes of names.
 fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mode> {
-    let said = |mode: Option<InMode>| mode.map_or(Mode::Live, |mode| mode.0);
+    let or_live = |mode: Option<InMode>| mode.map_or(Mode::Live, |mode| mode.0);
     let (name, mode) = match step {
-        Step::Key(it) => (Some(&it.0.name), Some(said(it.0.mode))),
-        Step::Endpoint(it) => (Some(&it.0.name), Some(said(it.0.mode))),
-        Step::Open(it) => (Some(&it.charge), Some(said(it.mode))),
-        Step::Link(it) => (Some(&it.0.link), Some(said(it.0.mode))),
-        Step::Invoice(it) => (Some(&it.invoice), Some(said(it.mode))),
+        Step::Key(it) => (Some(&it.0.name), Some(or_live(it.0.mode))),
+        Step::Endpoint(it) => (Some(&it.0.name), Some(or_live(it.0.mode))),
+        Step::Open(it) => (Some(&it.charge), Some(or_live(it.mode))),
+        Step::Link(it) => (Some(&it.0.link), Some(or_live(it.0.mode))),
+        Step::Invoice(it) => (Some(&it.invoice), Some(or_live(it.mode))),
         Step::Choose(it) => {
             let page = it.invoice.as_ref().or(it.link.as_ref());
             let mode = page.and_then(|page| known.get(page.value.0.as_str()).copied());
@@ -289,11 +289,11 @@ fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mo
                 _ => name.map(|name| name.value.0.as_str()),
             };
             let of_chain = match other {
-                Step::Mine(it) => Some(said(it.0.mode)),
-                Step::Reorg(it) => Some(said(it.mode)),
-                Step::Stall(it) => Some(said(it.mode)),
-                Step::Congest(it) => Some(said(it.mode)),
-                Step::Watcher(it) => Some(said(it.mode)),
+                Step::Mine(it) => Some(or_live(it.0.mode)),
+                Step::Reorg(it) => Some(or_live(it.mode)),
+                Step::Stall(it) => Some(or_live(it.mode)),
+                Step::Congest(it) => Some(or_live(it.mode)),
+                Step::Watcher(it) => Some(or_live(it.mode)),
                 _ => None,
             };
             return of_chain.or(host.and_then(|host| known.get(host).copied()));
@@ -338,12 +338,12 @@ fn of_mode(record: &Record, key: &str, mode: Mode) -> Record {
     for entry in &record.seen {
         let what = match &entry.what {
             Observation::Call(call) if call.bearer.as_deref() == Some(key) => entry.what.clone(),
-            Observation::Told(notices) => {
+            Observation::Sightings(notices) => {
                 let own: Vec<_> = notices.iter().filter(|notice| notice.mode == mode).cloned().collect();
                 if own.is_empty() {
                     continue;
                 }
-                Observation::Told(own)
+                Observation::Sightings(own)
             }
             Observation::Post(posted) if posted.mode == mode => {
                 deliveries.insert(posted.delivery);

@@ -55,7 +55,7 @@ impl Plan {
             opened_at += draw.between(SECOND, 50 * MINUTE) / if is_crowded { 50 } else { 1 };
             let (asset, charge) = (self.pick_coin(&mut draw), format!("p{n}-{customer}"));
             let cents = fixed.unwrap_or_else(|| draw.between(1, 60_000));
-            let said = said_amount(fixed, cents, &mut draw);
+            let amount = said_amount(fixed, cents, &mut draw);
             let answers = self.answers(&charge, questions.as_deref());
             let step = if draw.chance(1, 2) {
                 Step::Choose(Choose {
@@ -63,7 +63,7 @@ impl Plan {
                     link: Some(steps::name(&name)),
                     asset: steps::coin(asset),
                     charge: steps::name(&charge),
-                    amount: said.map(steps::cents),
+                    amount: amount.map(steps::cents),
                     customer_email: None,
                     custom_fields: answers,
                     refused: None,
@@ -72,7 +72,7 @@ impl Plan {
                 Step::Open(Open {
                     charge: steps::name(&charge),
                     asset: steps::coin(asset),
-                    amount: said.map(steps::price),
+                    amount: amount.map(steps::price),
                     link: Some(steps::name(&name)),
                     customer_email: None,
                     description: None,

@@ -92,8 +92,8 @@ fn the_owner_creates_the_same_objects_as_a_key() {
         assert_eq!(listed["meta"]["total"], u64::from(status == 201), "{list} {body}");
         let other = world.read(&format!("/sandbox/books/acme/live/{list}"));
         assert_eq!(other["meta"]["total"], 0, "{list} {body}");
-        let told = world.read("/sandbox/happenings")["happened"].as_array().map_or(0, Vec::len);
-        assert_eq!(told > 0, status == 201 && list != "payment-links", "{list} {body}");
+        let happened = world.read("/sandbox/happenings")["happened"].as_array().map_or(0, Vec::len);
+        assert_eq!(happened > 0, status == 201 && list != "payment-links", "{list} {body}");
     }
     let mut world = World::new();
     assert_eq!(world.send("POST", "/sandbox/books/acme/live/events", "", "{}").status, 405);

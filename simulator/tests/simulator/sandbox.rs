@@ -112,9 +112,9 @@ fn values_at_the_limits_are_accepted_and_beyond_them_refused() {
         world.refused(target, &beyond, field);
         world.done("POST", target, &taken);
     }
-    let said = r#"{"name":"shop","state":"down"}"#;
+    let body_start = r#"{"name":"shop","state":"down"}"#;
     for (bytes, status) in [(BODY_MAX, 200), (BODY_MAX + 1, 413)] {
-        let body = [said, &" ".repeat(bytes - said.len())].concat();
+        let body = [body_start, &" ".repeat(bytes - body_start.len())].concat();
         assert_eq!(world.send("POST", "/sandbox/merchants", "", &body).status, status, "{bytes} bytes");
     }
 }

@@ -188,19 +188,19 @@ fn happened(answer: &[u8]) -> Value {
 }
 
 /// Returns the scenario, and the number of omitted calls.
-fn told(client: &mut Client) -> (String, u64) {
-    let told = client.ask("GET", "/sandbox/scenario", "", &Value::Null);
-    let (text, untold) = (told["scenario"].as_str(), told["untold"].as_u64());
+fn saved_scenario(client: &mut Client) -> (String, u64) {
+    let saved_scenario = client.ask("GET", "/sandbox/scenario", "", &Value::Null);
+    let (text, untold) = (saved_scenario["scenario"].as_str(), saved_scenario["untold"].as_u64());
     (text.expect("a text").to_owned(), untold.expect("a number"))
 }
 
 fn check(ops: &[Op]) -> Result<(), TestCaseError> {
     let mut client = Client::new();
     ops.iter().for_each(|op| client.act(op));
-    let (text, untold) = told(&mut client);
+    let (text, untold) = saved_scenario(&mut client);
     prop_assert_eq!(untold, 0, "{}", text);
-    let script =
-        Script::parse("told.yaml", &text).map_err(|why| TestCaseError::fail(format!("{why}\n{text}")))?;
+    let script = Script::parse("saved_scenario.yaml", &text)
+        .map_err(|why| TestCaseError::fail(format!("{why}\n{text}")))?;
     let mut stage = LocalStage::new();
     play(&script, None, &mut stage).map_err(|why| TestCaseError::fail(format!("{why}\n{text}")))?;
     let target = "/sandbox/happenings?after=0";
@@ -229,7 +229,7 @@ fn an_omitted_call_is_listed_with_the_reason() {
     let code = made["data"]["id"].as_str().expect("a new charge").to_owned();
     client.done("/sandbox/pay", &json!({ "charge": code }));
     client.act(&Op::Open { asset: "BTC", test: false });
-    let (text, untold) = told(&mut client);
+    let (text, untold) = saved_scenario(&mut client);
     assert_eq!(untold, 2, "{text}");
     for line in [
         "  # omitted: POST /v1/charges: `${` stands for a name in a scenario",
@@ -238,7 +238,7 @@ fn an_omitted_call_is_listed_with_the_reason() {
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
-    let script = Script::parse("told.yaml", &text).unwrap_or_else(|why| panic!("{why}"));
+    let script = Script::parse("saved_scenario.yaml", &text).unwrap_or_else(|why| panic!("{why}"));
     assert_eq!(play(&script, None, &mut LocalStage::new()).map(|played| played.events).unwrap_or(0), 1);
 }
 
@@ -259,7 +259,7 @@ fn created_objects_have_names_that_later_calls_use() {
     client.done(&format!("/sandbox/endpoints/{endpoint}/rotate"), &json!({}));
     client.act(&Op::Drop(0));
     client.act(&Op::Key);
-    let (text, _) = told(&mut client);
+    let (text, _) = saved_scenario(&mut client);
     for step in [
         "path: /v1/charges, save: { c1: /data/id } }",
         "path: /v1/payment-links, save: { l1: /data/id } }",
@@ -282,7 +282,7 @@ fn passing_time_becomes_a_wait() {
     client.act(&Op::Advance(90_000));
     client.act(&Op::Mine { blocks: 1, at_once: true });
     client.act(&Op::Mine { blocks: 2, at_once: false });
-    let (text, _) = told(&mut client);
+    let (text, _) = saved_scenario(&mut client);
     let steps: Vec<&str> = text.lines().filter(|line| line.starts_with("  - ")).collect();
     let mined =
         "  - request: { body: { asset: BTC, at_once: true, blocks: 1 }, method: POST, path: /sandbox/mine }";
@@ -299,7 +299,7 @@ fn a_replaced_world_starts_the_scenario() {
         client.act(&Op::Link);
         client.act(&Op::Advance(90_000));
         client.done("/sandbox/world", &body);
-        let (text, untold) = told(&mut client);
+        let (text, untold) = saved_scenario(&mut client);
         assert!(text.contains("\nseed: 7\n"), "{text}");
         assert_eq!(
             (text.matches("PATCH, path: /sandbox/accounts/acme").count(), untold),
@@ -326,7 +326,7 @@ fn a_restricted_call_gets_its_account_and_mode() {
         let answer = world::send_as(&mut client.sandbox, "POST", path, &key, &body.to_string());
         assert_eq!(answer.status, 200, "{path} {body}");
     }
-    let (text, _) = told(&mut client);
+    let (text, _) = saved_scenario(&mut client);
     for body in [
         r#"{ charge: "${c1}", share: "0.5" }"#.to_owned(),
         format!(
@@ -344,13 +344,13 @@ fn a_restricted_call_gets_its_account_and_mode() {
 fn check_room(calls: usize, bytes: usize, expected: (usize, u64)) {
     let mut client = Client::new();
     let path = "/sandbox/merchants";
-    let said = r#"{"name":"shop","state":"down"}"#;
-    let body = format!("{said:<width$}", width = bytes - path.len());
+    let body_start = r#"{"name":"shop","state":"down"}"#;
+    let body = format!("{body_start:<width$}", width = bytes - path.len());
     for _ in 0..calls {
         let response = world::send(&mut client.sandbox, "POST", path, "", &body);
         assert_eq!(response.status, 200);
     }
-    let (text, untold) = told(&mut client);
+    let (text, untold) = saved_scenario(&mut client);
     assert_eq!((text.matches("- request:").count(), untold), expected, "{calls} of {bytes}");
     let left_out = format!("  # omitted: {untold} later calls, beyond the size limit\n");
     assert_eq!(text.contains(&left_out), untold > 0, "{text}");

@@ -79,12 +79,12 @@ impl Stage for ReopenedStage {
 }
 
 /// Returns the result of a script, or its error, and the digest of the world.
-fn told(script: &Script, stage: &mut ReopenedStage) -> (String, [u8; 32]) {
-    let told = match play(script, None, stage) {
+fn result(script: &Script, stage: &mut ReopenedStage) -> (String, [u8; 32]) {
+    let result = match play(script, None, stage) {
         Ok(played) => played.transcript,
         Err(why) => why.to_string(),
     };
-    (told, stage.sandbox.state_digest())
+    (result, stage.sandbox.state_digest())
 }
 
 #[test]
@@ -96,10 +96,10 @@ fn a_restored_world_continues_identically() {
     let drawn = (0..DRAWN).map(|seed| workload::draw(seed).script);
     for (n, script) in scripts.chain(drawn).enumerate() {
         let mut plain = ReopenedStage::new(None);
-        let expected = told(&script, &mut plain);
+        let expected = result(&script, &mut plain);
         // At different calls for each world.
         let mut stage = ReopenedStage::new(Some(4 + n % 9));
-        assert!(told(&script, &mut stage) == expected, "{}, seed {}", script.path, script.seed);
+        assert!(result(&script, &mut stage) == expected, "{}, seed {}", script.path, script.seed);
     }
 }
 

@@ -40,9 +40,9 @@ pub(super) fn error_body(recording: &Recording) -> CheckResult {
 pub(super) fn challenge(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for (exchange, answer) in refusals(recording).filter(|(_, answer)| answer.status == 401) {
-        let told = answer.header("www-authenticate").unwrap_or("none");
-        if told != "Bearer" {
-            return Err(CheckError::broken(exchange.number, "WWW-Authenticate: Bearer", told));
+        let challenge = answer.header("www-authenticate").unwrap_or("none");
+        if challenge != "Bearer" {
+            return Err(CheckError::broken(exchange.number, "WWW-Authenticate: Bearer", challenge));
         }
         judged = true;
     }
@@ -141,9 +141,12 @@ pub(super) fn rate_headers(recording: &Recording) -> CheckResult {
         let number = |name| answer.header(name).and_then(|text| text.parse::<u32>().ok());
         let (limit, remaining) = (number("x-ratelimit-limit"), number("x-ratelimit-remaining"));
         if limit != Some(LIMIT) || remaining.is_none_or(|it| it >= LIMIT) {
-            let told = |name| answer.header(name).unwrap_or("none");
-            let actual =
-                format!("limit {}, remaining {}", told("x-ratelimit-limit"), told("x-ratelimit-remaining"));
+            let header = |name| answer.header(name).unwrap_or("none");
+            let actual = format!(
+                "limit {}, remaining {}",
+                header("x-ratelimit-limit"),
+                header("x-ratelimit-remaining")
+            );
             let expected = "X-RateLimit-Limit: 120 and X-RateLimit-Remaining below that";
             return Err(CheckError::broken(exchange.number, expected, actual));
         }
@@ -155,12 +158,12 @@ pub(super) fn rate_headers(recording: &Recording) -> CheckResult {
 pub(super) fn retry_after(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for (exchange, answer) in refusals(recording).filter(|(_, answer)| answer.status == 429) {
-        let told = answer.header("retry-after").unwrap_or("none");
-        if !told.parse::<u32>().is_ok_and(|seconds| seconds >= 1) {
+        let seconds = answer.header("retry-after").unwrap_or("none");
+        if !seconds.parse::<u32>().is_ok_and(|seconds| seconds >= 1) {
             return Err(CheckError::broken(
                 exchange.number,
                 "whole seconds, at least 1",
-                format!("Retry-After: {told}"),
+                format!("Retry-After: {seconds}"),
             ));
         }
         judged = true;

@@ -59,8 +59,9 @@ pub(super) fn objects(recording: &Recording) -> CheckResult {
     found.extend(subjects(recording, List::Charges, "charge").into_iter().map(|it| named("charge", it)));
     found.extend(subjects(recording, List::Invoices, "invoice").into_iter().map(|it| named("invoice", it)));
     each(found, "object", |pair| {
-        let told = pair[1].get("object");
-        (told != Some(&pair[0])).then(|| (format!("object {}", pair[0]), format!("object {}", shown(told))))
+        let object = pair[1].get("object");
+        (object != Some(&pair[0]))
+            .then(|| (format!("object {}", pair[0]), format!("object {}", shown(object))))
     })
 }
 
@@ -82,9 +83,9 @@ pub(super) fn invoice_fields(recording: &Recording) -> CheckResult {
     each(rows(recording, List::Invoices), "invoice", |invoice| lacks(invoice, INVOICE))
 }
 
-fn one_of(told: Option<&Value>, allowed: &[&str]) -> Flaw {
-    let fine = told.and_then(Value::as_str).is_some_and(|it| allowed.contains(&it));
-    (!fine).then(|| (format!("one of {}", allowed.join(", ")), shown(told)))
+fn one_of(value: Option<&Value>, allowed: &[&str]) -> Flaw {
+    let fine = value.and_then(Value::as_str).is_some_and(|it| allowed.contains(&it));
+    (!fine).then(|| (format!("one of {}", allowed.join(", ")), shown(value)))
 }
 
 pub(super) fn states(recording: &Recording) -> CheckResult {
@@ -130,8 +131,8 @@ pub(super) fn codes(recording: &Recording) -> CheckResult {
             text.len() == CODE_LEN && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         };
         let fine = id == code && code.and_then(Value::as_str).is_some_and(is_code);
-        let told = || format!("id {}, code {}", shown(id), shown(code));
-        (!fine).then(|| ("the same 12 of a-z and 0-9 under id and code".to_owned(), told()))
+        let actual = || format!("id {}, code {}", shown(id), shown(code));
+        (!fine).then(|| ("the same 12 of a-z and 0-9 under id and code".to_owned(), actual()))
     })
 }
 
@@ -181,9 +182,9 @@ fn fiat(text: &str) -> bool {
 
 pub(super) fn amounts(recording: &Recording) -> CheckResult {
     let odd = |it: &Value, name: &str, fine: fn(&str) -> bool, expected: &str| {
-        let told = it.get(name)?;
-        let is_fine = told.is_null() || told.as_str().is_some_and(fine);
-        (!is_fine).then(|| (format!("{name} {expected}"), shown(Some(told))))
+        let value = it.get(name)?;
+        let is_fine = value.is_null() || value.as_str().is_some_and(fine);
+        (!is_fine).then(|| (format!("{name} {expected}"), shown(Some(value))))
     };
     each(subjects(recording, List::Charges, "charge"), "charge", |it| {
         let coins = COIN_AMOUNTS.iter().find_map(|name| odd(it, name, coin, "without trailing zeros"));

@@ -332,8 +332,8 @@ fn forgotten(recording: &Recording) -> Option<(u32, String)> {
     let first = in_rounds(recording).next()?;
     let refused =
         recording.exchanges.iter().rfind(|it| it.number < first.number && it.status() == Some(429))?;
-    let told = retry_after(refused.answer()?)?;
-    let until = refused.ended.saturating_add(told.saturating_sub(Duration::from_secs(1)));
+    let wait = retry_after(refused.answer()?)?;
+    let until = refused.ended.saturating_add(wait.saturating_sub(Duration::from_secs(1)));
     let meanwhile: Vec<_> = in_rounds(recording).filter(|it| it.ended < until).collect();
     if meanwhile.iter().any(|it| it.status() == Some(429)) {
         return None;
@@ -343,7 +343,7 @@ fn forgotten(recording: &Recording) -> Option<(u32, String)> {
         let actual = format!(
             "{} requests served right after a 429 that asked to wait {} s",
             served.len(),
-            told.as_secs()
+            wait.as_secs()
         );
         (served[0].number, actual)
     })

@@ -11,7 +11,7 @@ use conformance_model::words::Mode;
 
 use super::NEEDS;
 use crate::check::Check;
-use crate::delivered::{ParsedDelivery, caught, is_uuid, told};
+use crate::delivered::{ParsedDelivery, caught, is_uuid, member_text};
 use crate::diff::{SETTLED, at, contradict_as_written, contradiction};
 
 pub(crate) const CHECKS: &[Check] = &[
@@ -82,8 +82,10 @@ fn event_id(recording: &Recording) -> CheckResult {
     let mut confirmed = 0;
     for (seen, id, mode) in events(&catch.seen) {
         if !is_uuid(id) {
-            return Err(seen
-                .broken("event_id as a UUID", told(seen.body.as_ref().unwrap_or(&Value::Null), "event_id")));
+            return Err(seen.broken(
+                "event_id as a UUID",
+                member_text(seen.body.as_ref().unwrap_or(&Value::Null), "event_id"),
+            ));
         }
         let kind = seen.kind().unwrap_or_default();
         if *types.entry(id).or_insert(kind) != kind {
@@ -111,8 +113,8 @@ fn event_id(recording: &Recording) -> CheckResult {
                 Some(("type".to_owned(), sent.to_owned(), shown.to_owned()))
             }
             _ => api.contradiction(&event, sent, mode).map(|(member, name)| {
-                let told = |it: &Value| it[member][name].to_string();
-                (format!("{member}.{name}"), told(sent), told(&event))
+                let value = |it: &Value| it[member][name].to_string();
+                (format!("{member}.{name}"), value(sent), value(&event))
             }),
         };
         if let Some((what, sent, shown)) = differing {
@@ -136,7 +138,7 @@ fn mode(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for seen in catch.readable() {
         let Some(word) = seen.text(&["mode"]) else { continue };
-        let Some(told) = seen.mode() else {
+        let Some(stated) = seen.mode() else {
             return Err(seen.broken(
                 "mode live or test",
                 format!("mode {}", conformance_model::recording::shorten(word)),
@@ -144,11 +146,11 @@ fn mode(recording: &Recording) -> CheckResult {
         };
         judged = true;
         let Some(id) = seen.text(&["event_id"]).filter(|_| !seen.is_test()) else { continue };
-        let other = told.other();
-        if api.event(id, told, told).is_none() && api.event(id, told, other).is_some() {
+        let other = stated.other();
+        if api.event(id, stated, stated).is_none() && api.event(id, stated, other).is_some() {
             return Err(seen.broken(
                 format!("mode {}, in which the API shows event {id}", other.word()),
-                format!("mode {}", told.word()),
+                format!("mode {}", stated.word()),
             ));
         }
     }

@@ -52,7 +52,7 @@ fn clock(recording: &Recording) -> CheckResult {
     match judged {
         true => Ok(CheckOutcome::HoldsWith(format!("{APART_SECS} s allowed"))),
         false => Err(CheckError::unjudged(
-            "no delivery told of an event that happened while the suite received",
+            "no delivery announced an event that happened while the suite received",
             "cause one while the suite receives, with keys of the same account",
         )),
     }

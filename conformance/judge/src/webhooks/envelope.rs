@@ -12,7 +12,7 @@ use conformance_model::verdict::{CheckOutcome, CheckResult};
 
 use super::NEEDS;
 use crate::check::{Check, Flaw};
-use crate::delivered::{ParsedDelivery, caught, each, has_microseconds, is_uuid, told};
+use crate::delivered::{ParsedDelivery, caught, each, has_microseconds, is_uuid, member_text};
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.post", NEEDS, post),
@@ -141,11 +141,11 @@ fn body(body: &Value, it: &ParsedDelivery<'_>) -> Flaw {
         // A test delivery has no event.
         let fine = body.get(name).is_some_and(Value::is_string) || (it.is_test() && name == "event_id");
         if !fine {
-            return Some((format!("{name} as a string"), told(body, name)));
+            return Some((format!("{name} as a string"), member_text(body, name)));
         }
     }
     let fine = body.get("data").is_some_and(Value::is_object);
-    (!fine).then(|| ("data as an object".into(), told(body, "data")))
+    (!fine).then(|| ("data as an object".into(), member_text(body, "data")))
 }
 
 fn duplicate_keys(_: &Value, it: &ParsedDelivery<'_>) -> Flaw {
@@ -155,12 +155,12 @@ fn duplicate_keys(_: &Value, it: &ParsedDelivery<'_>) -> Flaw {
 
 fn event_type(body: &Value, it: &ParsedDelivery<'_>) -> Flaw {
     let fine = EVENT_TYPES.contains(&it.kind()?);
-    (!fine).then(|| ("one of the thirteen types".into(), told(body, "event")))
+    (!fine).then(|| ("one of the thirteen types".into(), member_text(body, "event")))
 }
 
 fn created_at(body: &Value, it: &ParsedDelivery<'_>) -> Flaw {
     let fine = has_microseconds(it.text(&["created_at"])?);
-    (!fine).then(|| ("an ISO 8601 time in UTC with microseconds".into(), told(body, "created_at")))
+    (!fine).then(|| ("an ISO 8601 time in UTC with microseconds".into(), member_text(body, "created_at")))
 }
 
 fn data(body: &Value, it: &ParsedDelivery<'_>) -> Flaw {
@@ -171,8 +171,8 @@ fn data(body: &Value, it: &ParsedDelivery<'_>) -> Flaw {
     };
     let data = body.get("data").filter(|it| it.is_object())?;
     if !data.get(there).is_some_and(Value::is_object) {
-        return Some((format!("data.{there} as an object"), format!("data.{}", told(data, there))));
+        return Some((format!("data.{there} as an object"), format!("data.{}", member_text(data, there))));
     }
     let alone = data.get(other).is_none_or(Value::is_null);
-    (!alone).then(|| (format!("no data.{other}"), format!("data.{}", told(data, other))))
+    (!alone).then(|| (format!("no data.{other}"), format!("data.{}", member_text(data, other))))
 }

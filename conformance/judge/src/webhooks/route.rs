@@ -58,12 +58,12 @@ fn mode_endpoints(recording: &Recording) -> CheckResult {
     let mut exercised = false;
     let mut known = false;
     for seen in catch.readable() {
-        let (Some(own), Some(told)) = (catch.endpoint_mode(seen), seen.mode()) else { continue };
-        if own != told {
+        let (Some(own), Some(stated)) = (catch.endpoint_mode(seen), seen.mode()) else { continue };
+        if own != stated {
             let path = &catch.all.endpoints[seen.delivery.endpoint.unwrap_or_default()].path;
             return Err(seen.broken(
                 format!("events of {} mode only at {path}", own.word()),
-                format!("one of {} mode", told.word()),
+                format!("one of {} mode", stated.word()),
             ));
         }
         known = true;
@@ -262,11 +262,11 @@ fn redirects(recording: &Recording) -> CheckResult {
 fn retries(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
     let mut seen = BTreeSet::new();
-    let mut told = BTreeSet::new();
+    let mut counted = BTreeSet::new();
     for (at, failed) in catch.seen.iter().enumerate().filter(|(_, it)| !it.delivery.was_taken()) {
         let Some(event) = failed.text(&["event_id"]) else { continue };
         // Only the first attempt of each event counts.
-        if !told.insert((failed.delivery.endpoint, event)) {
+        if !counted.insert((failed.delivery.endpoint, event)) {
             continue;
         }
         let same = |it: &&ParsedDelivery<'_>| {

@@ -56,8 +56,8 @@ fn a_different_length_is_a_difference_unless_lengths_vary() {
     check(&both([no, never, no], same), id, "fail");
     check_says(&both([no, never, no], same), id, "body length: 20 (otherwise 17)");
     let found = |code| json!({ "error": { "code": code, "text": "No." } });
-    let told = "body.error.code: 7 (otherwise 5)";
-    check_says(&both([&found(5), &found(7), &found(5)], same), id, told);
+    let expected = "body.error.code: 7 (otherwise 5)";
+    check_says(&both([&found(5), &found(7), &found(5)], same), id, expected);
 }
 
 /// Returns equal responses to equal requests with different headers.

@@ -223,10 +223,10 @@ fn a_filtered_page_is_compared_only_if_the_selection_did_not_change() {
         // Full pages, which do not show the total by themselves.
         let mut shown = paid(shown);
         if let Ending::Answered(answer) = &mut shown.ending {
-            let told = answer.body.json().expect("JSON");
-            let mut told = Value::clone(&told);
-            told["meta"]["total"] = json!(2);
-            answer.body = told.to_string().into();
+            let body = answer.body.json().expect("JSON");
+            let mut body = Value::clone(&body);
+            body["meta"]["total"] = json!(2);
+            answer.body = body.to_string().into();
         }
         let read = recording(vec![long(before), shown, long(after)]);
         check(&read, "filters.total", expected);

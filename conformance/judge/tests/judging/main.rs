@@ -97,8 +97,8 @@ fn check(recording: &Recording, id: &str, expected: &str) {
 fn check_says(recording: &Recording, id: &str, part: &str) {
     let rows = judge(recording);
     let row = rows.iter().find(|row| row.id == id).expect("a statement of that name");
-    let said = format!("{:?}", row.verdict);
-    assert!(said.contains(part), "{part:?} in {said}");
+    let verdict = format!("{:?}", row.verdict);
+    assert!(verdict.contains(part), "{part:?} in {verdict}");
 }
 
 #[test]

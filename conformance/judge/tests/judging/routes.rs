@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const ID: &str = "0190a5c7-7f3e-7ddd-8def-000000000002";
 
-fn told(kind: &str, mode: &str) -> Delivery {
+fn announcing(kind: &str, mode: &str) -> Delivery {
     delivery(&json!({ "event_id": ID, "event": kind, "mode": mode }))
 }
 
@@ -53,9 +53,9 @@ fn a_delivery_names_an_event_that_the_api_shows() {
         (vec![refused], "not judged"),
         (vec![], "not judged"),
     ] {
-        check(&beside(vec![told("charge.paid", "test")], exchanges), "webhooks.event_id", expected);
+        check(&beside(vec![announcing("charge.paid", "test")], exchanges), "webhooks.event_id", expected);
     }
-    let twice = vec![told("charge.paid", "test"), told("charge.paid", "test")];
+    let twice = vec![announcing("charge.paid", "test"), announcing("charge.paid", "test")];
     let shown = beside(twice, vec![read(TEST, Side::Own, 200, &event)]);
     check_says(&shown, "webhooks.event_id", "\"2 deliveries name events that the API shows");
 }
@@ -74,7 +74,7 @@ fn a_delivery_names_the_mode_whose_key_sees_the_event() {
         (vec![foreign(200)], "fail", "not judged"),
         (vec![], "pass", "not judged"),
     ] {
-        let recording = beside(vec![told("charge.paid", "test")], exchanges);
+        let recording = beside(vec![announcing("charge.paid", "test")], exchanges);
         check(&recording, "webhooks.mode", mode);
         check(&recording, "isolation.delivered", isolated);
     }
@@ -99,18 +99,18 @@ fn tried(kind: &str, mode: &str) -> Delivery {
 
 #[test]
 fn an_endpoint_receives_its_types_only_and_others_must_have_occurred() {
-    let paid = || told("charge.paid", "test");
+    let paid = || announcing("charge.paid", "test");
     let listed = |kind: &str| after(TEST, &json!([{ "id": "new", "type": kind }]));
     for (deliveries, exchanges, subscribed, mode_endpoints) in [
         (vec![paid()], vec![], "not judged", "not judged"),
-        (vec![told("charge.expired", "test")], vec![], "fail", "not judged"),
+        (vec![announcing("charge.expired", "test")], vec![], "fail", "not judged"),
         (vec![tried("charge.expired", "test")], vec![], "not judged", "not judged"),
-        (vec![paid(), at(2, told("charge.expired", "test"))], vec![], "pass", "not judged"),
+        (vec![paid(), at(2, announcing("charge.expired", "test"))], vec![], "pass", "not judged"),
         (vec![paid(), at(2, tried("charge.expired", "test"))], vec![], "not judged", "not judged"),
-        (vec![paid(), at(2, told("charge.expired", "live"))], vec![], "not judged", "pass"),
-        (vec![paid(), at(2, told("charge.unheard_of", "test"))], vec![], "not judged", "not judged"),
+        (vec![paid(), at(2, announcing("charge.expired", "live"))], vec![], "not judged", "pass"),
+        (vec![paid(), at(2, announcing("charge.unheard_of", "test"))], vec![], "not judged", "not judged"),
         (vec![paid(), at(2, tried("charge.expired", "live"))], vec![], "not judged", "not judged"),
-        (vec![paid(), at(1, told("charge.paid", "test"))], vec![], "not judged", "fail"),
+        (vec![paid(), at(1, announcing("charge.paid", "test"))], vec![], "not judged", "fail"),
         (vec![paid()], vec![listed("charge.expired")], "pass", "not judged"),
         (vec![paid()], vec![listed("charge.paid")], "not judged", "not judged"),
         (vec![paid()], vec![after(LIVE, &json!([{ "id": "new" }]))], "not judged", "pass"),
@@ -132,7 +132,7 @@ fn check_pushed(events: &[(&str, Option<u64>)], settled: bool, expected: &str) {
         Some(Delivery { arrived: Duration::from_secs((*then)?), ..delivery(&body) })
     });
     // Another delivery, so that there is at least one.
-    let other = at(1, told("charge.paid", "live"));
+    let other = at(1, announcing("charge.paid", "live"));
     let listed = after(TEST, &Value::from_iter(rows));
     let mut recording = beside([other].into_iter().chain(came).collect(), vec![listed]);
     let all = recording.deliveries.as_mut().expect("a receiver");

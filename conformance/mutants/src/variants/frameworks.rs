@@ -72,8 +72,8 @@ fn django(server: &mut FakeServer) {
         reply.set("www-authenticate", "Bearer realm=\"api\"");
     });
     on(server, 429, |reply| {
-        let told = reply.header("retry-after").unwrap_or_default().to_owned();
-        let detail = format!("Request was throttled. Expected available in {told} seconds.");
+        let seconds = reply.header("retry-after").unwrap_or_default().to_owned();
+        let detail = format!("Request was throttled. Expected available in {seconds} seconds.");
         reply.body = json!({ "detail": detail });
     });
     server.rewrite(|request, reply| {
@@ -170,8 +170,8 @@ fn spring(server: &mut FakeServer) {
             reply.set("content-type", "application/problem+json");
         }
         if reply.status == 429 {
-            let told = reply.header("retry-after").unwrap_or_default().to_owned();
-            reply.set("x-rate-limit-retry-after-seconds", &told);
+            let seconds = reply.header("retry-after").unwrap_or_default().to_owned();
+            reply.set("x-rate-limit-retry-after-seconds", &seconds);
         }
     });
     let mut moment = 0;

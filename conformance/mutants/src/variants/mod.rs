@@ -88,8 +88,8 @@ const SINGLE: &[Variant] = &[
     plain("Retry-After is rounded down", |server| {
         server.clock.advance(Duration::from_millis(700));
         on(server, 429, |reply| {
-            let told = reply.header("retry-after").and_then(|it| it.parse::<u64>().ok());
-            reply.set("retry-after", &(told.expect("seconds") - 1).to_string());
+            let seconds = reply.header("retry-after").and_then(|it| it.parse::<u64>().ok());
+            reply.set("retry-after", &(seconds.expect("seconds") - 1).to_string());
         });
     }),
     plain("refused requests count as well", |server| server.refusals_count = true),

@@ -202,7 +202,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("the quota is told with the window's end, after each answer but 401", |server| {
+    plain("quota headers with the window's end in each answer but 401", |server| {
         server.limiter = Limiter::FromFirst;
         server.reports_quota = true;
         server.tick = Duration::from_millis(7);

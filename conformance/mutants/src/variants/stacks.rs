@@ -316,8 +316,8 @@ fn axum(server: &mut FakeServer) {
     on(server, 401, |reply| reply.drop_header("www-authenticate"));
     refusals(server, "application/json", |status, _, _| json!({ "error": reason(status).to_lowercase() }));
     on(server, 429, |reply| {
-        let told = reply.header("retry-after").unwrap_or_default().to_owned();
-        reply.set("x-ratelimit-after", &told);
+        let seconds = reply.header("retry-after").unwrap_or_default().to_owned();
+        reply.set("x-ratelimit-after", &seconds);
     });
 }
 

@@ -140,7 +140,7 @@ impl<'a> ModelReplay<'a> {
             replay.place += 1;
             match what {
                 Observation::Call(call) => replay.call(*at, call),
-                Observation::Told(sightings) => replay.on_sightings(*at, sightings),
+                Observation::Sightings(sightings) => replay.on_sightings(*at, sightings),
                 Observation::Restarted => {
                     replay.model.restart(*at);
                     replay.lists.restart();

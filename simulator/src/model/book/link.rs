@@ -201,7 +201,7 @@ impl Book {
             }
         };
         let is_good = order.asset.is_some_and(takes)
-            && order.currency.is_none_or(|said| said == *currency)
+            && order.currency.is_none_or(|named| named == *currency)
             && it.takes_answers(&order.answers);
         price.filter(|_| is_good).ok_or(422)
     }

@@ -41,16 +41,16 @@ fn check(moments: &[(u64, &str)], expected: &str) -> Charge {
     let mut timers = vec![charge.end, charge.end.plus(HOLD_MAX)];
     for (minute, text) in moments {
         let now = Timestamp(0).plus(Span::mins(*minute));
-        let mut told = Vec::new();
+        let mut happened = Vec::new();
         for end in timers.extract_if(.., |end| *end <= now) {
             let mut events = Vec::new();
             charge.run_out(end, &mut events);
-            told.extend(events.into_iter().map(|event| (end, event)));
+            happened.extend(events.into_iter().map(|event| (end, event)));
         }
         let heard: Vec<Sighting> = text.split(", ").filter(|text| !text.is_empty()).map(sighting).collect();
         let heard: Vec<&Sighting> = heard.iter().collect();
-        told.extend(charge.on_sightings(now, &heard).into_iter().map(|event| (now, event)));
-        recorded.extend(told.into_iter().map(|(at, event)| {
+        happened.extend(charge.on_sightings(now, &heard).into_iter().map(|event| (now, event)));
+        recorded.extend(happened.into_iter().map(|(at, event)| {
             let (word, txid) = match event {
                 ChargeEvent::Detected { txid, .. } => ("detected", txid),
                 ChargeEvent::Paid { txid, .. } => ("paid", txid),

@@ -11,7 +11,7 @@ use crate::{
 
 impl Observer for Record {
     fn on_sightings(&mut self, view: &WorldView<'_>, seen: &[Sighting]) {
-        self.note(view.now, Observation::Told(seen.to_vec()));
+        self.note(view.now, Observation::Sightings(seen.to_vec()));
     }
 
     fn on_post(

@@ -112,7 +112,7 @@ mod details {
     pub(super) fn serialize<S: Serializer>(details: &EventDetails, serializer: S) -> Result<S::Ok, S::Error> {
         match details {
             EventDetails::Known(details) => details.serialize(serializer),
-            EventDetails::Told(_) => Err(S::Error::custom("details of another world")),
+            EventDetails::Fields(_) => Err(S::Error::custom("details of another world")),
         }
     }
 

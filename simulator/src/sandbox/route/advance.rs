@@ -240,12 +240,12 @@ mod tests {
 
     #[test]
     fn a_receiver_response_counts_as_memory() {
-        let held = |said: &str| {
+        let held = |body: &str| {
             let mut world = OutsideWorld::new();
             world.send();
             let now = world.sandbox.now();
             let id = world.sandbox.take_outgoing()[0].id;
-            let trace = HttpTrace { response_body: said.to_owned(), ..HttpTrace::default() };
+            let trace = HttpTrace { response_body: body.to_owned(), ..HttpTrace::default() };
             let report =
                 AttemptReport { trace: Some(Box::new(trace)), ..AttemptResult::Answered(200).into() };
             world.sandbox.on_attempt_result(now, id, report);

@@ -162,13 +162,13 @@ impl Sandbox {
 
 /// Returns the unresolved late payments, newest announcement last.
 fn waiting(book: &Book) -> Vec<(&Charge, &Transfer)> {
-    let told =
+    let notified =
         book.listing(&List::Events { kind: Some(EventType::ChargeLatePayment), charge: None, invoice: None });
-    let count = told.newest().map_or(0, |newest| told.rank(newest));
+    let count = notified.newest().map_or(0, |newest| notified.rank(newest));
     let mut looked_at = BTreeSet::new();
     let mut waiting = Vec::new();
     for nth in (count.saturating_sub(LATE_LOOKED_AT_MAX)..count).rev() {
-        let event = told.select(nth).expect("every place below the rank has a member");
+        let event = notified.select(nth).expect("every place below the rank has a member");
         let Subject::Charge(no) = book.events().get(EventNo(event)).subject else {
             continue;
         };

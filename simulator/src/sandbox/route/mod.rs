@@ -379,7 +379,7 @@ fn dispatch(
         return Err(ApiError::BodyTooLarge);
     }
     let asked;
-    let said: &[u8] = if !reads(request) {
+    let body: &[u8] = if !reads(request) {
         request.body
     } else if method.fields == ANY {
         b""
@@ -391,7 +391,7 @@ fn dispatch(
         fields.finish()?;
         &asked
     };
-    let mut fields = Fields::read(said)?;
+    let mut fields = Fields::read(body)?;
     if !reads(request) {
         fields.only(method.fields);
     }
@@ -426,11 +426,11 @@ fn finish(sandbox: &Sandbox, mut fields: Map<String, Value>) -> Response {
 /// Adds the events after the `n`th, and where to continue if they exceed one response.
 fn add_events(sandbox: &Sandbox, fields: &mut Map<String, Value>, n: u64, within: Option<Within>) {
     let mut events = events_after(sandbox, n, within);
-    let told: Vec<&WorldEvent> = events.by_ref().take(EVENTS_MAX).collect();
-    if let Some(last) = told.last().filter(|_| events.next().is_some()) {
+    let listed: Vec<&WorldEvent> = events.by_ref().take(EVENTS_MAX).collect();
+    if let Some(last) = listed.last().filter(|_| events.next().is_some()) {
         fields.insert("next".to_owned(), last.n.into());
     }
-    fields.insert("happened".to_owned(), told.into_iter().map(api::json).collect());
+    fields.insert("happened".to_owned(), listed.into_iter().map(api::json).collect());
 }
 
 /// Returns the events after the `n`th that concern the book.

@@ -174,8 +174,8 @@ fn unknown_filters_are_refused_with_the_allowed_values() {
         ("/sandbox/books/acme/live/search?query=x", "The query field is not known here"),
         ("/sandbox/books/acme/live/charges?status=late", "it takes pending"),
     ] {
-        let (status, said) = ask(&mut world, "GET", path, "");
-        assert!(status == 422 && said.to_string().contains(says), "{path}: {said}");
+        let (status, answer) = ask(&mut world, "GET", path, "");
+        assert!(status == 422 && answer.to_string().contains(says), "{path}: {answer}");
     }
 }
 
@@ -204,8 +204,8 @@ fn the_address_type_of_an_xpub_is_explicit() {
     for (script, begins) in
         [("p2wpkh", "bc1q"), ("p2sh-p2wpkh", "3"), ("p2pkh", "1LqBGSKuX5yYUonjxT5qGfpUsXKYYWeabA")]
     {
-        let said = format!(r#","script":"{script}""#);
-        let wallet = &done(&mut world, "PUT", "/sandbox/wallets", &body("BTC", &said))["wallet"];
+        let script_field = format!(r#","script":"{script}""#);
+        let wallet = &done(&mut world, "PUT", "/sandbox/wallets", &body("BTC", &script_field))["wallet"];
         assert_eq!(wallet["script"], script);
         assert!(wallet["first_address"].as_str().unwrap().starts_with(begins), "{wallet}");
     }
@@ -407,17 +407,17 @@ fn overdue(deliveries: u32) -> Sandbox {
 fn a_response_has_a_bounded_number_of_events_and_the_next_position() {
     let mut world = overdue(100);
     let mut answer = done(&mut world, "POST", "/sandbox/advance", r#"{"by":"10d"}"#);
-    let mut told = answer["happened"].as_array().map_or(0, Vec::len);
-    assert_eq!(told, EVENTS_MAX);
+    let mut listed = answer["happened"].as_array().map_or(0, Vec::len);
+    assert_eq!(listed, EVENTS_MAX);
     while let Some(next) = answer["next"].as_u64() {
         answer = done(&mut world, "GET", &format!("/sandbox/happenings?after={next}"), "");
         let more = answer["happened"].as_array().map_or(0, Vec::len);
         if more == 0 {
             break;
         }
-        told += more;
+        listed += more;
     }
-    assert_eq!(told as u64, world.log().count());
+    assert_eq!(listed as u64, world.log().count());
 }
 
 #[test]

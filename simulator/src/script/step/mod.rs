@@ -145,12 +145,12 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// Removes fields that are null or false.
-pub(super) fn said(step: Value) -> Value {
+pub(super) fn without_defaults(step: Value) -> Value {
     match step {
         Value::Object(fields) => {
-            let said =
+            let fields =
                 fields.into_iter().filter(|(_, value)| !value.is_null() && *value != Value::Bool(false));
-            Value::Object(said.collect())
+            Value::Object(fields.collect())
         }
         other => other,
     }
@@ -158,7 +158,7 @@ pub(super) fn said(step: Value) -> Value {
 
 impl<T: Serialize + FromWord> Serialize for Shorthand<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let full = said(serde_json::to_value(&self.0).map_err(serde::ser::Error::custom)?);
+        let full = without_defaults(serde_json::to_value(&self.0).map_err(serde::ser::Error::custom)?);
         let word = T::KEY.filter(|_| full.as_object().is_some_and(|fields| fields.len() == 1));
         word.and_then(|key| full.get(key)).unwrap_or(&full).serialize(serializer)
     }

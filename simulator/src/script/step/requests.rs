@@ -305,12 +305,12 @@ mod tests {
             let text = format!(
                 "title: Paid\nsteps:\n  - open: {{ charge: c1, asset: BTC, amount: 5 EUR }}\n  - expect: {{ {beside} }}\n"
             );
-            let told = Script::parse("paid.yaml", &text).expect_err("no such form").to_string();
+            let error = Script::parse("paid.yaml", &text).expect_err("no such form").to_string();
             assert!(
-                told.contains("is no status; write a name and its status, `expect: { c1: paid }`"),
-                "{told}"
+                error.contains("is no status; write a name and its status, `expect: { c1: paid }`"),
+                "{error}"
             );
-            assert!(told.contains("paid.yaml:4:"), "{told}");
+            assert!(error.contains("paid.yaml:4:"), "{error}");
         }
     }
 }

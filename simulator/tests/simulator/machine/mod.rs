@@ -135,9 +135,9 @@ fn play(operations: &[Op], tamper: Box<dyn Tamper>) -> Result<(), (usize, String
         let mut both = || driver.play(op, &state).and_then(|()| driver.check(&state));
         // A panic of the service is a failure too, and is shrunk as well.
         let verdict = panic::catch_unwind(AssertUnwindSafe(&mut both)).unwrap_or_else(|panic| {
-            let said = panic.downcast_ref::<String>().map(String::as_str);
-            let said = said.or(panic.downcast_ref::<&str>().copied());
-            Err(format!("it panics: {}", said.unwrap_or("without a word")))
+            let message = panic.downcast_ref::<String>().map(String::as_str);
+            let message = message.or(panic.downcast_ref::<&str>().copied());
+            Err(format!("it panics: {}", message.unwrap_or("without a word")))
         });
         verdict.map_err(|why| (no + 1, why))?;
     }

@@ -12,7 +12,7 @@ const SEED: RngSeed = RngSeed::Fixed(1);
 /// The maximum length of shrunk lists; drawn ones have forty operations and more.
 const OPS_MAX: usize = 6;
 /// Faults whose lists are shrunk completely, which takes longer than finding them.
-const TOLD: [&str; 9] = [
+const SHRUNK_COMPLETELY: [&str; 9] = [
     "one confirmation too few",
     "what vanishes is not noticed",
     "late money is lost",
@@ -40,7 +40,7 @@ fn every_planted_fault_is_found() {
 
 #[test]
 fn failing_lists_are_shrunk_to_few_operations() {
-    for name in TOLD {
+    for name in SHRUNK_COMPLETELY {
         let fault = faults().find(|fault| fault.name == name).expect("a bug with this name");
         let failure = search(LISTS_MAX, SEED, SHRINKS_MAX, fault.make).expect_err(name);
         assert!(failure.operations.len() <= OPS_MAX, "{name}: {}", failure.report());

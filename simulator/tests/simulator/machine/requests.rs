@@ -37,7 +37,7 @@ impl Driver {
             }
             None => (self.dashboard_status(op, state), None),
         };
-        let told = |response: &Option<Response>| {
+        let response_text = |response: &Option<Response>| {
             response.as_ref().map_or(String::new(), |it| String::from_utf8_lossy(&it.body).into_owned())
         };
         let is_replay =
@@ -45,7 +45,7 @@ impl Driver {
         match state.due {
             Due::Nothing => Err(format!("nobody knows what to answer {op:?}")),
             Due::Status(expected) if expected != status => {
-                Err(format!("it is answered {status}, not {expected} {}", told(&response)))
+                Err(format!("it is answered {status}, not {expected} {}", response_text(&response)))
             }
             Due::Status(_) => {
                 if response.as_ref().is_some_and(is_replay) {
@@ -67,7 +67,7 @@ impl Driver {
                 if (response.status, &response.body) != (first.status, &first.body) {
                     return Err(format!(
                         "a repeated request gets another response: {}",
-                        told(&Some(response))
+                        response_text(&Some(response))
                     ));
                 }
                 Ok(())

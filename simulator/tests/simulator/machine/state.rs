@@ -353,8 +353,8 @@ impl State {
                 if home != *who {
                     return Err(422);
                 }
-                let said = Some(*cents).filter(|cents| *cents > 0);
-                self.open_by_link((home, link), *name, (*asset, said, *answers)).map(|()| 201)
+                let amount = Some(*cents).filter(|cents| *cents > 0);
+                self.open_by_link((home, link), *name, (*asset, amount, *answers)).map(|()| 201)
             }
             Op::PayLink { name, link, asset, cents, answers } => {
                 self.open_by_link(self.home(*link), *name, (*asset, *cents, *answers)).map(|()| 200)

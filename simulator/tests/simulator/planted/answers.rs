@@ -386,7 +386,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         },
     ),
     PlantedFault::new(
-        "a timeline is told backwards",
+        "a timeline is listed backwards",
         &[Edges, Order, Confirmations, Once, LockEnd, Conservation, LateMoney],
         || {
             list("/v1/charges", |_, data| {
