@@ -173,7 +173,7 @@ impl Network {
         vec![IpAddr::V4(address)]
     }
 
-    /// Posts a delivery to the checked address. Returns its arrival. Its headers, which nobody reads here, are signed
+    /// Posts a delivery to the checked address. Returns its arrival. Its headers, which are not read here, are signed
     /// with the time of the attempt.
     pub fn post(
         &mut self,

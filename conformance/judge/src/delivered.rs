@@ -76,7 +76,7 @@ impl ReceivedDeliveries<'_> {
 pub(super) fn caught(recording: &Recording) -> Result<ReceivedDeliveries<'_>, CheckError> {
     let Some(all) = &recording.deliveries else {
         return Err(CheckError::unjudged(
-            "nobody received deliveries",
+            "no receiver ran",
             "receive them with `--receiver ADDR:PORT`, read captured ones with `--deliveries FILE`, \
              or declare `--without webhooks`",
         ));

@@ -97,12 +97,12 @@ impl EventHistory {
     /// Returns `true` if a missing related event is a violation: the events of that time or of all its charges are
     /// listed, and every charge.paid has the code of its charge.
     fn is_telling(&self, row: &Value) -> bool {
-        let tells = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
-        let is_told = || {
+        let is_named = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
+        let is_complete = || {
             charges_of(row)
                 .is_some_and(|codes| codes.iter().all(|code| self.complete_charges.contains(*code)))
         };
-        tells && self.is_long_ago(row) && (self.goes_back_before(row) || is_told())
+        is_named && self.is_long_ago(row) && (self.goes_back_before(row) || is_complete())
     }
 
     fn goes_back_before(&self, row: &Value) -> bool {

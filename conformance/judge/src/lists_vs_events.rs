@@ -80,7 +80,7 @@ fn nothing_created(recording: &Recording, lists: &[List], needed: &[&str]) -> Ch
     }
     if others().any(|it| !it.rows().is_empty()) {
         return CheckError::Inapplicable(
-            "codes and times of the lists and the events do not tell what belongs together".into(),
+            "codes and times of the lists and the events do not show which records belong together".into(),
         );
     }
     CheckError::unjudged(
@@ -172,7 +172,7 @@ fn without_event(
     until: Option<OffsetDateTime>,
 ) -> Option<Result<(), &'static str>> {
     let own = text_at(row, &["code"])?;
-    if !tells(events, "charge") {
+    if !names_objects(events, "charge") {
         return None;
     }
     let oldest = events.rows().iter().filter_map(|event| at(event, "created_at")).min()?;
@@ -192,7 +192,7 @@ fn without_event(
 }
 
 /// Returns `true` if every event has the code of its charge or invoice. Without it, the event may belong to any.
-fn tells(events: &PageView<'_>, member: &str) -> bool {
+fn names_objects(events: &PageView<'_>, member: &str) -> bool {
     events.rows().iter().all(|event| {
         let kind = text_at(event, &["type"]).filter(|kind| EVENT_TYPES.contains(kind));
         kind.is_some_and(|kind| !kind.starts_with(member) || code(event, member).is_some())
@@ -207,7 +207,7 @@ fn unchanged(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
     let recent = |event: &&Value| at(event, "created_at").is_none_or(|at| at > until);
     let is_full = events.rows().len() as u64 == PER_PAGE_MAX;
     for (list, member) in KINDS {
-        if !tells(events, member) || (is_full && events.rows().iter().all(|it| recent(&it))) {
+        if !names_objects(events, member) || (is_full && events.rows().iter().all(|it| recent(&it))) {
             continue;
         }
         let changed: BTreeSet<_> =

@@ -309,7 +309,7 @@ fn newest_first(recording: &Recording) -> CheckResult {
 fn newest_first_others(recording: &Recording) -> CheckResult {
     let rows = |it: &PageView<'_>| it.ask.list != List::Events && it.rows().len() > 1;
     let none = if eras(recording).iter().flatten().any(rows) {
-        CheckError::Inapplicable("charges and invoices do not tell when they were created".into())
+        CheckError::Inapplicable("charges and invoices have no creation time".into())
     } else {
         too_few_records()
     };

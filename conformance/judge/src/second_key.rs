@@ -89,7 +89,7 @@ fn limited_alone(recording: &Recording) -> CheckResult {
             if is_busy(recording, exchange) {
                 return Err(CheckError::unjudged(
                     "the second key is at its own limit",
-                    "check again with a second key that nobody else uses",
+                    "check again with a second key that is not used elsewhere",
                 ));
             }
             let expected = "200 to the second key while the test key of the same account is refused";

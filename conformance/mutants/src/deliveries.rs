@@ -55,13 +55,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     delivery("the delivery header holds the event's id", &["webhooks.delivery_id"], |it, sent| {
         sent.set("X-Service-Delivery", it.event["id"].as_str().expect("an id"))
     }),
-    rule("delivery ids begin anew", &["webhooks.delivery_id"], |server| {
+    rule("delivery ids are reused", &["webhooks.delivery_id"], |server| {
         sends(server, |sender| {
             sender.change_body = Box::new(|it, body| body["id"] = json!(repeated_id(it)));
             sender.change_request = |it, sent| sent.set("X-Service-Delivery", &repeated_id(it));
         });
     }),
-    body("a delivery tells of another invoice than its event", &["webhooks.event_id"], |it, body| {
+    body("a delivery shows another invoice than its event", &["webhooks.event_id"], |it, body| {
         if is(it, "/live", "invoice.viewed") {
             body["data"]["invoice"]["code"] = json!("another0000001");
         }
@@ -179,7 +179,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             };
         });
     }),
-    rule("one type goes to everybody", &["webhooks.subscribed"], |server| {
+    rule("one type goes to every endpoint", &["webhooks.subscribed"], |server| {
         sends(server, |it| {
             it.delivers = |endpoint, mode, kind| {
                 let wants = endpoint.events.as_ref().is_some_and(|it| it.contains(kind));

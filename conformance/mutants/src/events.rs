@@ -111,7 +111,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     events("times are those of e-mails", &["events.created_at"], |event| {
         time(event, |_| json!("Mon, 01 Dec 2025 00:00:00 GMT"))
     }),
-    single_event("only a single event tells local time", &["events.created_at"], |_, reply| {
+    single_event("only a single event has local time", &["events.created_at"], |_, reply| {
         let time = reply.body["data"]["created_at"].as_str().expect("a time").replace('Z', "-05:00");
         reply.body["data"]["created_at"] = json!(time);
     }),
@@ -161,7 +161,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             book.events.remove(created.expect("a charge was opened"));
         }
     }),
-    rule("a charge of which an event tells is in no list", &["lists.complete"], |server| {
+    rule("a charge with an event is in no list", &["lists.complete"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let plain = |charge: &Value| charge["status"] == "canceled" && charge["payment_link"].is_null();
             let hidden = book.charges.iter().position(plain);

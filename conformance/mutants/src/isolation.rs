@@ -77,15 +77,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
-    rule("the invoice filter tells the other mode by its status", &["isolation.filter_invoice"], |server| {
-        let other =
-            |request: &Request| request.query.get("invoice").is_some_and(|it| it.ends_with("mnopqr03"));
-        rewrite(server, 200, other, |_, reply| {
-            if empty(reply) {
-                reply.status = 403
-            }
-        });
-    }),
+    rule(
+        "the invoice filter reveals the other mode by its status",
+        &["isolation.filter_invoice"],
+        |server| {
+            let other =
+                |request: &Request| request.query.get("invoice").is_some_and(|it| it.ends_with("mnopqr03"));
+            rewrite(server, 200, other, |_, reply| {
+                if empty(reply) {
+                    reply.status = 403
+                }
+            });
+        },
+    ),
     rule(
         "the payment link filter shows a row of the other mode",
         &["isolation.filter_payment_link"],
@@ -246,7 +250,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "paging.newest_first",
     ]),
     rule(
-        "the charge filter is 404 for the other mode, empty for nobody's",
+        "the charge filter is 404 for the other mode, empty for unknown codes",
         &["isolation.filter_charge"],
         |server| {
             let other =

@@ -8,7 +8,7 @@ use crate::mutant::{Mutant, account, list, reply, rewrite, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     // Without the mode, there is no burst.
-    account("the account does not tell its mode", &["account.mode"], |_, reply| {
+    account("the account does not state its mode", &["account.mode"], |_, reply| {
         reply.body["meta"]["mode"] = Value::Null
     }),
     account(

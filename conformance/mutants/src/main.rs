@@ -132,7 +132,7 @@ fn run(options: &Options) -> Result<bool, String> {
     }
     let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(2, usize::from));
     let (started, done) = (Instant::now(), AtomicUsize::new(0));
-    let tell = |trial: &Trial| {
+    let report = |trial: &Trial| {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         if stderr().is_terminal() {
             // Errors of the progress output are ignored.
@@ -141,8 +141,8 @@ fn run(options: &Options) -> Result<bool, String> {
             eprintln!("{done} of {all}");
         }
     };
-    let killed = trials(&liars, jobs, tell);
-    let left_alone = trials(&honest, jobs, tell);
+    let killed = trials(&liars, jobs, report);
+    let left_alone = trials(&honest, jobs, report);
     if stderr().is_terminal() {
         eprint!("\r\x1b[2K");
     }

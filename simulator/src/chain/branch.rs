@@ -161,7 +161,7 @@ impl Chain {
             TransactionState::Gone(gone) => Depth::Gone(gone),
             TransactionState::Mempool | TransactionState::Block(_) => {
                 let confirmations = self.confirmations(transaction);
-                Depth::Confirmations(u32::try_from(confirmations).expect("nobody counts four billion blocks"))
+                Depth::Confirmations(u32::try_from(confirmations).expect("fewer than four billion blocks"))
             }
         };
         self.notices.extend((0..).zip(&transaction.outputs).map(|(index, output)| {

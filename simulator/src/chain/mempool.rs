@@ -34,10 +34,10 @@ impl Congestion {
         if self == Congestion::default() {
             return Room::Everyone;
         }
-        let luck = lot.stream(ordinal).below(100);
-        if luck < u64::from(self.empty_percent) {
+        let drawn = lot.stream(ordinal).below(100);
+        if drawn < u64::from(self.empty_percent) {
             Room::Nobody
-        } else if luck < u64::from(self.empty_percent + self.full_percent) {
+        } else if drawn < u64::from(self.empty_percent + self.full_percent) {
             Room::HighFees
         } else {
             Room::Everyone

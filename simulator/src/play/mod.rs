@@ -445,7 +445,7 @@ impl<'a> Player<'a> {
 
     fn find(&self, name: &str, span: SourceSpan) -> Result<Thing, Stop> {
         self.aliases.get(name).cloned().ok_or_else(|| {
-            // In a dry run nobody reads the hint, and names of missing objects are common.
+            // In a dry run the hint is not shown, and names of missing objects are common.
             let is_asked = self.refusals.is_none();
             let near = is_asked.then(|| crate::value::did_you_mean(name, self.aliases.all())).flatten();
             let label = near.unwrap_or_else(|| "it has not appeared in this run".to_owned());

@@ -27,7 +27,7 @@ pub(super) struct Watchers {
 }
 
 impl Watchers {
-    /// Changes the treatment of a chain's notices. Returns `true` if the watcher has to look at everything anew.
+    /// Changes the treatment of a chain's notices. Returns `true` if the watcher has to read everything again.
     pub(super) fn change(&mut self, chain: (Mode, Asset), fault: Notices) -> bool {
         let before = self.faulty.remove(&chain);
         if fault != Notices::Up {
@@ -97,14 +97,14 @@ mod tests {
     /// Checks two batches under a fault: which are delivered at once, which when it ends, and whether a rescan is
     /// needed then.
     #[track_caller]
-    fn check(fault: Notices, at_once: &[&str], mended: &[&str], anew: bool) {
+    fn check(fault: Notices, at_once: &[&str], mended: &[&str], rescans: bool) {
         let (mut watchers, mut now) = (Watchers::default(), Vec::new());
         assert!(!watchers.change(CHAIN, fault));
         assert_eq!(watchers.faulty(), [CHAIN]);
         ["a", "b"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut now));
         assert!(now.is_empty());
         assert_eq!(txids(watchers.take_ready()), at_once);
-        assert_eq!(watchers.change(CHAIN, Notices::Up), anew);
+        assert_eq!(watchers.change(CHAIN, Notices::Up), rescans);
         assert!(watchers.faulty().is_empty());
         assert_eq!(txids(watchers.take_ready()), mended);
         ["c", "d"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut now));

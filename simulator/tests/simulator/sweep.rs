@@ -70,8 +70,8 @@ fn the_worlds_of_seeds_never_change() {
     }
     let golden = fs::read_to_string(&path).unwrap_or_default();
     let differs = golden.lines().zip(digests.lines()).find(|(one, two)| one != two);
-    assert_eq!(differs, None, "BLESS=1 writes them anew");
-    assert_eq!(golden.lines().count(), digests.lines().count(), "BLESS=1 writes them anew");
+    assert_eq!(differs, None, "BLESS=1 rewrites them");
+    assert_eq!(golden.lines().count(), digests.lines().count(), "BLESS=1 rewrites them");
 }
 
 #[test]

@@ -40,6 +40,6 @@ pub(crate) fn send_as(sandbox: &mut Sandbox, method: &str, path: &str, key: &str
     };
     match sandbox.call_as(now, &admitted, &Request::json(BASE, method, path, body)) {
         Progress::Done(response) => response,
-        Progress::Waiting(_) => panic!("nothing of a test's world waits for somebody outside"),
+        Progress::Waiting(_) => panic!("nothing of a test's world waits for an outside receiver"),
     }
 }

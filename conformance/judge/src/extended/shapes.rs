@@ -201,8 +201,8 @@ fn moments(value: &Value, found: &mut Vec<Value>) {
         Value::Array(items) => items.iter().for_each(|it| moments(it, found)),
         Value::Object(members) => {
             for (name, inner) in members {
-                let tells = (name.ends_with("_at") && name != "due_at") || name == "time";
-                if tells && inner.is_string() {
+                let is_time = (name.ends_with("_at") && name != "due_at") || name == "time";
+                if is_time && inner.is_string() {
                     found.push(inner.clone());
                 } else if name != "metadata" {
                     moments(inner, found);

@@ -122,7 +122,7 @@ fn served(recording: &Recording) -> CheckResult {
                 "the {} request was refused, and the burst was not repeated",
                 ordinal(series.refused_at())
             ),
-            "check again with a test key that nobody else uses",
+            "check again with a test key that is not used elsewhere",
         )),
         LimiterReading::TooSlow if series.served < LIMIT => Err(too_slow(series)),
         _ => Ok(CheckOutcome::Holds),

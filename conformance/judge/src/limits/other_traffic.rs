@@ -49,7 +49,7 @@ pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
 pub(super) fn shared_key(why: &str) -> CheckError {
     CheckError::unjudged(
         format!("another client seems to use the test key: {why}"),
-        "check again with a test key that nobody else uses meanwhile",
+        "check again with a test key that is not used elsewhere meanwhile",
     )
 }
 

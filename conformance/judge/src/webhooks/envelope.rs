@@ -112,7 +112,7 @@ fn delivery_ids(recording: &Recording) -> CheckResult {
         let (before, name) = events.entry(id.to_ascii_lowercase()).or_insert_with(|| (event, seen.name()));
         // A retry may have the same id. Two events are two deliveries in any interpretation.
         if !before.eq_ignore_ascii_case(event) {
-            let expected = format!("another id than that of {name}, which tells of another event");
+            let expected = format!("another id than that of {name}, which announces another event");
             return Err(seen.broken(expected, format!("id {}", shorten(id))));
         }
     }

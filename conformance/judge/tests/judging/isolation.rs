@@ -26,7 +26,7 @@ fn the_reason_for_missing_requests_is_reported() {
 }
 
 /// Returns an own event and two rounds of 404 responses, each with a body and a Content-Length.
-fn trio(caller: Caller, bodies: [&Value; 3], lengths: [&str; 3]) -> Vec<Exchange> {
+fn comparison(caller: Caller, bodies: [&Value; 3], lengths: [&str; 3]) -> Vec<Exchange> {
     let mut all = vec![event(caller, Side::Own, 200, &json!({}))];
     let sides = [Side::AbsentBefore, Side::Foreign, Side::AbsentAfter];
     for round in [1, 2] {
@@ -41,7 +41,7 @@ fn trio(caller: Caller, bodies: [&Value; 3], lengths: [&str; 3]) -> Vec<Exchange
 }
 
 fn both(bodies: [&Value; 3], lengths: [&str; 3]) -> Recording {
-    recording([trio(TEST, bodies, lengths), trio(LIVE, bodies, lengths)].concat())
+    recording([comparison(TEST, bodies, lengths), comparison(LIVE, bodies, lengths)].concat())
 }
 
 #[test]

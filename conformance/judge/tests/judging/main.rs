@@ -178,11 +178,11 @@ fn an_empty_list_has_no_page_or_one() {
 fn both_interpretations_of_the_invoice_filter_pass() {
     let invoice_event = json!({ "id": "a", "charge": null, "invoice": { "code": "in1" } });
     let charge_event = json!({ "id": "b", "charge": { "code": "ch1", "invoice": "in1" }, "invoice": null });
-    let stranger = json!({ "id": "c", "charge": { "code": "ch2", "invoice": null }, "invoice": null });
+    let unrelated = json!({ "id": "c", "charge": { "code": "ch2", "invoice": null }, "invoice": null });
     let filtered = |rows: &Value| {
         let len = rows.as_array().map_or(0, Vec::len) as u64;
         let filters = vec![("invoice".into(), "in1".into())];
-        let all = json!([invoice_event, charge_event, stranger]);
+        let all = json!([invoice_event, charge_event, unrelated]);
         recording(vec![
             page(ask(None, 100), &all, [1, 1, 100, 3]),
             page(PageAsk { filters, ..ask(None, 100) }, rows, [1, 1, 100, len]),
@@ -192,7 +192,7 @@ fn both_interpretations_of_the_invoice_filter_pass() {
         check(&filtered(&rows), "filters.invoice", "pass");
         check(&filtered(&rows), "filters.total", "pass");
     }
-    check(&filtered(&json!([invoice_event, stranger])), "filters.invoice", "fail");
+    check(&filtered(&json!([invoice_event, unrelated])), "filters.invoice", "fail");
     check(&filtered(&json!([])), "filters.invoice", "fail");
 }
 

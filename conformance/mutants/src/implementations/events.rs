@@ -55,7 +55,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may(&["isolation.lists"]),
     // The account.
-    rule("the account is cached for whoever asked first", &["account.mode"], |server| {
+    rule("the first account is cached for all keys", &["account.mode"], |server| {
         let mut first = None;
         server.rewrite(move |request, reply| {
             if request.path == "/v1/account" && reply.status == 200 {

@@ -97,7 +97,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             };
         });
     }),
-    plain("a test delivery goes where it is sent, and tells of no event", |server| {
+    plain("a test delivery goes where it is sent, and names no event", |server| {
         sends(server, |it| {
             it.delivers = |endpoint, mode, kind| {
                 let wants = endpoint.events.as_ref().is_some_and(|it| it.contains(kind));

@@ -41,7 +41,7 @@ const SINGLE: &[Variant] = &[
     plain("no choice at all", |_| {}),
     plain("paths have a prefix", |server| server.prefix = "/pay/api"),
     // The body and the media type of errors.
-    plain("a 401 tells an error, not a message", |server| {
+    plain("a 401 has `error`, not `message`", |server| {
         on(server, 401, |reply| reply.body = json!({ "error": "unauthorized" }));
     }),
     plain("a 401 lists its errors", |server| {
@@ -206,7 +206,7 @@ const SINGLE: &[Variant] = &[
             }
         });
     }),
-    plain("items of the lists show nothing to tell them apart", |server| {
+    plain("items of the lists have no identifier", |server| {
         server.rewrite(|request, reply| {
             if reply.status == 200 && matches!(request.path.as_str(), "/v1/charges" | "/v1/invoices") {
                 for row in reply.body["data"].as_array_mut().into_iter().flatten() {
@@ -285,7 +285,7 @@ const SINGLE: &[Variant] = &[
             }
         });
     }),
-    plain("headers tell what is left of the limit", |server| {
+    plain("headers state the remaining quota", |server| {
         let mut left = 10_000;
         server.rewrite(move |_, reply| {
             left -= 1;

@@ -151,7 +151,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         });
     }),
     Variant {
-        name: "HEAD is a method that nobody takes",
+        name: "HEAD is refused",
         warns: NO_HEAD,
         choose: |server| {
             server.rewrite(|request, reply| {

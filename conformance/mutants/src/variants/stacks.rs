@@ -98,7 +98,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         server.limiter = Limiter::Gcra;
         server.retry_after = RetryAfter::Date;
     }),
-    plain("a fixed window that tells when it ends, as a moment", |server| {
+    plain("a fixed window that states its end as a time", |server| {
         server.limiter = Limiter::FromFirst;
         let clock = server.clock.clone();
         server.rewrite(move |_, reply| {

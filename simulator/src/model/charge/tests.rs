@@ -47,9 +47,10 @@ fn check(moments: &[(u64, &str)], expected: &str) -> Charge {
             charge.run_out(end, &mut events);
             happened.extend(events.into_iter().map(|event| (end, event)));
         }
-        let heard: Vec<Sighting> = text.split(", ").filter(|text| !text.is_empty()).map(sighting).collect();
-        let heard: Vec<&Sighting> = heard.iter().collect();
-        happened.extend(charge.on_sightings(now, &heard).into_iter().map(|event| (now, event)));
+        let sightings: Vec<Sighting> =
+            text.split(", ").filter(|text| !text.is_empty()).map(sighting).collect();
+        let sightings: Vec<&Sighting> = sightings.iter().collect();
+        happened.extend(charge.on_sightings(now, &sightings).into_iter().map(|event| (now, event)));
         recorded.extend(happened.into_iter().map(|(at, event)| {
             let (word, txid) = match event {
                 ChargeEvent::Detected { txid, .. } => ("detected", txid),

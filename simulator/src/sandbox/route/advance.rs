@@ -311,7 +311,7 @@ mod tests {
         after.send();
         after.sandbox.forget_outgoing();
         assert!(after.sandbox.take_outgoing().is_empty());
-        assert_eq!(after.sandbox.open_attempts().count(), 2, "only nobody makes it");
+        assert_eq!(after.sandbox.open_attempts().count(), 2, "no attempt is made");
         assert_eq!(after.sandbox.lineage(), (1, 3));
     }
 

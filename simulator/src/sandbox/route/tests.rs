@@ -461,7 +461,7 @@ fn a_world_is_healed_before_it_is_left_alone() {
     let status = |world: &mut Sandbox| {
         done(world, "GET", &format!("/sandbox/books/acme/live/charges/{code}"), "")["data"]["status"].take()
     };
-    assert_eq!(status(&mut world), "pending", "nobody saw the payment");
+    assert_eq!(status(&mut world), "pending", "the payment is unseen");
     assert!(world.next_of_service().is_some(), "its lock is yet to end");
     world.heal();
     assert_eq!(status(&mut world), "paid");

@@ -10,7 +10,7 @@ use simulator::{
 
 use super::{
     op::{Answer, By, Name, Op, Reader},
-    sightings::{fill, late, pay, tell, txid},
+    sightings::{fill, late, pay, sight, txid},
     state::{BOOKS, COINS, CURRENCIES, State, first_rate},
 };
 
@@ -104,7 +104,7 @@ fn about_charges(state: &State, charges: &[Name]) -> Vec<Choice> {
     let offs = vec![-1, 0, 1, -1, 0, 1, hold - 1, hold, hold + 1];
     let end = (select(charges.to_vec()), select(offs));
     let mut all = vec![
-        (12, tell(state, charges)),
+        (12, sight(state, charges)),
         (4, end.prop_map(|(of, off)| Op::LockEnd { of, off }).boxed()),
         (2, cancel(some)),
         (3, accept(state, charges)),
@@ -344,9 +344,9 @@ fn answer() -> impl Strategy<Value = Answer> {
 
 /// Usually the owner or the correct key.
 fn by(some: Vec<(Name, BookId)>) -> impl Strategy<Value = (Name, By)> {
-    (select(some), 0_u8..6, book()).prop_map(|((name, home), who, stranger)| match who {
+    (select(some), 0_u8..6, book()).prop_map(|((name, home), who, other)| match who {
         0 => (name, By::Owner),
-        1 => (name, By::Key(stranger)),
+        1 => (name, By::Key(other)),
         _ => (name, By::Key(home)),
     })
 }
@@ -382,11 +382,11 @@ fn refund(state: &State, charges: &[Name]) -> BoxedStrategy<Op> {
         })
         .collect();
     (select(known), 0_u8..6, any::<bool>(), book(), once())
-        .prop_map(|((charge, home, left, of), how, is_named, stranger, once)| {
+        .prop_map(|((charge, home, left, of), how, is_named, other, once)| {
             let (who, units) = match (how, of) {
                 (0, _) => (home, left + 1),
                 (1, _) => (home, 0),
-                (2, _) => (stranger, 1),
+                (2, _) => (other, 1),
                 (3, _) => (home, left / 2),
                 (4, Some((_, units))) => (home, units.min(left)),
                 _ => (home, left),

@@ -222,11 +222,11 @@ impl Driver {
             }
             Op::NewKey(id) => self.rekey(*id)?,
             Op::Tell(sightings) => {
-                let mut heard: Vec<Sighting> =
+                let mut sightings: Vec<Sighting> =
                     sightings.iter().map(|sighted| self.sighting(sighted, state)).collect();
-                let at = self.tamper.sightings(self.now, &mut heard);
+                let at = self.tamper.sightings(self.now, &mut sightings);
                 self.now = at;
-                self.api.service.on_sightings(at, &heard);
+                self.api.service.on_sightings(at, &sightings);
             }
             Op::Turn { who, list, per_page } => self.turn((*who, *list, *per_page), state.reading)?,
             Op::Number { who, list, per_page, page } => {

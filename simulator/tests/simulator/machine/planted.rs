@@ -20,7 +20,7 @@ const SHRUNK_COMPLETELY: [&str; 9] = [
     "nothing is tried a third time",
     "an invoice that is over is withdrawn",
     "an isolation leak through one filter",
-    "an idempotency key is not heard",
+    "an idempotency key is ignored",
     "a later page lacks its first record",
 ];
 

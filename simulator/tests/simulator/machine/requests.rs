@@ -43,7 +43,7 @@ impl Driver {
         let is_replay =
             |response: &Response| response.headers.contains(&("idempotent-replayed", "true".to_owned()));
         match state.due {
-            Due::Nothing => Err(format!("nobody knows what to answer {op:?}")),
+            Due::Nothing => Err(format!("no expected answer for {op:?}")),
             Due::Status(expected) if expected != status => {
                 Err(format!("it is answered {status}, not {expected} {}", response_text(&response)))
             }

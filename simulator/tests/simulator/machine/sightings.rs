@@ -92,7 +92,7 @@ fn depths(required: u32) -> Vec<Depth> {
     all
 }
 
-pub(super) fn tell(state: &State, charges: &[Name]) -> BoxedStrategy<Op> {
+pub(super) fn sight(state: &State, charges: &[Name]) -> BoxedStrategy<Op> {
     let fresh = state.names;
     let of: Vec<(Name, Vec<u128>, Vec<Depth>)> = charges
         .iter()

@@ -281,12 +281,12 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     // The links of the page have lost the filter too.
-    PlantedFault::new("a filter by status is not heard", &[Filters, Paging], || {
+    PlantedFault::new("a filter by status is ignored", &[Filters, Paging], || {
         requests(|request| {
             request.query = request.query.take().map(|query| query.replace("status=canceled&", ""));
         })
     }),
-    PlantedFault::new("a filter by type is not heard beside one by charge", &[Filters], || {
+    PlantedFault::new("a filter by type is ignored beside one by charge", &[Filters], || {
         requests(|request| {
             request.query = request.query.take().map(|query| match query.contains("charge=") {
                 true => query.replace("&type=charge.paid", ""),

@@ -97,10 +97,10 @@ impl Tamper for Fragile {
 }
 
 pub(super) const FAULTS: &[PlantedFault] = &[
-    PlantedFault::new("an idempotency key is not heard", &[], || Box::new(KeyUnheard)),
+    PlantedFault::new("an idempotency key is ignored", &[], || Box::new(KeyUnheard)),
     PlantedFault::new("an idempotency key answers for any request", &[], || Box::<KeyIsAll>::default()),
     PlantedFault::new("a receiver's status makes it panic", &[], || Box::new(Fragile)),
-    PlantedFault::new("locks end when somebody asks", &[], || Box::new(Sleeper)),
+    PlantedFault::new("locks end at the next request", &[], || Box::new(Sleeper)),
     PlantedFault::new("dust holds a charge open", &[], || EndsUnseen::after(Span(0))),
     PlantedFault::new("a hold has no end", &[], || EndsUnseen::after(HOLD_MAX)),
 ];

@@ -68,7 +68,7 @@ impl Charges {
 #[derive(Default)]
 struct LateMoneyLost {
     charges: Charges,
-    heard: BTreeSet<Place>,
+    reported: BTreeSet<Place>,
 }
 
 impl Tamper for LateMoneyLost {
@@ -81,8 +81,8 @@ impl Tamper for LateMoneyLost {
     fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
         notices.retain(|notice| {
             let end = self.charges.known.get(&notice.address).map(|(_, _, end)| *end);
-            end.is_none_or(|end| now < end) && self.heard.insert(place(notice))
-                || self.heard.contains(&place(notice))
+            end.is_none_or(|end| now < end) && self.reported.insert(place(notice))
+                || self.reported.contains(&place(notice))
         });
         now
     }
@@ -139,7 +139,7 @@ const CHAIN: &[Law] =
 /// A fault: a fee bump is reported a moment after the removal of the replaced transaction.
 #[derive(Default)]
 struct BumpComesLater {
-    heard: BTreeSet<Place>,
+    reported: BTreeSet<Place>,
     later: Vec<Sighting>,
 }
 
@@ -147,7 +147,7 @@ impl Tamper for BumpComesLater {
     fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
         let is_bumped = notices.iter().any(|notice| notice.depth == Depth::Gone(Gone::Replaced));
         let (fresh, known): (Vec<Sighting>, Vec<Sighting>) =
-            std::mem::take(notices).into_iter().partition(|notice| self.heard.insert(place(notice)));
+            std::mem::take(notices).into_iter().partition(|notice| self.reported.insert(place(notice)));
         notices.append(&mut self.later);
         notices.extend(known);
         if is_bumped {
@@ -163,7 +163,7 @@ impl Tamper for BumpComesLater {
 #[derive(Default)]
 struct HoldTakesMore {
     charges: Charges,
-    heard: BTreeMap<Place, Sighting>,
+    reported: BTreeMap<Place, Sighting>,
 }
 
 impl Tamper for HoldTakesMore {
@@ -177,14 +177,14 @@ impl Tamper for HoldTakesMore {
         let mut gone = Vec::new();
         for notice in notices.iter() {
             let is_late = self.charges.known.get(&notice.address).is_some_and(|it| now >= it.2);
-            if is_late && !self.heard.contains_key(&place(notice)) {
-                let held = self.heard.values().find(|heard| heard.address == notice.address);
+            if is_late && !self.reported.contains_key(&place(notice)) {
+                let held = self.reported.values().find(|reported| reported.address == notice.address);
                 gone.extend(
-                    held.map(|heard| Sighting { depth: Depth::Gone(Gone::Replaced), ..heard.clone() }),
+                    held.map(|reported| Sighting { depth: Depth::Gone(Gone::Replaced), ..reported.clone() }),
                 );
             }
         }
-        self.heard.extend(notices.iter().map(|notice| (place(notice), notice.clone())));
+        self.reported.extend(notices.iter().map(|notice| (place(notice), notice.clone())));
         gone.append(notices);
         *notices = gone;
         now
@@ -299,7 +299,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         || Box::<LastMomentIsLate>::default(),
     ),
     PlantedFault::new("another coin counts as its own", CHAIN, || Box::<AnyCoinCounts>::default()),
-    PlantedFault::new("a transfer that comes back is not heard of again", CHAIN, || {
+    PlantedFault::new("a transfer that comes back is not reported again", CHAIN, || {
         let mut gone = BTreeSet::new();
         each(move |notice| match notice.depth {
             Depth::Gone(_) => {
