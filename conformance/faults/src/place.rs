@@ -146,7 +146,7 @@ fn caller_words(caller: Caller) -> &'static str {
         Caller::Second => "a request with a second key",
         Caller::OtherAccount => "a request with a key of another account",
         Caller::Revoked => "a request with a revoked key",
-        Caller::Nobody => "a request without a key",
+        Caller::NoKey => "a request without a key",
         Caller::Forged(Forgery::EmptyBearer) => "a request with an empty bearer",
         Caller::Forged(Forgery::NoScheme) => "a request with the key alone",
         Caller::Forged(Forgery::OtherScheme) => "a request with another scheme",

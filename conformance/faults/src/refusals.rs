@@ -12,7 +12,7 @@ type RefusalFault = (&'static str, fn(&mut Reply));
 
 /// The callers that must be refused, each with its statement.
 const CALLERS: &[(Caller, &str)] = &[
-    (Caller::Nobody, "auth.no_header"),
+    (Caller::NoKey, "auth.no_header"),
     (Caller::Revoked, "auth.revoked_key"),
     (Caller::Forged(Forgery::EmptyBearer), "auth.empty_bearer"),
     (Caller::Forged(Forgery::OtherScheme), "auth.token_scheme"),
@@ -111,14 +111,14 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
         all.push(reply(what, &["auth.revoked_key"], revoked, None, *change));
     }
     for (what, change) in UNCLEAR.iter().chain([&LOCKED]) {
-        let no_key = Place::Unauthorized(Caller::Nobody, None);
+        let no_key = Place::Unauthorized(Caller::NoKey, None);
         all.push(reply(what, &["auth.no_header", "auth.every_path"], no_key, None, *change));
         all.push(reply(what, &["errors.not_found"], Place::Absent, None, *change));
         all.push(reply(what, &["isolation.not_found"], Place::Foreign, None, *change));
     }
     for path in PATHS {
         for (what, change) in LET_IN {
-            let place = Place::Unauthorized(Caller::Nobody, Some(path));
+            let place = Place::Unauthorized(Caller::NoKey, Some(path));
             all.push(reply(what, &["auth.every_path", "auth.no_header"], place, None, *change));
         }
         for (what, change) in RETRY_AFTER {

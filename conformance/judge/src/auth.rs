@@ -39,7 +39,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn no_header(recording: &Recording) -> CheckResult {
     served_account(recording)?;
-    must_be_refused(refusal(recording, Caller::Nobody, ACCOUNT_PATH)?)
+    must_be_refused(refusal(recording, Caller::NoKey, ACCOUNT_PATH)?)
 }
 
 /// Judges a forgery on the path that it was sent to.
@@ -110,7 +110,7 @@ fn after_refusal(recording: &Recording) -> CheckResult {
 fn head(recording: &Recording) -> CheckResult {
     let asked = || {
         let heads = recording.exchanges.iter().filter(|it| it.purpose == Purpose::Head);
-        heads.filter(|it| it.caller == Caller::Nobody)
+        heads.filter(|it| it.caller == Caller::NoKey)
     };
     let mut judged = false;
     for it in asked().filter(|it| !is_unclear(it)) {
@@ -136,7 +136,7 @@ fn is_unclear(exchange: &Exchange) -> bool {
 fn every_path(recording: &Recording) -> CheckResult {
     // The last of each address, because the suite retries after an outage.
     let asked: BTreeMap<_, _> = refusals(recording)
-        .filter(|it| it.caller == Caller::Nobody && (it.status() == Some(200) || !is_unclear(it)))
+        .filter(|it| it.caller == Caller::NoKey && (it.status() == Some(200) || !is_unclear(it)))
         .map(|it| (it.target.as_str(), it))
         .collect();
     let mut judged = BTreeSet::new();

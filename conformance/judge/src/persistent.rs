@@ -31,7 +31,7 @@ struct RequestKind {
 const KINDS: &[RequestKind] = &[
     RequestKind {
         statements: &["auth.no_header", "auth.every_path"],
-        fits: |it| it.purpose == Purpose::Refusal && it.caller == Caller::Nobody,
+        fits: |it| it.purpose == Purpose::Refusal && it.caller == Caller::NoKey,
         expected: "401 without a key",
     },
     RequestKind {

@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_ledger_admits_exactly_its_budget() {
-        for caller in [Caller::Own(Mode::Live), Caller::Own(Mode::Test), Caller::Nobody] {
+        for caller in [Caller::Own(Mode::Live), Caller::Own(Mode::Test), Caller::NoKey] {
             check(caller, &Purpose::Account, 3);
             check(caller, &Purpose::Burst(Burst::OtherKey), 2);
         }

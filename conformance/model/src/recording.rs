@@ -110,7 +110,8 @@ pub enum Caller {
     /// A revoked key.
     Revoked,
     /// No `Authorization` header at all.
-    Nobody,
+    #[serde(rename = "nobody")]
+    NoKey,
     /// Something that is not a key.
     Forged(Forgery),
 }
@@ -210,7 +211,7 @@ pub enum Purpose {
     Event {
         /// The id that was asked for.
         id: String,
-        /// The owner of the object: this key, the other mode, or nobody.
+        /// The owner of the object: this key, the other mode, or none.
         side: Side,
         /// The number of the comparison between an absent and a foreign object.
         round: u8,
@@ -223,7 +224,7 @@ pub enum Purpose {
         kind: ObjectKind,
         /// The id that was asked for.
         id: String,
-        /// The owner of the object: this key, the other mode, or nobody.
+        /// The owner of the object: this key, the other mode, or none.
         side: Side,
         /// The number of the comparison between an absent and a foreign object.
         #[serde(default)]
@@ -261,7 +262,7 @@ pub enum Purpose {
         list: List,
         /// The filter's name.
         filter: String,
-        /// The owner of the filter's value: this key, the other mode, or nobody.
+        /// The owner of the filter's value: this key, the other mode, or none.
         side: Side,
     },
 }
@@ -417,11 +418,11 @@ pub struct Link {
 pub enum Side {
     /// The caller.
     Own,
-    /// Nobody; requested before the foreign one.
+    /// No owner; requested before the foreign one.
     AbsentBefore,
     /// The other mode of the account.
     Foreign,
-    /// Nobody; requested after the foreign one.
+    /// No owner; requested after the foreign one.
     AbsentAfter,
     /// Another account.
     OtherAccount,

@@ -483,7 +483,7 @@ impl<'a> Session<'a> {
             Caller::Second => bearer(plan.second_key.as_ref()?.expose()),
             Caller::OtherAccount => bearer(plan.other_account_key.as_ref()?.expose()),
             Caller::Revoked => bearer(plan.revoked_key.as_ref()?.expose()),
-            Caller::Nobody => None,
+            Caller::NoKey => None,
             Caller::Forged(Forgery::EmptyBearer) => Some("Bearer".into()),
             Caller::Forged(Forgery::NoScheme) => Some(test_key.to_owned()),
             Caller::Forged(Forgery::OtherScheme) => Some(format!("Token {test_key}")),

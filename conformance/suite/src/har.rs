@@ -201,13 +201,13 @@ impl Reader<'_> {
         let url = Url::parse(&request.url).ok()?;
         let path = format!("/v1/{}", url.path().split_once("/v1/")?.1);
         let caller = match bearer(request) {
-            None => Caller::Nobody,
+            None => Caller::NoKey,
             Some(key) => Caller::Own(*self.keys.iter().find(|(_, it)| *it == key)?.0),
         };
         let purpose = match (caller, status) {
-            (Caller::Nobody, 401) => Purpose::Refusal,
+            (Caller::NoKey, 401) => Purpose::Refusal,
             // The export may have removed the key.
-            (Caller::Nobody, _) | (_, 401) => return None,
+            (Caller::NoKey, _) | (_, 401) => return None,
             _ => purpose(&path, &url, status)?,
         };
         let sent = self.sent(entry)?;

@@ -32,15 +32,15 @@ impl Congestion {
     /// Returns the room in natural block number `ordinal`.
     pub(super) fn room(self, lot: &RngKey, ordinal: u64) -> Room {
         if self == Congestion::default() {
-            return Room::Everyone;
+            return Room::Everything;
         }
         let drawn = lot.stream(ordinal).below(100);
         if drawn < u64::from(self.empty_percent) {
-            Room::Nobody
+            Room::Nothing
         } else if drawn < u64::from(self.empty_percent + self.full_percent) {
             Room::HighFees
         } else {
-            Room::Everyone
+            Room::Everything
         }
     }
 }
@@ -48,17 +48,17 @@ impl Congestion {
 /// The transactions that a block can take, by fee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    Nobody,
+    Nothing,
     HighFees,
-    Everyone,
+    Everything,
 }
 
 impl Room {
     fn admits(self, queue: Queue) -> bool {
         match self {
-            Room::Nobody => false,
+            Room::Nothing => false,
             Room::HighFees => queue == Queue::HighFees,
-            Room::Everyone => true,
+            Room::Everything => true,
         }
     }
 }
@@ -135,7 +135,7 @@ mod tests {
             let rooms = (1..=10_000).map(|ordinal| congestion.room(&lot, ordinal));
             (rooms.filter(|&room| room == wanted).count() as u32 + 50) / 100
         };
-        for (room, expected) in [(Room::Nobody, empty_percent), (Room::HighFees, full_percent)] {
+        for (room, expected) in [(Room::Nothing, empty_percent), (Room::HighFees, full_percent)] {
             let percent = percent(room);
             assert!(percent.abs_diff(expected) <= 2, "{room:?}: {percent} percent, not {expected}");
         }

@@ -200,12 +200,12 @@ impl Chain {
         let last = self.tip + u64::from(blocks);
         loop {
             let next = if self.followed.is_empty() {
-                self.mempool.next_height(self.tip, |_| Room::Everyone)
+                self.mempool.next_height(self.tip, |_| Room::Everything)
             } else {
                 Some(self.tip + 1)
             };
             match next {
-                Some(height) if height <= last => self.add_block(height, self.now, Room::Everyone),
+                Some(height) if height <= last => self.add_block(height, self.now, Room::Everything),
                 _ => break,
             }
         }

@@ -16,29 +16,29 @@ const SHARE_MAX: usize = 15;
 /// Words with a standard word in their place, and the number of their occurrences in Rust files. The number may only fall:
 /// lower it when words were replaced.
 const WORDS: [(&str, &str, usize); 24] = [
-    ("told", "recorded, reported or stated", 840),
-    ("tell", "report, state or distinguish", 131),
-    ("tells", "reports, states or distinguishes", 115),
-    ("teller", "the writer or reporter of what it reports", 9),
-    ("hear", "receive", 28),
-    ("heard", "received", 85),
-    ("hears", "receives", 21),
-    ("somebody", "the actor: the client, the customer, the operator", 71),
-    ("nobody", "the actor, or `not`: 'is not read', 'unused'", 291),
-    ("everybody", "the actors: all clients, all accounts", 25),
-    ("whoever", "the actor: a client that …", 64),
-    ("looker", "observer", 8),
-    ("lookers", "observers", 16),
-    ("stranger", "the unknown or foreign thing itself", 35),
-    ("strangers", "the unknown or foreign things themselves", 15),
-    ("anew", "again, or: new", 44),
-    ("learnt", "observed", 24),
-    ("trio", "the comparison or triple it is", 3),
-    ("octets", "bytes", 84),
-    ("doors", "access, routes or API", 5),
+    ("told", "recorded, reported or stated", 44),
+    ("tell", "report, state or distinguish", 12),
+    ("tells", "reports, states or distinguishes", 6),
+    ("teller", "the writer or reporter of what it reports", 0),
+    ("hear", "receive", 0),
+    ("heard", "received", 2),
+    ("hears", "receives", 0),
+    ("somebody", "the actor: the client, the customer, the operator", 2),
+    ("nobody", "the actor, or `not`: 'is not read', 'unused'", 28),
+    ("everybody", "the actors: all clients, all accounts", 5),
+    ("whoever", "the actor: a client that …", 1),
+    ("looker", "observer", 0),
+    ("lookers", "observers", 0),
+    ("stranger", "the unknown or foreign thing itself", 3),
+    ("strangers", "the unknown or foreign things themselves", 4),
+    ("anew", "again, or: new", 3),
+    ("learnt", "observed", 0),
+    ("trio", "the comparison or triple it is", 0),
+    ("octets", "bytes", 0),
+    ("doors", "access, routes or API", 0),
     ("seats", "connection slots", 0),
-    ("luck", "the drawn number", 14),
-    ("greedy", "busy, or: that uses all slots", 2),
+    ("luck", "the drawn number", 4),
+    ("greedy", "busy, or: that uses all slots", 0),
     ("unfair", "abusive", 0),
 ];
 /// Files that may name these words.
@@ -133,7 +133,7 @@ mod tests {
         let of = |text: &str| {
             above(
                 &BTreeMap::from([("a/src/lib.rs".to_owned(), text.to_owned())]),
-                &[("told", "`reported`", 1)],
+                &[("told", "`reported`", 44)],
             )
         };
         assert_eq!(of("// It was told.\nlet untold = toldest;\n"), [""; 0]);

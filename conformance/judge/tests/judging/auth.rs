@@ -16,7 +16,7 @@ fn a_path_is_judged_only_if_an_own_key_gets_200_there() {
         (forged, "/v1/charges", 200, "not judged"),
     ] {
         let refused =
-            exchange(Caller::Nobody, Purpose::Refusal, "/v1/charges", 404, &json!({ "message": "No." }));
+            exchange(Caller::NoKey, Purpose::Refusal, "/v1/charges", 404, &json!({ "message": "No." }));
         let beside = exchange(caller, Purpose::Account, path, status, &json!({}));
         check(&recording(vec![refused, beside]), "auth.every_path", expected);
     }
@@ -25,14 +25,14 @@ fn a_path_is_judged_only_if_an_own_key_gets_200_there() {
 #[test]
 fn a_key_without_letters_has_no_other_case() {
     let cased = refusal(Caller::Forged(Forgery::LetterCase), 200);
-    let served = vec![account(LIVE, "live"), account(TEST, "test"), refusal(Caller::Nobody, 401)];
+    let served = vec![account(LIVE, "live"), account(TEST, "test"), refusal(Caller::NoKey, 401)];
     check(&recording(served.clone()), "auth.letter_case", "not applicable");
     check(&recording([served, vec![cased]].concat()), "auth.letter_case", "fail");
 }
 
 #[test]
 fn a_missing_key_is_reported_with_the_remedy() {
-    let served = vec![account(LIVE, "live"), account(TEST, "test"), refusal(Caller::Nobody, 401)];
+    let served = vec![account(LIVE, "live"), account(TEST, "test"), refusal(Caller::NoKey, 401)];
     check_says(&recording(served), "auth.revoked_key", "there was no revoked key to ask with");
     let listed = vec![page(ask(None, 100), &json!([]), [1, 1, 100, 0])];
     check_says(&recording(listed.clone()), "auth.every_path", "there is no event to ask for");

@@ -66,7 +66,7 @@ fn a_cache_is_detected_by_its_headers() {
 #[test]
 fn a_cache_is_detected_by_a_repeated_older_response() {
     let now = |seconds: u32, it| with("date", &NOON.replace(":00 GMT", &format!(":{seconds:02} GMT")), it);
-    let later = |seconds| now(seconds, refusal(Caller::Nobody, 401));
+    let later = |seconds| now(seconds, refusal(Caller::NoKey, 401));
     let again = || now(0, absent(200));
     let first = || now(0, earlier(200));
     check_served(&[first(), later(3)], again(), "not judged");

@@ -120,7 +120,7 @@ fn every_gap_names_a_remedy() {
 
 #[test]
 fn a_refusal_counts_only_beside_a_200_on_the_same_path() {
-    let refused = refusal(Caller::Nobody, 401);
+    let refused = refusal(Caller::NoKey, 401);
     check(&recording(vec![refused.clone()]), "auth.no_header", "not judged");
     let served = vec![account(LIVE, "live"), account(TEST, "test"), refused];
     check(&recording(served), "auth.no_header", "pass");
@@ -128,7 +128,7 @@ fn a_refusal_counts_only_beside_a_200_on_the_same_path() {
 
 #[test]
 fn a_lost_answer_is_no_violation() {
-    let mut lost = refusal(Caller::Nobody, 401);
+    let mut lost = refusal(Caller::NoKey, 401);
     lost.ending = Ending::Lost("connection reset".into());
     let served = vec![account(LIVE, "live"), account(TEST, "test"), lost];
     check(&recording(served), "auth.no_header", "not judged");

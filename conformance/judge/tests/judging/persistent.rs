@@ -28,36 +28,36 @@ fn lost(of: Exchange, why: &str) -> Exchange {
 #[test]
 fn a_permanent_failure_of_a_kind_of_requests_is_a_violation() {
     for status in [429, 502, 503, 504] {
-        check_between(vec![refusal(Caller::Nobody, status); 3], "auth.no_header", "fail");
+        check_between(vec![refusal(Caller::NoKey, status); 3], "auth.no_header", "fail");
     }
-    let closed = lost(refusal(Caller::Nobody, 0), "connection closed before message completed");
+    let closed = lost(refusal(Caller::NoKey, 0), "connection closed before message completed");
     check_between(vec![closed; 3], "auth.no_header", "fail");
     check_between(vec![absent(503); 3], "errors.not_found", "fail");
 }
 
 #[test]
 fn one_or_two_failures_are_transient() {
-    check_between(vec![refusal(Caller::Nobody, 503); 2], "auth.no_header", "not judged");
+    check_between(vec![refusal(Caller::NoKey, 503); 2], "auth.no_header", "not judged");
     check_between(vec![absent(503); 2], "errors.not_found", "not judged");
 }
 
 #[test]
 fn a_request_that_was_not_sent_does_not_count() {
-    let unsent = lost(refusal(Caller::Nobody, 0), "not asked: the server had fallen silent");
+    let unsent = lost(refusal(Caller::NoKey, 0), "not asked: the server had fallen silent");
     check_between(vec![unsent; 3], "auth.no_header", "not judged");
 }
 
 #[test]
 fn a_server_that_stays_down_is_not_a_violation() {
     let served = vec![account(LIVE, "live"), account(TEST, "test")];
-    let refused = vec![refusal(Caller::Nobody, 503); 3];
+    let refused = vec![refusal(Caller::NoKey, 503); 3];
     check(&recording([served, refused].concat()), "auth.no_header", "not judged");
 }
 
 #[test]
 fn a_lockout_starts_after_refusals() {
     let guess = |status| refusal(Caller::Forged(Forgery::Unknown), status);
-    let locked = vec![refusal(Caller::Nobody, 401), guess(429), guess(429), guess(429)];
+    let locked = vec![refusal(Caller::NoKey, 401), guess(429), guess(429), guess(429)];
     check_between(locked, "auth.unknown_key", "not judged");
     check_between(vec![guess(429); 3], "auth.unknown_key", "fail");
 }

@@ -37,10 +37,10 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     let has_letters =
         session.plan.test_key.tail(&session.plan.key_prefix).bytes().any(|byte| byte.is_ascii_alphabetic());
     for path in paths(session) {
-        session.send_retrying_5xx(Caller::Nobody, Purpose::Refusal, &path).await;
+        session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, &path).await;
     }
     for path in QUERIES {
-        session.send_retrying_5xx(Caller::Nobody, Purpose::Refusal, path).await;
+        session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, path).await;
     }
     // In turns on every path that a key is served at: each has its own way to the keys in some services.
     let mut served = paths(session);
@@ -54,12 +54,12 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
     if session.has_room() {
         // A cache that ignores the key would return the refusal to the next client, or the reverse.
-        session.send_retrying_5xx(Caller::Nobody, Purpose::Refusal, ACCOUNT_PATH).await;
+        session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, ACCOUNT_PATH).await;
         session.ask(KEY, Purpose::AfterRefusal, ACCOUNT_PATH).await;
-        session.send_retrying_5xx(Caller::Nobody, Purpose::Refusal, ACCOUNT_PATH).await;
+        session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, ACCOUNT_PATH).await;
     }
     for path in [ACCOUNT_PATH, List::Events.path()] {
-        session.send_retrying_5xx(Caller::Nobody, Purpose::Head, path).await;
+        session.send_retrying_5xx(Caller::NoKey, Purpose::Head, path).await;
     }
     // HEAD must distinguish own events from those of the other mode as GET does.
     let own = telling_events(session, Mode::Test).into_iter().next();

@@ -18,7 +18,8 @@ pub enum By {
     /// The test key.
     Test,
     /// No key.
-    Nobody,
+    #[serde(rename = "nobody")]
+    NoKey,
     /// An unknown key of the correct form.
     Unknown,
     /// The test key without its last character.
@@ -95,7 +96,7 @@ impl Keys<'_> {
         Some(match by {
             By::Live => format!("Bearer {live}"),
             By::Test => format!("Bearer {test}"),
-            By::Nobody => return None,
+            By::NoKey => return None,
             By::Unknown => format!("Bearer {}_test_{}", self.prefix, twin_of(tail, 7)),
             By::Shortened => {
                 let end = test.char_indices().last().map_or(0, |(at, _)| at);
@@ -156,7 +157,7 @@ pub(super) fn shown_authorization(by: By, prefix: &str) -> Option<String> {
     Some(match by {
         By::Live => "Bearer $CHARGEPROOF_LIVE_KEY".to_owned(),
         By::Test => format!("Bearer ${TEST}"),
-        By::Nobody => return None,
+        By::NoKey => return None,
         By::Unknown => format!("Bearer {prefix}_test_0000000000000000000000000000000000000000"),
         By::Shortened => format!("Bearer ${{{TEST}%?}}"),
         By::Swapped => format!("Bearer {prefix}_live_${{{TEST}#{prefix}_test_}}"),

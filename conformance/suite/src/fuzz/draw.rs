@@ -225,7 +225,7 @@ impl Draw {
     }
 
     fn refused_request(&mut self) -> Ask {
-        let all = [By::Nobody, By::Unknown, By::Shortened, By::Swapped, By::OtherScheme, By::NoScheme];
+        let all = [By::NoKey, By::Unknown, By::Shortened, By::Swapped, By::OtherScheme, By::NoScheme];
         let by = all[self.below(all.len())];
         match self.below(3) {
             0 => Ask { by, ..self.event() },

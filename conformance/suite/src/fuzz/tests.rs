@@ -55,7 +55,7 @@ fn check(by: By, target: &str, answer: Answer, expected: &[&str]) {
 fn a_server_error_is_a_violation_on_any_path() {
     check(By::Live, "/v1/%00", answer(500, &json!({})), &["answers.no_server_error"]);
     check(By::Live, "/nowhere", answer(404, &json!({})), &[]);
-    check(By::Nobody, "/v1/events", answer(500, &json!({})), &["answers.no_server_error"]);
+    check(By::NoKey, "/v1/events", answer(500, &json!({})), &["answers.no_server_error"]);
 }
 
 #[test]
@@ -68,13 +68,13 @@ fn a_missing_response_is_a_violation() {
 #[test]
 fn requests_without_a_valid_key_are_refused() {
     let message = json!({"message": "Unauthenticated."});
-    for by in [By::Nobody, By::Unknown, By::Shortened, By::Swapped, By::OtherScheme, By::NoScheme] {
+    for by in [By::NoKey, By::Unknown, By::Shortened, By::Swapped, By::OtherScheme, By::NoScheme] {
         check(by, "/v1/events", answer(401, &message), &[]);
         check(by, "/v1/events", answer(400, &message), &[]);
         check(by, "/v1/events", answer(200, &list(&[], [1, 1, 25, 0])), &["auth.refused"]);
         check(by, "/v1/events", answer(403, &message), &["auth.refused"]);
     }
-    check(By::Nobody, "/v1/account", answer(401, &json!({})), &["auth.message"]);
+    check(By::NoKey, "/v1/account", answer(401, &json!({})), &["auth.message"]);
     check(By::Live, "/v1/account", answer(401, &message), &["auth.known_key"]);
 }
 

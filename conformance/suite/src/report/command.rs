@@ -41,7 +41,7 @@ fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
     const TEST: &str = "CHARGEPROOF_TEST_KEY";
     let [live, test] = Mode::BOTH.map(|mode| mode.key_start(&recording.key_prefix));
     Some(match caller {
-        Caller::Nobody => return None,
+        Caller::NoKey => return None,
         Caller::Own(Mode::Live) => "Bearer $CHARGEPROOF_LIVE_KEY".into(),
         Caller::Own(Mode::Test) => format!("Bearer ${TEST}"),
         Caller::Second => "Bearer $CHARGEPROOF_SECOND_KEY".into(),

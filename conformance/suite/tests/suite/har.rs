@@ -26,7 +26,7 @@ fn har(server: FakeServer) -> Value {
             let key = match format!("{:?}", it.caller).as_str() {
                 "Own(Live)" => vec![("Authorization".to_owned(), format!("Bearer {LIVE_KEY}"))],
                 "Own(Test)" => vec![("Authorization".to_owned(), format!("Bearer {TEST_KEY}"))],
-                "Nobody" => vec![],
+                "NoKey" => vec![],
                 _ => return None,
             };
             Some(json!({

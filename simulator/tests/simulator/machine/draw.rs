@@ -278,7 +278,7 @@ fn issue(name: Name) -> BoxedStrategy<Op> {
     (
         book(),
         select(&PRICES[..]),
-        select(vec![Reader::Member, Reader::Nobody, Reader::Stranger]),
+        select(vec![Reader::Member, Reader::Missing, Reader::Outsider]),
         any::<bool>(),
         once(),
     )

@@ -40,16 +40,16 @@ pub(super) enum By {
 /// The recipient of an invoice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reader {
-    Nobody,
-    Stranger,
+    Missing,
+    Outsider,
     Member,
 }
 
 impl Reader {
     pub(super) fn email(self) -> Option<&'static str> {
         match self {
-            Reader::Nobody => None,
-            Reader::Stranger => Some("eve@shop.example"),
+            Reader::Missing => None,
+            Reader::Outsider => Some("eve@shop.example"),
             Reader::Member => Some(MEMBER),
         }
     }
