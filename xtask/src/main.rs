@@ -28,6 +28,7 @@ mod mutants;
 mod openapi;
 mod packages;
 mod pictures;
+mod planted;
 mod schemathesis;
 mod served;
 mod sources;
@@ -62,6 +63,8 @@ enum Task {
     /// Runs the suite on faulty and on correct servers; options go to that program
     #[command(disable_help_flag = true)]
     Mutants(ForeignOptions),
+    /// Plants bugs in a copy of the core and the API, and searches for each by scenarios, random worlds and exhaustion
+    Planted(planted::PlantedOptions),
     /// Judges small servers on other people's frameworks; options go to `check` (needs python3, node)
     Frameworks(ForeignOptions),
     /// Judges the reference server behind nginx, HAProxy, Varnish and Apache
@@ -130,6 +133,7 @@ fn run(root: &Path, task: &Task) -> Result<bool, String> {
         Task::Tidy => Ok(ci::run(root, &ci::CiOptions::only("tidy"))),
         Task::CommitMsg { file } => commits::check_file(file),
         Task::Mutants(ForeignOptions { options }) => mutants::run(root, options),
+        Task::Planted(options) => planted::run(root, options),
         Task::Frameworks(ForeignOptions { options }) => frameworks::run(root, options),
         Task::Gateways(options) => gateways::run(root, options),
         Task::Attack(options) => attack::run(root, options),
@@ -187,6 +191,7 @@ mod tests {
             "hostile --list",
             "gateways --only nginx --jobs 4 --format json",
             "dist --profile dev --repository https://host/a/b/",
+            "planted --worlds 9 --only links --bless",
             "spec text.md --hashes",
             "mutants --combinations 500 --seed 7",
             "schemathesis --max-examples 5",
@@ -205,6 +210,7 @@ mod tests {
         check("crash --rounds 0", Some("0 is not in 1.."));
         check("hostile", Some("required"));
         check("hostile judge --for 0s", Some("it takes 90s, 5m or 1h"));
+        check("planted --jobs 0", Some("0 is not in 1.."));
         check("gateways --jobs 0", Some("0 is not in 1..=256"));
         check("dist --repository a/b", Some("begins with https://"));
         check("spec text.md --hashes --places", Some("cannot be used with"));

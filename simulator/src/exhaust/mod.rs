@@ -143,6 +143,9 @@ impl Exploration {
         if self.scope.is_limited {
             hash.update(dry_run.sandbox.calls_of_last_minute());
         }
+        if self.scope.is_hidden {
+            hash.update(&path.0);
+        }
         let mut run = runner.heal_and_settle(dry_run);
         let verdict = runner.judge(&script, &mut run, self.scope.reading);
         hash.update(Trace::since(&run.record, place).digest());

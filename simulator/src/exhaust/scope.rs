@@ -19,9 +19,14 @@ pub struct Scope {
     pub reading: Depth,
     /// `true` if the rate limit is part of the state: the requests of the last minute distinguish states.
     pub is_limited: bool,
+    /// `true` if no object shows the state that the scope is about, such as anchors of lists and stored responses: then
+    /// every sequence counts as a state of its own.
+    pub is_hidden: bool,
 }
 
 const SHOP: &str = "- endpoint: shop";
+const KEYED_OPEN: &str = "- request: { method: POST, path: /v1/charges, headers: { Idempotency-Key: k }, \
+                          body: { asset: BTC, amount: '5.00' } }";
 
 impl Scope {
     /// All scopes.
@@ -50,6 +55,7 @@ impl Scope {
             ],
             reading: Depth::Objects,
             is_limited: false,
+            is_hidden: false,
         },
         Scope {
             name: "invoice",
@@ -70,6 +76,7 @@ impl Scope {
             ],
             reading: Depth::Objects,
             is_limited: false,
+            is_hidden: false,
         },
         Scope {
             name: "endpoint",
@@ -92,6 +99,7 @@ impl Scope {
             ],
             reading: Depth::Objects,
             is_limited: false,
+            is_hidden: false,
         },
         Scope {
             name: "limit",
@@ -109,6 +117,7 @@ impl Scope {
             ],
             reading: Depth::Objects,
             is_limited: true,
+            is_hidden: false,
         },
         Scope {
             name: "paging",
@@ -126,6 +135,196 @@ impl Scope {
             ],
             reading: Depth::Events,
             is_limited: false,
+            is_hidden: false,
+        },
+        Scope {
+            name: "idempotency",
+            what: "one Idempotency-Key on requests of two methods, modes and objects, kept for a day",
+            depth: 3,
+            setup: "- open: { charge: c1, asset: BTC, amount: 10.00 EUR }\n- link: { link: l1, amount: 20.00 EUR }",
+            inputs: &[
+                ("open", KEYED_OPEN),
+                (
+                    "open with another list",
+                    "- request: { method: POST, path: /v1/payment-links, headers: { Idempotency-Key: k }, \
+                     body: { title: Tea, amount: '5.00', accepted_assets: [BTC, LTC] } }",
+                ),
+                (
+                    "open with the list turned around",
+                    "- request: { method: POST, path: /v1/payment-links, headers: { Idempotency-Key: k }, \
+                     body: { title: Tea, amount: '5.00', accepted_assets: [LTC, BTC] } }",
+                ),
+                (
+                    "open in test mode",
+                    "- request: { method: POST, path: /v1/charges, key: test, headers: { Idempotency-Key: k }, \
+                     body: { asset: BTC, amount: '5.00' } }",
+                ),
+                (
+                    "open with a query",
+                    "- request: { method: POST, path: '/v1/charges?x=1', headers: { Idempotency-Key: k }, \
+                     body: { asset: BTC, amount: '5.00' } }",
+                ),
+                (
+                    "cancel",
+                    "- request: { method: POST, path: '/v1/charges/${c1}/cancel', headers: { Idempotency-Key: k } }",
+                ),
+                (
+                    "archive",
+                    "- request: { method: POST, path: '/v1/payment-links/${l1}/archive', \
+                     headers: { Idempotency-Key: k } }",
+                ),
+                (
+                    "restore",
+                    "- request: { method: DELETE, path: '/v1/payment-links/${l1}/archive', \
+                     headers: { Idempotency-Key: k } }",
+                ),
+                (
+                    "refund",
+                    "- request: { method: POST, path: '/v1/charges/${c1}/refunds', headers: { Idempotency-Key: k }, \
+                     body: { amount: '0.000001' } }",
+                ),
+                ("pay", "- pay: c1\n- mine: { asset: BTC, blocks: 2 }"),
+                ("a day less a microsecond", "- wait: 23h59m59s999999us"),
+                ("a microsecond", "- wait: 1us"),
+                ("restart", "- restart"),
+            ],
+            reading: Depth::Objects,
+            is_limited: false,
+            is_hidden: true,
+        },
+        Scope {
+            name: "filters",
+            what: "filtered lists in two sizes at once, with pauses and new objects",
+            depth: 3,
+            setup: "- key: reader\n- link: { link: l1, amount: 20.00 EUR }\n- open: { charge: c1, asset: BTC, link: l1 }\n\
+                    - open: { charge: c2, asset: BTC, link: l1 }\n- open: { charge: c3, asset: BTC, amount: 30.00 EUR }",
+            inputs: &[
+                ("page 1 of one", "- request: { path: '/v1/charges?per_page=1', key: reader }"),
+                ("page 2 of one", "- request: { path: '/v1/charges?per_page=1&page=2', key: reader }"),
+                ("page 1 of two", "- request: { path: '/v1/charges?per_page=2', key: reader }"),
+                ("page 2 of two", "- request: { path: '/v1/charges?per_page=2&page=2', key: reader }"),
+                (
+                    "pending ones of the link",
+                    "- request: { path: '/v1/charges?payment_link=${l1}&status=pending&per_page=1', key: reader }",
+                ),
+                ("by another's anchor", "- request: { path: '/v1/invoices?anchor=${c1}', key: reader }"),
+                ("one more by the link", "- open: { charge: c4, asset: BTC, link: l1 }"),
+                ("cancel the first", "- cancel: c1"),
+                ("9 minutes", "- wait: 9m"),
+                ("a minute", "- wait: 1m"),
+                ("restart", "- restart"),
+            ],
+            reading: Depth::Events,
+            is_limited: false,
+            is_hidden: true,
+        },
+        Scope {
+            name: "wallet",
+            what: "lists of addresses that are set, edited, removed and set in the other mode",
+            depth: 4,
+            setup: "- key: reader",
+            inputs: &[
+                (
+                    "set two addresses",
+                    "- wallet: { asset: SOL, addresses: [ABCDEFGHJKLMNPQRSTUVWXYZABCDEFGHJKLMNPQRSTUV, BCDEFGHJKLMNPQRSTUVWXYZABCDEFGHJKLMNPQRSTUVW] }",
+                ),
+                (
+                    "turn them around",
+                    "- wallet: { asset: SOL, addresses: [BCDEFGHJKLMNPQRSTUVWXYZABCDEFGHJKLMNPQRSTUVW, ABCDEFGHJKLMNPQRSTUVWXYZABCDEFGHJKLMNPQRSTUV] }",
+                ),
+                (
+                    "set one in test mode",
+                    "- wallet: { asset: SOL, mode: test, addresses: [ABCDEFGHJKLMNPQRSTUVWXYZABCDEFGHJKLMNPQRSTUV] }",
+                ),
+                (
+                    "set another in test mode",
+                    "- wallet: { asset: SOL, mode: test, addresses: [CDEFGHJKLMNPQRSTUVWXYZABCDEFGHJKLMNPQRSTUVWX] }",
+                ),
+                ("remove", "- wallet: { asset: SOL, remove: true }"),
+                ("read the account", "- request: { path: /v1/account, key: reader }"),
+                (
+                    "open",
+                    "- request: { method: POST, path: /v1/charges, key: reader, body: { asset: SOL, amount: '5.00' } }",
+                ),
+                ("restart", "- restart"),
+            ],
+            reading: Depth::Objects,
+            is_limited: false,
+            is_hidden: true,
+        },
+        Scope {
+            name: "link",
+            what: "a payment link that is changed, archived, paid and runs out",
+            depth: 3,
+            setup: "- request: { method: POST, path: /v1/payment-links, save: { l1: /data/id }, body: { title: Tea, \
+                    pricing_type: open, min_amount: '5.00', max_amount: '9.00', max_payments: 1, require_email: true, \
+                    accepted_assets: [BTC], custom_fields: [{ label: Size, required: true }], \
+                    expires_at: '2026-01-05T10:00:00Z' } }",
+            inputs: &[
+                (
+                    "open at the least",
+                    "- request: { method: POST, path: /v1/charges, save: { c1: /data/id }, body: { asset: BTC, amount: '5.00', \
+                     payment_link: '${l1}', customer_email: a@b.example, custom_fields: [{ label: Size, value: M }] } }",
+                ),
+                (
+                    "open with missing fields",
+                    "- request: { method: POST, path: /v1/charges, body: { asset: LTC, amount: '9.01', \
+                     payment_link: '${l1}', custom_fields: [{ label: Size, value: '' }] } }",
+                ),
+                ("pay", "- pay: c1\n- mine: { asset: BTC, blocks: 2 }"),
+                (
+                    "take any number",
+                    "- request: { method: PATCH, path: '/v1/payment-links/${l1}', body: { max_payments: null } }",
+                ),
+                (
+                    "never end",
+                    "- request: { method: PATCH, path: '/v1/payment-links/${l1}', body: { expires_at: null } }",
+                ),
+                (
+                    "take all coins",
+                    "- request: { method: PATCH, path: '/v1/payment-links/${l1}', body: { accepted_assets: null, title: Tea } }",
+                ),
+                (
+                    "ask nothing",
+                    "- request: { method: PATCH, path: '/v1/payment-links/${l1}', body: { custom_fields: [], require_email: false } }",
+                ),
+                (
+                    "a price",
+                    "- request: { method: PATCH, path: '/v1/payment-links/${l1}', body: { pricing_type: fixed, amount: '9.01' } }",
+                ),
+                ("archive", "- request: { method: POST, path: '/v1/payment-links/${l1}/archive' }"),
+                ("restore", "- request: { method: DELETE, path: '/v1/payment-links/${l1}/archive' }"),
+                ("an hour less a microsecond", "- wait: 59m59s999999us"),
+                ("a microsecond", "- wait: 1us"),
+            ],
+            reading: Depth::Objects,
+            is_limited: false,
+            is_hidden: true,
+        },
+        Scope {
+            name: "restart",
+            what: "restarts among everything that is kept: objects, filters, answers, deliveries",
+            depth: 3,
+            setup: "- endpoint: shop\n- link: { link: l1, amount: 20.00 EUR, max_payments: 1 }",
+            inputs: &[
+                ("open by the link", "- open: { charge: c1, asset: BTC, link: l1 }"),
+                ("another by the link", "- open: { charge: c2, asset: BTC, link: l1 }"),
+                ("pay", "- pay: c1"),
+                ("blocks", "- mine: { asset: BTC, blocks: 2 }"),
+                (
+                    "an invoice",
+                    "- invoice: { invoice: i1, amount: 9.00 EUR, customer_email: a@b.example, send: true }",
+                ),
+                ("withdraw it", "- void: i1"),
+                ("open under a key", KEYED_OPEN),
+                ("down", "- merchant: { shop: down }"),
+                ("a minute", "- wait: 1m"),
+                ("half an hour", "- wait: 30m"),
+                ("restart", "- restart"),
+            ],
+            reading: Depth::Events,
+            is_limited: false,
+            is_hidden: false,
         },
     ];
 

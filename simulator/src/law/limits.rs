@@ -5,62 +5,74 @@ use std::collections::{BTreeMap, VecDeque};
 use reference_core::time::{Span, Timestamp};
 
 use super::{Findings, Law};
-use crate::record::{Entry, Observation, Record};
+use crate::record::{Entry, Observation, Record, RecordedCall};
 
 const PER_MINUTE: usize = 120;
 const MINUTE: Span = Span::secs(60);
+
+/// The accepted requests of the last minute, by key.
+#[derive(Debug, Default)]
+pub(super) struct LimitWindows {
+    taken: BTreeMap<String, VecDeque<Timestamp>>,
+}
+
+impl LimitWindows {
+    /// Forgets all requests, as a restarted service does.
+    pub(super) fn restart(&mut self) {
+        self.taken.clear();
+    }
+
+    /// Counts a request with a valid key. If it must be refused, returns the seconds until one is accepted.
+    pub(super) fn admit(&mut self, at: Timestamp, call: &RecordedCall) -> Option<u64> {
+        let window = self.taken.entry(call.bearer.clone().unwrap_or_default()).or_default();
+        while window.front().is_some_and(|first| at.since(*first) >= MINUTE) {
+            window.pop_front();
+        }
+        if let Some(first) = window.front().filter(|_| window.len() >= PER_MINUTE) {
+            return Some(first.plus(MINUTE).since(at).secs_rounded_up().max(1));
+        }
+        window.push_back(at);
+        None
+    }
+}
 
 /// Checks invariant 15: the 121st request in a minute is refused, no other is, and `Retry-After` is exact to the
 /// second.
 pub fn judge_limits(record: &Record) -> Findings {
     let mut findings = Findings::default();
-    let mut windows: BTreeMap<&str, VecDeque<Timestamp>> = BTreeMap::new();
+    let mut windows = LimitWindows::default();
     for Entry { at, what } in &record.seen {
         let call = match what {
-            // A restarted service has no record of earlier requests.
             Observation::Restarted => {
-                windows.clear();
+                windows.restart();
                 continue;
             }
             Observation::Call(call) => call,
             _ => continue,
         };
-        let Some(bearer) =
-            call.bearer.as_deref().filter(|_| call.path.starts_with("/v1") && call.status != 401)
-        else {
+        if call.bearer.is_none() || !call.path.starts_with("/v1") || call.status == 401 {
             continue;
-        };
-        let window = windows.entry(bearer).or_default();
-        while window.front().is_some_and(|first| at.since(*first) >= MINUTE) {
-            window.pop_front();
         }
-        // E-mails have a separate limit.
-        let by_mail = call.status == 429 && (call.path.ends_with("/send") || call.path == "/v1/invoices");
-        let is_full = window.len() >= PER_MINUTE;
-        let refused = call.status == 429 && (is_full || !by_mail);
-        findings.check(Law::Limit, Some(*at), || {
-            (refused != is_full).then(|| {
-                let shape = match refused {
-                    true => "a request within the limit is refused",
-                    false => "a request beyond the limit is accepted",
-                };
-                (
-                    shape.to_owned(),
-                    format!("{} {} at {at}, {} in a minute", call.method, call.path, window.len()),
-                )
-            })
-        });
-        if refused {
-            let free =
-                window.front().map_or(0, |first| first.plus(MINUTE).since(*at).secs_rounded_up().max(1));
-            findings.check(Law::Limit, Some(*at), || {
-                (is_full && call.retry_after != Some(free)).then(|| {
-                    let what = format!("expected {free}, got {:?} at {at}", call.retry_after);
-                    ("Retry-After is not the time until a request is accepted".to_owned(), what)
-                })
-            });
-        } else {
-            window.push_back(*at);
+        let about = format!("{} {} at {at}", call.method, call.path);
+        match windows.admit(*at, call) {
+            Some(free) => {
+                findings.check(Law::Limit, Some(*at), || {
+                    let shape = "a request beyond the limit is taken";
+                    (call.status != 429).then(|| (shape.to_owned(), about.clone()))
+                });
+                findings.check(Law::Limit, Some(*at), || {
+                    (call.status == 429 && call.retry_after != Some(free)).then(|| {
+                        let what = format!("{about}: expected {free}, got {:?}", call.retry_after);
+                        ("Retry-After is not the time until a request is accepted".to_owned(), what)
+                    })
+                });
+            }
+            // E-mails have a separate limit.
+            None => findings.check(Law::Limit, Some(*at), || {
+                let by_mail = call.path.ends_with("/send") || call.path == "/v1/invoices";
+                let shape = "a request within the limit is refused";
+                (call.status == 429 && !by_mail).then(|| (shape.to_owned(), about))
+            }),
         }
     }
     findings

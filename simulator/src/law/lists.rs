@@ -97,7 +97,8 @@ impl<R: Reader> Judge<'_, R> {
         let ModelBook { book, ids, reading } = self.book;
         let rows = &self.rows[request.list as usize];
         let row = |no: usize| rows[no].get_or_init(|| row(self.book, request.list, no)).clone();
-        request.body(reading.base, ids, &request.members(book, ids), row)
+        let members = request.members(book, ids);
+        request.body(reading.base, ids, (&members, members.last().copied()), row)
     }
 
     /// Compares a response. Returns `true` if it is as expected.

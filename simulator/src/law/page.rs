@@ -108,12 +108,12 @@ impl ListRequest {
         (0..book.length(self.list)).filter(|no| fits(*no)).collect()
     }
 
-    /// Returns the complete body of the page. `members` are those up to the anchor; `row` writes one.
+    /// Returns the body of the page. `members` end at the anchor, which need not be one of them; `row` writes a member.
     pub(super) fn body(
         &self,
         base: &str,
         ids: &Ids,
-        members: &[usize],
+        (members, newest): (&[usize], Option<usize>),
         mut row: impl FnMut(usize) -> String,
     ) -> String {
         let (page, size, total) = (self.page, self.per_page, members.len());
@@ -121,7 +121,7 @@ impl ListRequest {
         let skipped = (page - 1).saturating_mul(size);
         let rows: Vec<String> =
             members.iter().rev().skip(skipped).take(size).map(|member| row(*member)).collect();
-        let anchor = members.last().and_then(|newest| public_ids(ids, self.list).get(*newest));
+        let anchor = newest.and_then(|newest| public_ids(ids, self.list).get(newest));
         let path = format!("{base}{}", self.list.path());
         let filters: String =
             self.filters.iter().map(|(name, value)| format!("{name}={}&", encoded(value))).collect();

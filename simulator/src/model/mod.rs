@@ -5,10 +5,12 @@
 //! shares only the table of coins and the names of modes, coins and currencies with the service. Sweeps compare the
 //! model with recorded worlds, the state-machine test with the service after each command.
 
+mod account;
 mod book;
 mod charge;
 mod list;
 pub mod money;
+pub mod operation;
 mod texts;
 
 use std::collections::BTreeMap;
@@ -19,10 +21,11 @@ use reference_core::{
 };
 
 pub use self::{
+    account::Account,
     book::{
         Book, Delivery, DeliveryState, Details, EndpointModel, EndpointSwitch, Event, EventObject,
-        InvoiceDraft, InvoiceModel, InvoiceStatus, LinkModel, Order, Pricing, Question, RepeatKind, Snapshot,
-        Subject, TRIES,
+        InvoiceDraft, InvoiceModel, InvoiceStatus, LinkModel, NextAddress, Order, Pricing, Question,
+        RepeatKind, Snapshot, Subject, TRIES, WalletModel, Wallets,
         json::{ObjectContext, Presentation},
         view::{
             ChargeView, Envelope, EventView, Ids, InvoiceView, LinkView, NestedCharge, SubjectView,
@@ -34,31 +37,6 @@ pub use self::{
     texts::{AnswerText, ChargeTexts, CustomerTexts, InvoiceTexts, ItemText, LinkTexts, cents, text},
 };
 use crate::record::BookId;
-
-/// The relevant settings of an account.
-#[derive(Clone, Debug)]
-pub struct Account {
-    /// The underpayment tolerance, in hundredths of a percent.
-    pub tolerance: u32,
-    /// The overpayment threshold, in hundredths of a percent.
-    pub threshold: u32,
-    /// The currency of prices without one.
-    pub default_currency: Currency,
-    /// The members, who may receive mail in test mode.
-    pub members: Vec<String>,
-}
-
-impl Default for Account {
-    fn default() -> Account {
-        Account { tolerance: 100, threshold: 300, default_currency: Currency::Eur, members: Vec::new() }
-    }
-}
-
-impl Account {
-    fn bounds(&self) -> (u32, u32) {
-        (self.tolerance, self.threshold)
-    }
-}
 
 /// The expected state of all accounts.
 #[derive(Clone, Debug, Default)]

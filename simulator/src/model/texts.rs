@@ -6,7 +6,7 @@ use reference_core::time::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::model::money;
+use super::{money, operation::units};
 
 /// The answer to a custom field of a payment link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -86,7 +86,7 @@ fn map(body: &Value, name: &str) -> Map<String, Value> {
 
 /// Parses a price to cents; `None` if it is invalid.
 pub fn cents(value: &Value) -> Option<u64> {
-    money::read(value.as_str()?, 2).and_then(|cents| u64::try_from(cents).ok())
+    units(value, 2).and_then(|cents| u64::try_from(cents).ok())
 }
 
 fn list(body: &Value, name: &str) -> impl Iterator<Item = Value> {

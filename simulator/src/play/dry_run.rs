@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use reference_core::{mode::Mode, time::Span};
+use reference_core::{mode::Mode, rng::Seed, time::Span};
 
 use super::{Cause, LocalStage, Player};
 use crate::{
@@ -13,6 +13,9 @@ use crate::{
     sandbox::{EndedAttempt, Sandbox},
     script::{Kind, Script, step::Step},
 };
+
+/// Before one step in this number, the world is stored and restored.
+const RELOADED_EVERY: u64 = 60;
 
 /// The result of a dry run.
 pub struct DryRun {
@@ -49,7 +52,14 @@ pub fn dry_run(script: &Script, sandbox: Sandbox) -> DryRun {
     player.refusals = Some(BTreeMap::new());
     player.names_deliveries = script.steps.iter().any(|step| names_deliveries(&step.value));
     player.move_in();
+    // A stored world must not lose anything.
+    let mut reloads = Seed(script.seed).rng_key("rehearsal", "state", "bytes").stream(0);
     for (place, step) in script.steps.iter().enumerate() {
+        if reloads.chance(1, RELOADED_EVERY)
+            && let Some(sandbox) = player.stage.local_world()
+        {
+            sandbox.reload();
+        }
         (player.here, player.place) = (step.span, place);
         began.push(player.recorded());
         let taken = match &step.value {

@@ -47,7 +47,9 @@ impl Player<'_> {
             status = answer.status;
             if let Some(refusals) = &mut self.refusals {
                 // A dry run accepts any response.
-                if !(200..300).contains(&status) {
+                if (200..300).contains(&status) {
+                    self.save(request, &answer)?;
+                } else {
                     refusals.insert(self.place, status);
                 }
                 continue;
@@ -118,7 +120,8 @@ impl Player<'_> {
         let mode = match request.key.as_ref().map(|key| key.value.0.as_str()) {
             Some("test") => Mode::Test,
             Some("live") => Mode::Live,
-            _ => self.script.mode,
+            Some(key) => self.aliases.get(key).map_or(self.script.mode, |key| key.mode),
+            None => self.script.mode,
         };
         for (name, pointer) in &request.save {
             let value = match body.pointer(pointer) {

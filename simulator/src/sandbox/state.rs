@@ -48,6 +48,16 @@ impl Sandbox {
         rest.is_empty().then_some(sandbox)
     }
 
+    /// Stores the state and continues with the restored one, as a host does when it restarts. Observers stay.
+    pub(crate) fn reload(&mut self) {
+        let mut bytes = Vec::new();
+        self.write_state(&mut bytes).expect("memory takes everything");
+        let read = Sandbox::read_state(&bytes, &self.world.setup.clone()).expect("what was written is read");
+        let is_unread = self.world.service.is_unread();
+        self.world = read.world;
+        self.world.service.set_unread(is_unread);
+    }
+
     /// Returns the digest of the state. Worlds that answer alike have the same digest, however their values are shared
     /// in memory.
     pub fn state_digest(&self) -> [u8; 32] {

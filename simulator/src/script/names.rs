@@ -117,7 +117,7 @@ pub(crate) fn without_unknown_names(steps: Vec<At<Step>>) -> Vec<At<Step>> {
                 let worlds_own = ["live", "test", "none"].contains(&name);
                 let by_itself = kinds.iter().any(|kind| kind.appears_by_itself() && is_numbered(*kind, name));
                 is_sound &=
-                    worlds_own || by_itself || known.get(name).is_some_and(|kind| kinds.contains(kind));
+                    worlds_own || by_itself || known.get(name).is_some_and(|kind| is_one_of(*kind, kinds));
             }
             Mention::Breaks(..) => is_sound = false,
         });
@@ -204,9 +204,14 @@ fn host(url: &str) -> &str {
     host.strip_suffix(".sim").unwrap_or(host)
 }
 
+/// The kind of a saved value is unknown.
+fn is_one_of(kind: Kind, kinds: &[Kind]) -> bool {
+    kind == Kind::Saved || kinds.contains(&kind)
+}
+
 fn unknown(known: &BTreeMap<&str, Kind>, kinds: &[Kind], name: &str, span: SourceSpan) -> Option<Diagnostic> {
     match known.get(name) {
-        Some(kind) if kinds.contains(kind) || *kind == Kind::Saved => return None,
+        Some(kind) if is_one_of(*kind, kinds) => return None,
         None if kinds.iter().any(|kind| kind.appears_by_itself() && is_numbered(*kind, name)) => return None,
         _ => {}
     }

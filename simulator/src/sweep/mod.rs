@@ -46,7 +46,7 @@ pub use self::{
 use crate::{
     demo::DemoFault,
     law::{self, BookReading, Depth, ExpectedEvent, Findings, Law, ModelBook, ModelReplay, ReplayStart},
-    model::{Account, money},
+    model::Account,
     play::{Cause, DryRun, DryRunError, dry_run},
     record::{BookId, Detail, Record},
     sandbox::{Reach, Sandbox, Setup},
@@ -332,22 +332,13 @@ impl law::Reader for DryRun {
 /// Returns the facts known before a replay.
 fn replay_start<'s>(script: &Script, dry_run: &DryRun, shown: &'s law::ApiState) -> ReplayStart<'s> {
     let DryRun { sandbox, observers, .. } = dry_run;
-    let percent = |text: &Option<String>, usual| {
-        let hundredths = text.as_deref().and_then(|text| money::read(text, 2));
-        hundredths.and_then(|n| u32::try_from(n).ok()).unwrap_or(usual)
-    };
-    let (keys, usual) = (sandbox.first_keys(), Account::default());
+    let first = Sandbox::first_settings();
+    let mut account = Account::new(Sandbox::FIRST_ACCOUNT, &first.name, script.start);
+    account.members = first.members;
+    account.change(&serde_json::to_value(&script.account).expect("settings are texts"));
+    let keys = sandbox.first_keys();
     ReplayStart {
-        account: Sandbox::FIRST_ACCOUNT,
-        terms: Account {
-            tolerance: percent(&script.account.underpayment_tolerance, usual.tolerance),
-            threshold: percent(&script.account.overpayment_threshold, usual.threshold),
-            default_currency: script.account.default_currency.map_or(usual.default_currency, |it| it.0),
-            members: match &script.account.members {
-                Some(members) => members.clone(),
-                None => Sandbox::first_settings().members,
-            },
-        },
+        account,
         keys: [(keys.live, Mode::Live), (keys.test, Mode::Test)],
         observers: observers.clone(),
         shown,

@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reference_core::{mode::Mode, time::Span};
-
+use reference_core::{
+    mode::Mode,
+    time::{Span, Timestamp},
+};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Run, Runner, first_difference};
@@ -11,7 +14,11 @@ use crate::{
     law::{Depth, Findings, Law},
     model::{TRIES, TimelineEntry},
     record::{Entry, Observation, Record},
-    script::{At, Script, step::Step, value::InMode},
+    script::{
+        At, Script,
+        step::{Request, Step},
+        value::InMode,
+    },
 };
 
 /// The change that makes a twin.
@@ -74,7 +81,14 @@ impl Twin {
                 }
                 twin.steps = steps;
             }
-            Twin::Later => twin.start = script.start.plus(Span::days(366)),
+            Twin::Later => {
+                twin.start = script.start.plus(YEAR);
+                for step in &mut twin.steps {
+                    if let Step::Request(Request { body: Some(body), .. }) = &mut step.value {
+                        move_times(body);
+                    }
+                }
+            }
             Twin::Renamed => {
                 let text = renamed(&script.to_yaml());
                 let read = Script::parse(&script.path, &text).expect("what is written reads back");
@@ -161,6 +175,25 @@ impl Runner<'_> {
             });
         }
         findings
+    }
+}
+
+/// A year and a day.
+const YEAR: Span = Span::days(366);
+
+/// Moves the times and days in a body.
+fn move_times(body: &mut Value) {
+    let later = |text: &str| {
+        let day = format!("{text}T00:00:00Z");
+        match Timestamp::parse(text) {
+            Some(at) => Some(at.plus(YEAR).to_string()),
+            None => Timestamp::parse(&day).map(|at| at.plus(YEAR).to_string()[..10].to_owned()),
+        }
+    };
+    for name in ["expires_at", "due_at"] {
+        if let Some(moved) = body[name].as_str().and_then(later) {
+            body[name] = moved.into();
+        }
     }
 }
 
@@ -262,6 +295,15 @@ fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mo
             (it.0.tx.as_ref(), charge.and_then(|charge| known.get(charge.value.0.as_str()).copied()))
         }
         Step::Replace(it) => (it.named.as_ref(), known.get(it.tx.value.0.as_str()).copied()),
+        Step::Request(it) => {
+            let mode = it.key.as_ref().and_then(|key| match key.value.0.as_str() {
+                "live" => Some(Mode::Live),
+                "test" => Some(Mode::Test),
+                key => known.get(key).copied(),
+            });
+            known.extend(it.save.keys().zip(mode).map(|(name, mode)| (name.as_str(), mode)));
+            return mode.filter(|_| !it.path.value.starts_with("/sandbox/accounts"));
+        }
         other => {
             let name = match other {
                 Step::Revoke(name)
@@ -280,7 +322,6 @@ fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mo
                 Step::DoubleSpend(it) => Some(&it.0.tx),
                 Step::Drop(it) => Some(&it.0.tx),
                 Step::Rebroadcast(it) => Some(&it.0.tx),
-                Step::Request(it) => it.key.as_ref(),
                 Step::Walk(it) => it.key.as_ref(),
                 _ => None,
             };

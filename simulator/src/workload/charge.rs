@@ -27,6 +27,7 @@ impl OpenedCharge {
         let letter = match self.name.as_bytes().first() {
             Some(b'c') => "t",
             Some(b'x') => "u",
+            Some(b'q') => "w",
             _ => "v",
         };
         format!("{letter}{n}-{part}")

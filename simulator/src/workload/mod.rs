@@ -5,14 +5,17 @@
 
 mod charge;
 mod edge_cases;
+mod extremes;
 mod faults;
 mod hooks;
 mod invoice;
 mod link;
 mod lock_end;
 mod market;
+mod requests;
 mod steps;
 mod swarm;
+mod values;
 
 use reference_core::{
     asset::Asset,
@@ -77,6 +80,8 @@ pub fn draw(seed: u64) -> DrawnWorld {
         plan.plan_link(n);
     }
     plan.add_intrusions(charges);
+    plan.add_requests();
+    plan.add_extremes(seed);
     plan.add_faults();
     plan.heal();
     plan.finish(seed)

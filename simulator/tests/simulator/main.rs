@@ -6,6 +6,7 @@
 )]
 
 mod books;
+mod drawn;
 mod exhaustive;
 mod machine;
 mod pages;

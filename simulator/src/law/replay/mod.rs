@@ -3,7 +3,10 @@
 
 mod answers;
 mod calls;
+mod charges;
 mod faults;
+mod invoices_and_links;
+mod malformed;
 mod posts;
 mod request_fields;
 
@@ -14,7 +17,7 @@ use reference_core::{asset::Asset, mode::Mode, sighting::Sighting, time::Timesta
 
 pub use self::faults::FaultSet;
 use self::{answers::ListReads, faults::FaultTracker, posts::Posts};
-use super::{ApiState, Findings, Law};
+use super::{ApiState, Findings, Law, limits::LimitWindows};
 use crate::{
     model::{Account, Ids, Model, Situation, Subject},
     record::{BookId, Entry, Observation, Record, RecordedCall},
@@ -42,10 +45,8 @@ pub struct ExpectedEvent {
 
 /// The facts known before the replay.
 pub struct ReplayStart<'a> {
-    /// The id of the first account.
-    pub account: &'a str,
-    /// The relevant settings of the first account.
-    pub terms: Account,
+    /// The account that the world started with.
+    pub account: Account,
     /// The first keys.
     pub keys: [(String, Mode); 2],
     /// The keys that only read.
@@ -86,8 +87,6 @@ pub struct ModelReplay<'a> {
     /// The base URL of the hosted pages and of the API.
     pub public_url: &'a str,
     shown: &'a ApiState,
-    /// The ids of the accounts, in order of opening.
-    accounts: Vec<String>,
     bearers: BTreeMap<String, BookId>,
     /// The revoked keys.
     revoked: BTreeSet<String>,
@@ -95,6 +94,7 @@ pub struct ModelReplay<'a> {
     keys: BTreeMap<String, String>,
     /// The anchors of keys in lists.
     lists: ListReads,
+    limits: LimitWindows,
     objects: BTreeMap<String, (BookId, Object)>,
     addresses: BTreeMap<(Mode, Asset, &'a str), (BookId, usize)>,
     answers: Vec<(u16, Bytes)>,
@@ -110,7 +110,7 @@ pub struct ModelReplay<'a> {
 impl<'a> ModelReplay<'a> {
     /// Replays a record up to `now`.
     pub fn run(replay_start: ReplayStart<'a>, record: &'a Record, now: Timestamp) -> ModelReplay<'a> {
-        let ReplayStart { account, terms, keys, observers, shown, public_url } = replay_start;
+        let ReplayStart { account, keys, observers, shown, public_url } = replay_start;
         let mut replay = ModelReplay {
             model: Model::default(),
             ids: BTreeMap::new(),
@@ -120,8 +120,8 @@ impl<'a> ModelReplay<'a> {
             revoked: BTreeSet::new(),
             keys: BTreeMap::new(),
             lists: ListReads::default(),
+            limits: LimitWindows::default(),
             shown,
-            accounts: Vec::new(),
             bearers: BTreeMap::new(),
             objects: BTreeMap::new(),
             addresses: BTreeMap::new(),
@@ -132,7 +132,7 @@ impl<'a> ModelReplay<'a> {
             place: 0,
             is_judged: false,
         };
-        replay.open_account(account.to_owned(), terms, keys);
+        replay.open_account(account, keys);
         replay.bearers.extend(observers.into_iter().map(|(id, key)| (key, id)));
         for (number, Entry { at, what }) in record.seen.iter().enumerate() {
             replay.place = 2 * number;
@@ -144,6 +144,7 @@ impl<'a> ModelReplay<'a> {
                 Observation::Restarted => {
                     replay.model.restart(*at);
                     replay.lists.restart();
+                    replay.limits.restart();
                     replay.faults.strike_everywhere(*at, Fault::Restart);
                 }
                 Observation::Post(post) => replay.post(*at, post),
@@ -159,9 +160,8 @@ impl<'a> ModelReplay<'a> {
         replay
     }
 
-    fn open_account(&mut self, id: String, terms: Account, keys: impl IntoIterator<Item = (String, Mode)>) {
-        let no = self.model.open_account(terms);
-        self.accounts.push(id);
+    fn open_account(&mut self, account: Account, keys: impl IntoIterator<Item = (String, Mode)>) {
+        let no = self.model.open_account(account);
         self.bearers.extend(keys.into_iter().map(|(key, mode)| (key, (no, mode))));
         for mode in Mode::ALL {
             let listed = self.shown.books.get(&(no, mode)).map(|book| &book.events);
@@ -172,7 +172,7 @@ impl<'a> ModelReplay<'a> {
 
     /// Returns the number of an account, by its id.
     fn account(&self, id: &str) -> Option<usize> {
-        self.accounts.iter().position(|account| account == id)
+        self.model.accounts.iter().position(|account| account.id == id)
     }
 
     /// Returns the book of the key in a call.

@@ -82,6 +82,14 @@ impl InvoiceModel {
     }
 }
 
+impl InvoiceDraft {
+    /// Returns `true` if the invoice may be issued: it has an amount or items, costs more than zero, and is not due before
+    /// today. `amount` is the amount that was given.
+    pub fn may_be(&self, now: Timestamp, amount: Option<u64>) -> bool {
+        amount.is_some() == self.texts.items.is_empty() && self.cents > 0 && !self.texts.is_past_due(now)
+    }
+}
+
 impl Book {
     /// Issues an invoice, and e-mails it if `sends` is set. Returns its number.
     ///

@@ -63,8 +63,10 @@ pub struct Order {
     pub cents: Option<u64>,
     /// The currency, if given.
     pub currency: Option<Currency>,
-    /// The labels of the answered custom fields.
-    pub answers: Vec<String>,
+    /// The answered questions, with the answers.
+    pub answers: Vec<(String, String)>,
+    /// `true` if the customer's e-mail address is known.
+    pub has_email: bool,
 }
 
 impl LinkModel {
@@ -118,11 +120,15 @@ impl LinkModel {
             let coins: Vec<Asset> = strings(&body["accepted_assets"]).filter_map(Asset::parse).collect();
             self.coins = Some(coins).filter(|coins| !coins.is_empty());
         }
-        if let Some(questions) = body["custom_fields"].as_array() {
+        if matches!(self.pricing, Pricing::Fixed(_)) {
+            self.texts.suggested_amounts.clear();
+        }
+        if names("custom_fields") {
             let question = |field: &Value| {
                 let required = field["required"].as_bool().unwrap_or(false);
                 Some(Question { label: text(field, "label")?, required })
             };
+            let questions = body["custom_fields"].as_array().map(Vec::as_slice).unwrap_or_default();
             self.questions = questions.iter().filter_map(question).collect();
         }
         if names("expires_at") {
@@ -137,14 +143,63 @@ impl LinkModel {
         }
     }
 
-    /// Returns `true` if each answer belongs to a different custom field, and every required one has an answer.
-    fn takes_answers(&self, answers: &[String]) -> bool {
-        let given = |question: &Question| answers.iter().filter(|label| **label == question.label).count();
-        let given: Vec<(bool, usize)> =
-            self.questions.iter().map(|question| (question.required, given(question))).collect();
-        let asked: usize = given.iter().map(|(_, times)| times).sum();
+    /// Returns `true` if the answers fit: each question at most once, no unknown ones, a text for every required one.
+    fn takes_answers(&self, answers: &[(String, String)]) -> bool {
+        let given =
+            |question: &Question| answers.iter().filter(|(label, _)| *label == question.label).count();
+        let is_answered = |question: &Question| {
+            answers.iter().any(|(label, value)| *label == question.label && !value.is_empty())
+        };
+        let asked: usize = self.questions.iter().map(given).sum();
         asked == answers.len()
-            && given.iter().all(|(required, times)| *times == 1 || (*times == 0 && !required))
+            && self.questions.iter().all(|it| given(it) <= 1 && (!it.required || is_answered(it)))
+    }
+
+    /// Returns `true` if the fields that depend on each other are valid in a new link, or after a change of `before`.
+    pub fn may_be(before: Option<&LinkModel>, now: Timestamp, body: &Value) -> bool {
+        let names = |name: &str| body.get(name).is_some();
+        let is_given = |name: &str| !body[name].is_null();
+        let (was_fixed, was_open) = match before.map(|link| link.pricing) {
+            Some(Pricing::Fixed(price)) => (Some(price), None),
+            Some(Pricing::Open { min, max }) => (None, Some((min, max))),
+            None => (None, None),
+        };
+        let has_title = if names("title") { text(body, "title").is_some() } else { before.is_some() };
+        let end = body["expires_at"].as_str().and_then(Timestamp::parse);
+        let is_open = match body["pricing_type"].as_str() {
+            Some("open") => true,
+            Some("fixed") => false,
+            _ => was_open.is_some(),
+        };
+        let suggested: Vec<Option<u64>> = match body["suggested_amounts"].as_array() {
+            Some(list) => list.iter().map(cents).collect(),
+            None if is_open && was_open.is_some() && !names("suggested_amounts") => {
+                let texts = before.into_iter().flat_map(|link| &link.texts.suggested_amounts);
+                texts.map(|text| cents(&Value::from(text.as_str()))).collect()
+            }
+            None => Vec::new(),
+        };
+        let is_priced = if is_open {
+            let bound =
+                |name: &str, before: Option<u64>| if names(name) { cents(&body[name]) } else { before };
+            let (min, max) = was_open.unwrap_or_default();
+            let (min, max) = (bound("min_amount", min), bound("max_amount", max));
+            let fits = |cents: u64| {
+                cents > 0 && min.is_none_or(|min| min <= cents) && max.is_none_or(|max| cents <= max)
+            };
+            !is_given("amount")
+                && min != Some(0)
+                && max != Some(0)
+                && min.zip(max).is_none_or(|(min, max)| min <= max)
+                && suggested.iter().all(|it| it.is_some_and(fits))
+        } else {
+            let price = if names("amount") { cents(&body["amount"]) } else { was_fixed };
+            suggested.is_empty()
+                && !is_given("min_amount")
+                && !is_given("max_amount")
+                && price.is_some_and(|it| it > 0)
+        };
+        has_title && end.is_none_or(|end| end > now) && is_priced
     }
 }
 
@@ -200,8 +255,10 @@ impl Book {
                 order.cents.filter(fits)
             }
         };
+        let price = price.filter(|cents| *cents > 0);
         let is_good = order.asset.is_some_and(takes)
             && order.currency.is_none_or(|named| named == *currency)
+            && (order.has_email || !it.texts.require_email)
             && it.takes_answers(&order.answers);
         price.filter(|_| is_good).ok_or(422)
     }

@@ -5,6 +5,7 @@ mod invoice;
 pub(super) mod json;
 mod link;
 pub(super) mod view;
+mod wallet;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +19,7 @@ pub use self::{
     delivery::{Delivery, DeliveryState, EndpointModel, EndpointSwitch, TRIES},
     invoice::{InvoiceDraft, InvoiceModel, InvoiceStatus},
     link::{LinkModel, Order, Pricing, Question},
+    wallet::{NextAddress, WalletModel, Wallets},
 };
 use super::{Account, Charge, ChargeEvent, HOLD_MAX, Situation, Terms, texts::ChargeTexts};
 
@@ -112,6 +114,7 @@ pub struct Book {
     pub deliveries: Vec<Delivery>,
     /// The number of webhook secrets created.
     pub secrets: usize,
+    pub wallets: Wallets,
     /// The times of e-mails.
     mails: Vec<Timestamp>,
     /// The ends of future rate locks and holds, with their charges.
@@ -131,6 +134,7 @@ impl Book {
             endpoints: Vec::new(),
             deliveries: Vec::new(),
             secrets: 0,
+            wallets: Wallets::default(),
             mails: Vec::new(),
             locks: BTreeSet::new(),
             kept: BTreeMap::new(),

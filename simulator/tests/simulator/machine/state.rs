@@ -123,7 +123,9 @@ impl State {
         let mut model = Model::default();
         model.rates = pairs.map(|pair| (pair, Some(first_rate(pair.0)))).collect();
         for _ in ACCOUNTS {
-            model.open_account(Account { members: vec![MEMBER.to_owned()], ..Account::default() });
+            let mut account = Account::new("acme", "Acme", Timestamp(0));
+            account.members = vec![MEMBER.to_owned()];
+            model.open_account(account);
         }
         State {
             now: OPENING,
@@ -512,7 +514,13 @@ impl State {
         name: Name,
         (asset, cents, answers): (Asset, Option<u64>, u8),
     ) -> Result<(), u16> {
-        let order = Order { asset: Some(asset), cents, currency: None, answers: labels(answers) };
+        let order = Order {
+            asset: Some(asset),
+            cents,
+            currency: None,
+            answers: labels(answers).into_iter().map(|label| (label, "M".to_owned())).collect(),
+            has_email: false,
+        };
         let book = self.book(id);
         let price = (book.price(link, self.now, order)?, book.links[link].currency);
         let answer = |label| AnswerText { label, value: "M".to_owned() };

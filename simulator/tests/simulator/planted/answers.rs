@@ -227,7 +227,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     .by_sweeps_only("it spoils an answer of the sandbox"),
     PlantedFault::new(
         "what vanished keeps a charge of a full link open",
-        &[Edges, Once, Filters, LockEnd, LateMoney],
+        &[Edges, Once, Filters, LockEnd, LateMoney, Paging],
         || list("/v1/charges", |_, data| vanished_stays_open(data)),
     )
     .by_sweeps_only("its lists seldom lose a transfer to a charge of a link that is filled later"),
@@ -254,7 +254,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("a charge that money was seen for is canceled", &[Edges], || {
         refused(409, "/cancel", 200)
     }),
-    PlantedFault::new("an invoice that is over is withdrawn", &[Edges], || refused(409, "/void", 200)),
+    PlantedFault::new("an invoice that is over is withdrawn", &[Edges, Once], || refused(409, "/void", 200)),
     PlantedFault::new("late money is accepted where there is none", &[LateMoney], || {
         refused(409, "/accept", 200)
     })
@@ -409,10 +409,10 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             }
         })
     }),
-    PlantedFault::new("a request that is repeated is done twice", &[Once], || {
+    PlantedFault::new("a request that is repeated is done twice", &[Once, Edges], || {
         requests(|request| request.idempotency_key = None)
     }),
-    PlantedFault::new("an idempotency key counts for whatever is asked", &[Once], || {
+    PlantedFault::new("an idempotency key counts for whatever is asked", &[Once, Edges], || {
         refused(409, "/v1/charges", 201)
     }),
     PlantedFault::new("a payment link takes any number of payments", &[Edges, Once, SameObject], || {

@@ -1,0 +1,120 @@
+//! Searches for a bug of the service by scenarios with golden transcripts, random worlds and exhausted scopes, and prints
+//! the first difference or violation of each. `cargo xtask planted` runs it on a faulty service.
+//!
+//! Usage: `search WORLDS FROM DEPTH`: the maximum number of worlds, the seed of the first, and the length of the longest
+//! sequences of a scope. Scopes are slow, so they are only searched for what the others miss.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "a program: it has arguments, reads scenarios and prints results"
+)]
+
+use std::{
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+};
+
+use simulator::{
+    exhaust::{Exploration, Scope},
+    play::{LocalStage, golden, play},
+    script::Script,
+    sweep::Runner,
+};
+
+fn main() {
+    let numbers: Vec<u64> = std::env::args()
+        .skip(1)
+        .map(|text| text.parse().expect("WORLDS, FROM and DEPTH are numbers"))
+        .collect();
+    let [worlds, from, depth] = numbers[..] else { panic!("usage: search WORLDS FROM DEPTH") };
+    // A panic of the service is a result.
+    std::panic::set_hook(Box::new(|_| {}));
+    let depth = usize::try_from(depth).expect("a short sequence");
+    let searches: [(&str, &dyn Fn() -> Option<String>); 3] = [
+        ("transcripts", &transcripts),
+        ("worlds", &|| random_worlds(from, worlds)),
+        ("exhaustion", &|| exhaustion(depth)),
+    ];
+    let mut is_found = false;
+    for (name, search) in searches {
+        let result = if name == "exhaustion" && is_found { None } else { search() };
+        is_found |= result.is_some();
+        println!("{name}\t{}", result.unwrap_or_else(|| "-".to_owned()));
+    }
+}
+
+/// Returns the result of a search; that of `panicked` if the service panics.
+fn guarded<T>(search: impl FnOnce() -> Option<T>, panicked: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(search)).unwrap_or_else(|_| Some(panicked()))
+}
+
+/// Returns the number of scenarios that fail or differ from their transcripts, and the first of them.
+fn transcripts() -> Option<String> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
+    let mut files = Vec::new();
+    collect(&directory, &mut files);
+    files.sort();
+    let differs = |path: &PathBuf| {
+        let text = fs::read_to_string(path).expect("a scenario can be read");
+        let name = path.strip_prefix(&directory).expect("it lies there").display().to_string();
+        let script =
+            Script::parse(&format!("scenarios/{name}"), &text).expect("a scenario of the repository");
+        let is_same = || {
+            let played = play(&script, None, &mut LocalStage::new()).ok()?;
+            let golden = fs::read_to_string(path.with_extension("transcript")).unwrap_or_default();
+            golden::compare(&golden, &played.transcript).is_none().then_some(true)
+        };
+        let same = guarded(|| Some(is_same().unwrap_or(false)), || false);
+        (same == Some(false)).then_some(name)
+    };
+    let failed: Vec<String> = files.iter().filter_map(differs).collect();
+    failed.first().map(|first| format!("{} of {}: {first}", failed.len(), files.len()))
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).expect("scenarios/ can be listed") {
+        let path = entry.expect("its entries can be read").path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            files.push(path);
+        }
+    }
+}
+
+/// Returns the number of worlds until the first violation, and the violation.
+fn random_worlds(from: u64, most: u64) -> Option<String> {
+    let runner = Runner::default();
+    (0..most).find_map(|n| {
+        let breach = || {
+            let verdict = runner.try_seed(from + n);
+            let differs = verdict.differs.map(|differs| format!("two runs differ: {differs}"));
+            verdict.findings.breaches.first().map(ToString::to_string).or(differs)
+        };
+        guarded(breach, || "panic".to_owned()).map(|what| format!("{}: {what}", n + 1))
+    })
+}
+
+/// Returns the first scope with a violation, and its shortest sequence.
+fn exhaustion(depth: usize) -> Option<String> {
+    Scope::ALL.iter().find_map(|scope| {
+        let runner = Runner::default();
+        let mut search = Exploration::new(scope);
+        for _ in 0..=depth {
+            let mut tried = Vec::new();
+            for path in search.next_paths() {
+                let attempt = catch_unwind(AssertUnwindSafe(|| search.attempt(&runner, &path)));
+                match attempt {
+                    Ok(attempt) => tried.push((path, attempt)),
+                    Err(_) => return Some(format!("{}: {}: panic", scope.name, search.words(&path))),
+                }
+            }
+            if let Some((path, breach)) = search.record_results(tried) {
+                return Some(format!("{}: {}: {breach}", scope.name, search.words(&path)));
+            }
+        }
+        None
+    })
+}

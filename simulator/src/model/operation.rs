@@ -1,0 +1,340 @@
+//! The operations under `/v1` by the contract: their fields, and the valid values of each field.
+//!
+//! Random worlds draw from this table, the invariants judge refusals by it, and tests compare it with the API description
+//! and with the drawn requests.
+
+use reference_core::{
+    asset::{Asset, Currency},
+    time::Timestamp,
+};
+use serde_json::Value;
+
+use crate::model::money;
+
+/// The longest short text, in characters.
+pub const TEXT_MAX: usize = 255;
+/// The longest prose, in characters.
+pub const PROSE_MAX: usize = 2_000;
+/// The longest `Idempotency-Key`, in characters.
+pub const IDEMPOTENCY_KEY_MAX: usize = 255;
+const METADATA_KEYS_MAX: usize = 20;
+const METADATA_KEY_MAX: usize = 40;
+const METADATA_VALUE_MAX: usize = 500;
+/// The highest price, in cents.
+pub const CENTS_MAX: u128 = 99_999_999_999_999;
+
+/// The highest quantity, in thousandths.
+const QUANTITY_MAX: u128 = 999_999_999_000;
+
+/// The kind of a field's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    /// A text of at most this many characters.
+    Text(usize),
+    /// An e-mail address.
+    Email,
+    /// An absolute HTTP or HTTPS URL.
+    WebAddress,
+    /// An IP address.
+    IpAddress,
+    /// The code of a country: two capitals.
+    Country,
+    /// Fiat money: text or a number with at most two decimals.
+    Fiat,
+    /// An amount of a coin: text or a number.
+    CoinAmount,
+    /// A number with at most three decimals.
+    Quantity,
+    /// A currency.
+    Currency,
+    /// A coin.
+    Asset,
+    /// A boolean.
+    Bool,
+    /// A whole number from 1 up.
+    Count,
+    /// A time.
+    Time,
+    /// A day.
+    Day,
+    /// One of a few words.
+    Word(&'static [&'static str]),
+    /// Metadata: scalar values by key.
+    Metadata,
+    /// A list of distinct coins.
+    Assets,
+    /// A list of at most this many fiat amounts.
+    Fiats(usize),
+    /// An object with these fields and no others.
+    Object(&'static [BodyField]),
+    /// A list of at most this many objects with these fields, and the field whose texts are distinct, if any.
+    Objects(&'static [BodyField], usize, Option<&'static str>),
+}
+
+/// A field of a request's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyField {
+    /// The name.
+    pub name: &'static str,
+    /// The kind of its value.
+    pub kind: FieldKind,
+    /// `true` if it is required.
+    pub is_required: bool,
+}
+
+const fn field(name: &'static str, kind: FieldKind) -> BodyField {
+    BodyField { name, kind, is_required: false }
+}
+
+const fn required(name: &'static str, kind: FieldKind) -> BodyField {
+    BodyField { name, kind, is_required: true }
+}
+
+/// An operation: a method and a path, with `{id}` in place of the code of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The method.
+    pub method: &'static str,
+    /// The path.
+    pub path: &'static str,
+    /// The fields of the body.
+    pub fields: &'static [BodyField],
+    /// The parameters of the query.
+    pub parameters: &'static [&'static str],
+}
+
+const CUSTOMER: &[BodyField] = &[
+    field("email", FieldKind::Email),
+    field("name", FieldKind::Text(TEXT_MAX)),
+    field("ip_address", FieldKind::IpAddress),
+    field("user_agent", FieldKind::Text(PROSE_MAX)),
+    field("reference", FieldKind::Text(TEXT_MAX)),
+    field("phone", FieldKind::Text(TEXT_MAX)),
+    field("country", FieldKind::Country),
+    field("metadata", FieldKind::Metadata),
+];
+const ANSWER: &[BodyField] =
+    &[required("label", FieldKind::Text(TEXT_MAX)), field("value", FieldKind::Text(PROSE_MAX))];
+const QUESTION: &[BodyField] =
+    &[required("label", FieldKind::Text(TEXT_MAX)), field("required", FieldKind::Bool)];
+const ITEM: &[BodyField] = &[
+    required("description", FieldKind::Text(PROSE_MAX)),
+    required("quantity", FieldKind::Quantity),
+    required("unit_amount", FieldKind::Fiat),
+];
+
+const CHARGE: &[BodyField] = &[
+    required("asset", FieldKind::Asset),
+    field("amount", FieldKind::Fiat),
+    field("currency", FieldKind::Currency),
+    field("payment_link", FieldKind::Text(TEXT_MAX)),
+    field("customer", FieldKind::Object(CUSTOMER)),
+    field("customer_email", FieldKind::Email),
+    field("description", FieldKind::Text(PROSE_MAX)),
+    field("metadata", FieldKind::Metadata),
+    field("custom_fields", FieldKind::Objects(ANSWER, 20, None)),
+];
+const REFUND: &[BodyField] = &[
+    required("amount", FieldKind::CoinAmount),
+    field("txid", FieldKind::Text(TEXT_MAX)),
+    field("reason", FieldKind::Text(PROSE_MAX)),
+];
+/// Nothing is required: a change has only the changed fields.
+const LINK: &[BodyField] = &[
+    field("title", FieldKind::Text(TEXT_MAX)),
+    field("description", FieldKind::Text(PROSE_MAX)),
+    field("pricing_type", FieldKind::Word(&["fixed", "open"])),
+    field("amount", FieldKind::Fiat),
+    field("suggested_amounts", FieldKind::Fiats(10)),
+    field("min_amount", FieldKind::Fiat),
+    field("max_amount", FieldKind::Fiat),
+    field("currency", FieldKind::Currency),
+    field("accepted_assets", FieldKind::Assets),
+    field("success_url", FieldKind::WebAddress),
+    field("cancel_url", FieldKind::WebAddress),
+    field("collect_name", FieldKind::Bool),
+    field("require_email", FieldKind::Bool),
+    field("custom_fields", FieldKind::Objects(QUESTION, 20, Some("label"))),
+    field("success_message", FieldKind::Text(PROSE_MAX)),
+    field("expires_at", FieldKind::Time),
+    field("max_payments", FieldKind::Count),
+];
+const INVOICE: &[BodyField] = &[
+    field("customer_name", FieldKind::Text(TEXT_MAX)),
+    field("customer_email", FieldKind::Email),
+    field("currency", FieldKind::Currency),
+    field("amount", FieldKind::Fiat),
+    field("items", FieldKind::Objects(ITEM, 100, None)),
+    field("memo", FieldKind::Text(PROSE_MAX)),
+    field("due_at", FieldKind::Day),
+    field("send_email", FieldKind::Bool),
+];
+
+const fn reads(path: &'static str, parameters: &'static [&'static str]) -> Operation {
+    Operation { method: "GET", path, fields: &[], parameters }
+}
+
+const fn writes(method: &'static str, path: &'static str, fields: &'static [BodyField]) -> Operation {
+    Operation { method, path, fields, parameters: &[] }
+}
+
+impl Operation {
+    /// Every operation.
+    pub const ALL: [Operation; 19] = [
+        reads("/v1/account", &[]),
+        reads("/v1/charges", &["status", "payment_link", "page", "per_page", "anchor"]),
+        reads("/v1/charges/{id}", &[]),
+        reads("/v1/invoices", &["status", "page", "per_page", "anchor"]),
+        reads("/v1/invoices/{id}", &[]),
+        reads("/v1/payment-links", &["page", "per_page", "anchor"]),
+        reads("/v1/payment-links/{id}", &[]),
+        reads("/v1/events", &["type", "charge", "invoice", "page", "per_page", "anchor"]),
+        reads("/v1/events/{id}", &[]),
+        writes("POST", "/v1/charges", CHARGE),
+        writes("POST", "/v1/charges/{id}/cancel", &[]),
+        writes("POST", "/v1/charges/{id}/refunds", REFUND),
+        writes("POST", "/v1/invoices", INVOICE),
+        writes("POST", "/v1/invoices/{id}/send", &[]),
+        writes("POST", "/v1/invoices/{id}/void", &[]),
+        writes("POST", "/v1/payment-links", LINK),
+        writes("PATCH", "/v1/payment-links/{id}", LINK),
+        writes("POST", "/v1/payment-links/{id}/archive", &[]),
+        writes("DELETE", "/v1/payment-links/{id}/archive", &[]),
+    ];
+
+    /// Returns the operation of a request, and the code in its path.
+    pub fn find<'p>(method: &str, path: &'p str) -> Option<(Operation, Option<&'p str>)> {
+        let parts: Vec<&str> = path.split('/').collect();
+        Operation::ALL.into_iter().filter(|it| it.method == method).find_map(|operation| {
+            let own: Vec<&str> = operation.path.split('/').collect();
+            let fits = own.len() == parts.len()
+                && own.iter().zip(&parts).all(|(own, part)| own == part || *own == "{id}");
+            let id = own.iter().position(|part| *part == "{id}").and_then(|place| parts.get(place).copied());
+            fits.then_some((operation, id))
+        })
+    }
+
+    /// Returns `true` if every field of a body is valid.
+    pub fn takes(&self, body: &Value) -> bool {
+        takes(self.fields, body)
+    }
+}
+
+fn takes(fields: &[BodyField], body: &Value) -> bool {
+    fields.iter().all(|field| match &body[field.name] {
+        Value::Null => !field.is_required,
+        Value::String(text) if text.is_empty() && !field.kind.is_number() => !field.is_required,
+        value => field.kind.takes(value),
+    })
+}
+
+/// Parses a decimal, given as a text or a number, into units of 10 to the power of `-decimals`.
+pub fn units(value: &Value, decimals: u32) -> Option<u128> {
+    match value {
+        Value::String(text) => money::read(text, decimals),
+        Value::Number(number) => money::read(&number.to_string(), decimals),
+        _ => None,
+    }
+}
+
+fn is_text(value: &Value, chars_max: usize) -> bool {
+    value.as_str().is_some_and(|text| text.chars().count() <= chars_max)
+}
+
+fn is_email(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('@').collect();
+    let [local, domain] = parts[..] else { return false };
+    let labels: Vec<&str> = domain.split('.').collect();
+    let is_named =
+        labels.len() > 1 && !labels[0].is_empty() && labels.last().is_some_and(|it| !it.is_empty());
+    !local.is_empty() && is_named && !text.chars().any(|c| c.is_whitespace() || c.is_control())
+}
+
+fn is_day(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let [year, month, day] = parts[..] else { return false };
+    let is_good =
+        |part: &str, digits: usize| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit());
+    is_good(year, 4)
+        && is_good(month, 2)
+        && is_good(day, 2)
+        && Timestamp::parse(&format!("{text}T00:00:00Z")).is_some()
+}
+
+fn is_metadata(value: &Value) -> bool {
+    let is_good = |(key, value): (&String, &Value)| {
+        let fits = match value {
+            Value::String(text) => text.chars().count() <= METADATA_VALUE_MAX,
+            Value::Array(_) | Value::Object(_) => false,
+            _ => true,
+        };
+        fits && key.chars().count() <= METADATA_KEY_MAX
+    };
+    match value {
+        Value::Object(map) => map.len() <= METADATA_KEYS_MAX && map.iter().all(is_good),
+        // PHP clients write an empty map as an empty list.
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    }
+}
+
+fn differ<'v>(values: impl Iterator<Item = Option<&'v str>>) -> bool {
+    let mut seen = std::collections::BTreeSet::new();
+    values.flatten().all(|value| seen.insert(value))
+}
+
+impl FieldKind {
+    /// Returns `true` for numbers. An empty text is an invalid number, but a missing value of other kinds.
+    fn is_number(self) -> bool {
+        matches!(self, FieldKind::Fiat | FieldKind::CoinAmount | FieldKind::Quantity)
+    }
+
+    fn takes(self, value: &Value) -> bool {
+        let text = value.as_str();
+        match self {
+            FieldKind::Text(chars_max) => is_text(value, chars_max),
+            FieldKind::Email => is_text(value, TEXT_MAX) && text.is_some_and(is_email),
+            FieldKind::WebAddress => {
+                let host = text.and_then(|text| text.split_once("://"));
+                is_text(value, PROSE_MAX)
+                    && text.is_some_and(|text| text.is_ascii() && !text.contains(' '))
+                    && host
+                        .is_some_and(|(scheme, rest)| ["https", "http"].contains(&scheme) && !rest.is_empty())
+            }
+            FieldKind::IpAddress => text.is_some_and(|text| text.parse::<std::net::IpAddr>().is_ok()),
+            FieldKind::Country => {
+                text.is_some_and(|text| text.len() == 2 && text.bytes().all(|b| b.is_ascii_uppercase()))
+            }
+            FieldKind::Fiat => units(value, 2).is_some_and(|cents| cents <= CENTS_MAX),
+            // The decimals depend on the coin of the charge.
+            FieldKind::CoinAmount => value.is_number() || is_text(value, TEXT_MAX),
+            FieldKind::Quantity => units(value, 3).is_some_and(|n| (1..=QUANTITY_MAX).contains(&n)),
+            FieldKind::Currency => text.and_then(Currency::parse).is_some(),
+            FieldKind::Asset => text.and_then(Asset::parse).is_some(),
+            FieldKind::Bool => value.is_boolean(),
+            FieldKind::Count => value.as_u64().is_some_and(|n| n >= 1 && u32::try_from(n).is_ok()),
+            FieldKind::Time => text.and_then(Timestamp::parse).is_some(),
+            FieldKind::Day => text.is_some_and(is_day),
+            FieldKind::Word(words) => text.is_some_and(|text| words.contains(&text)),
+            FieldKind::Metadata => is_metadata(value),
+            FieldKind::Assets => value.as_array().is_some_and(|list| {
+                list.iter().all(|it| FieldKind::Asset.takes(it)) && differ(list.iter().map(Value::as_str))
+            }),
+            FieldKind::Fiats(most) => value
+                .as_array()
+                .is_some_and(|list| list.len() <= most && list.iter().all(|it| FieldKind::Fiat.takes(it))),
+            FieldKind::Object(fields) => match value {
+                Value::Object(map) => {
+                    map.keys().all(|key| fields.iter().any(|field| field.name == key)) && takes(fields, value)
+                }
+                Value::Array(list) => list.is_empty(),
+                _ => false,
+            },
+            FieldKind::Objects(fields, most, distinct) => value.as_array().is_some_and(|list| {
+                list.len() <= most
+                    && list.iter().all(|it| it.is_object() && takes(fields, it))
+                    && distinct.is_none_or(|name| differ(list.iter().map(|it| it[name].as_str())))
+            }),
+        }
+    }
+}

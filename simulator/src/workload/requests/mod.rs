@@ -1,0 +1,157 @@
+//! Requests of every operation with every field, drawn from the table of operations.
+//!
+//! Each plan has separate draws. The objects of requests have separate names: charges `q`, payment links `m`, invoices `j`.
+
+mod objects;
+mod reads;
+mod settings;
+
+use std::collections::BTreeMap;
+
+use reference_core::{
+    mode::Mode,
+    rng::RngStream,
+    time::{Span, Timestamp},
+};
+use serde_json::{Value, json};
+
+use super::{
+    DAY, HOUR, MINUTE, Plan, SECOND, steps,
+    values::{self, Context},
+};
+use crate::{
+    model::operation::Operation,
+    script::step::{ExpectedResponse, Request, Step},
+};
+
+/// Values of `Idempotency-Key`. They are few, so that different requests use the same one.
+const IDEMPOTENCY_KEYS: [&str; 3] = ["order", "again", "ключ"];
+
+/// Returns a request under `/v1`.
+fn request(method: &str, path: &str, mode: Mode) -> Request {
+    Request {
+        method: (method != "GET").then(|| method.to_owned()),
+        path: steps::at(path.to_owned()),
+        key: Some(steps::name(mode.as_str())),
+        body: None,
+        headers: BTreeMap::new(),
+        times: None,
+        save: BTreeMap::new(),
+        expect: ExpectedResponse::default(),
+    }
+}
+
+fn operation(method: &str, path: &str) -> Operation {
+    let is_it = |it: &Operation| (it.method, it.path) == (method, path);
+    Operation::ALL.into_iter().find(is_it).unwrap_or_else(|| panic!("no operation {method} {path}"))
+}
+
+fn drop_fields(body: &mut Value, names: &[&str]) {
+    if let Value::Object(map) = body {
+        map.retain(|name, _| !names.contains(&name.as_str()));
+    }
+}
+
+impl Plan {
+    /// Plans requests of every operation, changes of settings and of wallets.
+    pub(super) fn add_requests(&mut self) {
+        let mut draw = self.stream("requests");
+        for n in 1..=draw.below(3) {
+            self.plan_request_charge(n);
+        }
+        for n in 1..=draw.below(3) {
+            self.plan_request_link(n);
+        }
+        for n in 1..=draw.below(3) {
+            self.plan_request_invoice(n);
+        }
+        self.add_reads();
+        self.add_revoked_keys();
+        self.add_settings();
+        self.add_wallets();
+    }
+
+    fn at(&self, offset: u64) -> Timestamp {
+        self.start.plus(Span::micros(offset))
+    }
+
+    /// Draws a body for an operation. One in ten has an invalid value.
+    fn body(&self, method: &str, path: &str, at: u64, draw: &mut RngStream) -> Value {
+        let fields = operation(method, path).fields;
+        let (coins, now) = (self.coins.clone(), self.at(at));
+        let context = Context { now, coins: &coins };
+        let mut body = values::object(fields, context, draw);
+        if !fields.is_empty() && draw.chance(1, 10) {
+            let field = fields[draw.below(fields.len() as u64) as usize];
+            body[field.name] = values::bad(field.kind, context, draw);
+        }
+        body
+    }
+
+    /// Plans a write. Some have an `Idempotency-Key`, and most of these are repeated: at once, around the end of the day for
+    /// which responses are stored, or between, with the same or another query or body.
+    fn write(&mut self, at: u64, mut asked: Request, draw: &mut RngStream) {
+        let keyed = draw.chance(1, 3);
+        if keyed {
+            let key = match draw.below(12) {
+                0 => " ".to_owned(),
+                1 => "k".repeat(256),
+                n => IDEMPOTENCY_KEYS[n as usize % IDEMPOTENCY_KEYS.len()].to_owned(),
+            };
+            asked.headers.insert("Idempotency-Key".to_owned(), key);
+        }
+        self.add(at, Step::Request(asked.clone()));
+        if !keyed || draw.chance(1, 3) {
+            return;
+        }
+        for _ in 0..draw.between(1, 2) {
+            let later = match draw.below(6) {
+                0 => DAY - 1 + draw.below(3),
+                1 => 0,
+                2 | 3 => draw.between(1, 10 * SECOND),
+                _ => draw.between(MINUTE, 3 * HOUR),
+            };
+            let mut again = asked.clone();
+            again.save.clear();
+            match draw.below(6) {
+                0 => again.path.value.push_str("?again=1"),
+                1 => change_somewhere(again.body.as_mut(), draw),
+                _ => {}
+            }
+            self.add(at + later, Step::Request(again));
+        }
+    }
+
+    fn write_body(&mut self, at: u64, mut asked: Request, body: Value, draw: &mut RngStream) {
+        asked.body = Some(body);
+        self.write(at, asked, draw);
+    }
+
+    /// Plans a request that opens a charge.
+    pub(super) fn open_by_request(&mut self, name: &str, mode: Mode, at: u64, body: Value) {
+        let mut asked = request("POST", "/v1/charges", mode);
+        asked.save.insert(name.to_owned(), "/data/id".to_owned());
+        asked.body = Some(body);
+        self.add(at, Step::Request(asked));
+    }
+
+    /// Plans a read with the key of a mode.
+    pub(super) fn read(&mut self, at: u64, mode: Mode, path: &str) {
+        self.add(at, Step::Request(request("GET", path, mode)));
+    }
+}
+
+/// Changes a value, or the order of a list, in a body.
+fn change_somewhere(body: Option<&mut Value>, draw: &mut RngStream) {
+    let Some(Value::Object(map)) = body else { return };
+    let lists: Vec<String> =
+        map.iter().filter(|(_, value)| value.is_array()).map(|(name, _)| name.clone()).collect();
+    match lists.first() {
+        Some(name) if draw.chance(2, 3) => match &mut map[name] {
+            Value::Array(list) if list.len() > 1 => list.reverse(),
+            Value::Array(list) => list.push(json!("BTC")),
+            _ => {}
+        },
+        _ => drop(map.insert("description".to_owned(), json!("Another order"))),
+    }
+}

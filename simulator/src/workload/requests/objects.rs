@@ -1,0 +1,243 @@
+//! Charges, payment links and invoices with every field, and the actions on them.
+
+use reference_core::{
+    asset::Asset,
+    mode::Mode,
+    rng::RngStream,
+    time::{Span, Timestamp},
+};
+use serde_json::{Value, json};
+
+use super::{
+    super::{DAY, HOUR, LOCK, MINUTE, Plan, charge::OpenedCharge, values},
+    drop_fields, operation, request,
+};
+use crate::{model::money, script::step::Step};
+
+impl Plan {
+    /// Plans a charge that a request opens, with every field.
+    pub(super) fn plan_request_charge(&mut self, n: u64) {
+        let mut draw = self.stream(&format!("made-charge/{n}"));
+        let (mode, at, name) = (self.pick_mode(&mut draw), self.pick_moment(&mut draw), format!("q{n}"));
+        let mut body = self.body("POST", "/v1/charges", at, &mut draw);
+        if draw.chance(9, 10) {
+            drop_fields(&mut body, &["payment_link", "custom_fields"]);
+            if !body["amount"].is_string() {
+                body["amount"] = values::fiat(draw.between(1, 60_000), &mut draw);
+            }
+        }
+        let mut asked = request("POST", "/v1/charges", mode);
+        asked.save.insert(name.clone(), "/data/id".to_owned());
+        self.write_body(at, asked, body.clone(), &mut draw);
+        self.plan_charge_actions(&name, mode, at, &body, &mut draw);
+    }
+
+    /// Plans payments, refunds and a cancellation of a charge.
+    fn plan_charge_actions(&mut self, name: &str, mode: Mode, at: u64, body: &Value, draw: &mut RngStream) {
+        let asset = body["asset"].as_str().and_then(Asset::parse).unwrap_or(self.coins[0]);
+        let cents = crate::model::cents(&body["amount"]);
+        let is_euro = matches!(body["currency"].as_str(), None | Some("EUR"));
+        let rate = self.market.rate(asset, at).filter(|_| is_euro);
+        let due =
+            cents.filter(|cents| *cents > 0).zip(rate).map(|(cents, rate)| money::due(cents, rate, asset));
+        let opened = OpenedCharge { name: name.to_owned(), mode, asset, at, due, bounds: self.bounds };
+        if draw.chance(2, 3) {
+            self.plan_payment(&opened, draw);
+        }
+        for _ in 0..draw.below(3) {
+            let later = at + draw.below(2 * LOCK);
+            let mut refund = self.body("POST", "/v1/charges/{id}/refunds", later, draw);
+            match (draw.below(4), due) {
+                (0, _) => {}
+                (1, _) => refund["amount"] = json!(money::written(1, asset)),
+                (part, Some(due)) => {
+                    let units = (due / u128::from(part - 1)).max(1);
+                    refund["amount"] = json!(money::written(units, asset));
+                }
+                _ => {}
+            }
+            if draw.chance(1, 3) {
+                refund["txid"] = json!("ab".repeat(32));
+            }
+            let path = format!("/v1/charges/${{{name}}}/refunds");
+            self.write_body(later, request("POST", &path, mode), refund, draw);
+        }
+        if draw.chance(1, 3) {
+            let path = format!("/v1/charges/${{{name}}}/cancel");
+            self.write_body(at + draw.below(LOCK), request("POST", &path, mode), json!({}), draw);
+        }
+    }
+
+    /// Plans a payment link with every field, its changes, and charges by it, some around its end.
+    pub(super) fn plan_request_link(&mut self, n: u64) {
+        let mut draw = self.stream(&format!("made-link/{n}"));
+        let (mode, at, name) = (self.pick_mode(&mut draw), self.pick_moment(&mut draw), format!("m{n}"));
+        let mut body = self.body("POST", "/v1/payment-links", at, &mut draw);
+        self.make_sensible_link(&mut body, &mut draw);
+        let end = body["expires_at"].as_str().and_then(Timestamp::parse);
+        let mut asked = request("POST", "/v1/payment-links", mode);
+        asked.save.insert(name.clone(), "/data/id".to_owned());
+        self.write_body(at, asked, body.clone(), &mut draw);
+        let mut later = at;
+        for customer in 1..=draw.below(4) {
+            later += draw.between(1, HOUR);
+            let until_end = end.map(|end| end.since(self.start).0);
+            let moment = match until_end.filter(|end| *end < DAY && draw.chance(1, 2)) {
+                Some(end) => end - 1 + draw.below(3),
+                None => later,
+            };
+            self.open_by_made_link(
+                &name,
+                (mode, moment),
+                &body,
+                &format!("q{}-{customer}", n + 10),
+                &mut draw,
+            );
+        }
+        for _ in 0..draw.below(4) {
+            let moment = at + draw.between(1, 4 * HOUR);
+            let path = format!("/v1/payment-links/${{{name}}}");
+            if draw.chance(1, 3) {
+                let method = if draw.chance(1, 2) { "POST" } else { "DELETE" };
+                let archive = request(method, &format!("{path}/archive"), mode);
+                self.write(moment, archive, &mut draw);
+                continue;
+            }
+            let mut change = self.body("PATCH", "/v1/payment-links/{id}", moment, &mut draw);
+            if draw.chance(2, 3) {
+                // Programs mostly change a few fields, or set them to null.
+                let names: Vec<String> =
+                    change.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+                let kept = draw.below(names.len().max(1) as u64) as usize;
+                change = names.get(kept).map_or(json!({}), |name| json!({ name: change[name] }));
+                for nullable in ["max_payments", "expires_at", "accepted_assets", "custom_fields"] {
+                    if draw.chance(1, 4) {
+                        change[nullable] = Value::Null;
+                    }
+                }
+            } else {
+                self.make_sensible_link(&mut change, &mut draw);
+            }
+            self.write_body(moment, request("PATCH", &path, mode), change, &mut draw);
+        }
+    }
+
+    /// Makes the fields of a price consistent, mostly.
+    fn make_sensible_link(&self, body: &mut Value, draw: &mut RngStream) {
+        if draw.chance(1, 8) {
+            return;
+        }
+        if !body["title"].is_string() {
+            body["title"] = json!("Tea");
+        }
+        if body["pricing_type"] == "open" {
+            drop_fields(body, &["amount"]);
+            let (least, most) = (draw.between(1, 20_000), draw.between(20_000, 60_000));
+            for (name, cents) in [("min_amount", least), ("max_amount", most)] {
+                if !body[name].is_null() {
+                    body[name] = values::fiat(cents, draw);
+                }
+            }
+            if !body["suggested_amounts"].is_null() {
+                body["suggested_amounts"] = json!([values::fiat(draw.between(least, most), draw), "200.00"]);
+            }
+        } else {
+            drop_fields(body, &["min_amount", "max_amount", "suggested_amounts"]);
+            if body["amount"].is_null() {
+                body["amount"] = values::fiat(draw.between(1, 60_000), draw);
+            }
+        }
+    }
+
+    /// Plans a charge by a link, through the API or on its page.
+    fn open_by_made_link(
+        &mut self,
+        link: &str,
+        (mode, at): (Mode, u64),
+        terms: &Value,
+        name: &str,
+        draw: &mut RngStream,
+    ) {
+        let mut body = self.body("POST", "/v1/charges", at, draw);
+        body["asset"] = json!(self.pick_coin(draw).code());
+        drop_fields(&mut body, &["custom_fields"]);
+        let bound = ["min_amount", "max_amount", "amount"].map(|field| terms[field].clone());
+        match (terms["pricing_type"] == "open", draw.below(6)) {
+            (true, n @ 0..=1) if !bound[n as usize].is_null() => body["amount"] = bound[n as usize].clone(),
+            (true, _) => body["amount"] = values::fiat(draw.between(1, 60_000), draw),
+            (false, 0) => body["amount"] = bound[2].clone(),
+            (false, _) => drop_fields(&mut body, &["amount"]),
+        }
+        if draw.chance(2, 3) {
+            drop_fields(&mut body, &["currency"]);
+        }
+        if let Some(questions) = terms["custom_fields"].as_array() {
+            let answer = |question: &Value| {
+                let value = if draw.chance(1, 4) { "" } else { "M" };
+                draw.chance(5, 6).then(|| json!({ "label": question["label"], "value": value }))
+            };
+            body["custom_fields"] = questions.iter().filter_map(answer).collect();
+        }
+        // The page sends no invalid values.
+        let is_typed = operation("POST", "/v1/charges").takes(&body);
+        if draw.chance(1, 2) || !is_typed {
+            body["payment_link"] = json!(format!("${{{link}}}"));
+            let mut asked = request("POST", "/v1/charges", mode);
+            asked.save.insert(name.to_owned(), "/data/id".to_owned());
+            self.write_body(at, asked, body.clone(), draw);
+        } else {
+            let email = body["customer_email"].clone();
+            let mut choice =
+                json!({ "asset": body["asset"], "amount": body["amount"], "customer_email": email });
+            choice["custom_fields"] = body["custom_fields"].clone();
+            let mut asked = request("POST", &format!("/sandbox/links/${{{link}}}/choose"), mode);
+            asked.save.insert(name.to_owned(), "/charge".to_owned());
+            asked.body = Some(choice);
+            self.add(at, Step::Request(asked));
+        }
+        if body["amount"].is_null() {
+            body["amount"] = bound[2].clone();
+        }
+        if draw.chance(1, 2) {
+            self.plan_charge_actions(name, mode, at, &body, draw);
+        }
+    }
+
+    /// Plans an invoice with every field, e-mails of it, views, and its withdrawal.
+    pub(super) fn plan_request_invoice(&mut self, n: u64) {
+        let mut draw = self.stream(&format!("made-invoice/{n}"));
+        let (mode, at, name) = (self.pick_mode(&mut draw), self.pick_moment(&mut draw), format!("j{n}"));
+        let mut body = self.body("POST", "/v1/invoices", at, &mut draw);
+        if draw.chance(7, 8) {
+            drop_fields(&mut body, if draw.chance(1, 2) { &["amount"] } else { &["items"] });
+            if body["amount"].is_null() && body["items"].is_null() {
+                body["amount"] = values::fiat(draw.between(1, 60_000), &mut draw);
+            }
+        }
+        if draw.chance(1, 6) {
+            // Due today, or yesterday.
+            body["due_at"] = json!(values::day(self.at(at).minus(Span::hours(12 * draw.below(3)))));
+        }
+        let mut asked = request("POST", "/v1/invoices", mode);
+        asked.save.insert(name.clone(), "/data/id".to_owned());
+        self.write_body(at, asked, body, &mut draw);
+        let path = format!("/v1/invoices/${{{name}}}");
+        let mut sent = at;
+        for _ in 0..draw.below(4) {
+            sent += match draw.below(3) {
+                0 => 10 * MINUTE - 1 + draw.below(3),
+                _ => draw.between(1, 12 * MINUTE),
+            };
+            self.write_body(sent, request("POST", &format!("{path}/send"), mode), json!({}), &mut draw);
+        }
+        for _ in 0..draw.below(3) {
+            let mut view = request("POST", &format!("/sandbox/invoices/${{{name}}}/view"), mode);
+            view.body = Some(json!({}));
+            self.add(at + draw.below(2 * HOUR), Step::Request(view));
+        }
+        if draw.chance(1, 3) {
+            let void = request("POST", &format!("{path}/void"), mode);
+            self.write_body(at + draw.between(1, 3 * HOUR), void, json!({}), &mut draw);
+        }
+    }
+}

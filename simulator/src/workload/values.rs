@@ -1,0 +1,176 @@
+//! Random values for the fields of requests, by their kinds: valid ones, ones at the bounds, and invalid ones.
+
+use reference_core::{
+    asset::{Asset, Currency},
+    rng::RngStream,
+    time::{Span, Timestamp},
+};
+use serde_json::{Map, Value, json};
+
+use super::{DAY, HOUR, MINUTE};
+use crate::model::operation::{BodyField, FieldKind};
+
+const SENTENCES: [&str; 5] = ["Tea & cake", "Größe 👕", "支払い", "a\"b\\c/d", "null"];
+const EMAILS: [&str; 4] = ["ann@example.com", "Owner@acme.example", "owner@acme.example", "a@b.example"];
+const PLACES: [&str; 3] =
+    ["https://shop.example/thanks?x=1", "http://shop.example", "https://shop.example/%C3%A9"];
+const COUNTRIES: [&str; 3] = ["DE", "PL", "JP"];
+const IPS: [&str; 3] = ["203.0.113.7", "2001:db8::1", "0.0.0.0"];
+
+/// The facts on which the values of a request depend.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    /// The time of the request.
+    pub(super) now: Timestamp,
+    /// The coins of the world.
+    pub(super) coins: &'a [Asset],
+}
+
+fn pick<T: Copy>(list: &[T], draw: &mut RngStream) -> T {
+    list[draw.below(list.len() as u64) as usize]
+}
+
+fn long(text: &str, chars: usize) -> String {
+    text.chars().chain(std::iter::repeat('é')).take(chars).collect()
+}
+
+/// Returns an amount of fiat money in one of its allowed forms.
+pub(super) fn fiat(cents: u64, draw: &mut RngStream) -> Value {
+    match draw.below(6) {
+        0 if cents.is_multiple_of(100) => json!(cents / 100),
+        1 if cents.is_multiple_of(100) => json!((cents / 100).to_string()),
+        _ => json!(format!("{}.{:02}", cents / 100, cents % 100)),
+    }
+}
+
+/// Returns a time in one of its allowed forms.
+pub(super) fn time(at: Timestamp, draw: &mut RngStream) -> String {
+    let text = at.to_string();
+    match draw.below(3) {
+        0 => text.replace('Z', "+00:00"),
+        _ => text,
+    }
+}
+
+fn objects(
+    fields: &[BodyField],
+    distinct: Option<&str>,
+    context: Context<'_>,
+    draw: &mut RngStream,
+) -> Value {
+    let mut list: Vec<Value> = Vec::new();
+    for _ in 0..draw.between(1, 3) {
+        let object = object(fields, context, draw);
+        let is_new = distinct.is_none_or(|name| list.iter().all(|it| it[name] != object[name]));
+        if is_new {
+            list.push(object);
+        }
+    }
+    json!(list)
+}
+
+/// Draws an object with the required fields and about half of the others.
+pub(super) fn object(fields: &[BodyField], context: Context<'_>, draw: &mut RngStream) -> Value {
+    let mut map = Map::new();
+    for field in fields {
+        if field.is_required || draw.chance(1, 2) {
+            let value = if field.is_required || draw.chance(7, 8) {
+                good(field.kind, context, draw)
+            } else {
+                Value::Null
+            };
+            map.insert(field.name.to_owned(), value);
+        }
+    }
+    Value::Object(map)
+}
+
+/// Draws a valid value.
+pub(super) fn good(kind: FieldKind, context: Context<'_>, draw: &mut RngStream) -> Value {
+    let rare = draw.chance(1, 12);
+    match kind {
+        FieldKind::Text(chars_max) if rare => json!(long(pick(&SENTENCES, draw), chars_max)),
+        FieldKind::Text(_) => json!(pick(&SENTENCES, draw)),
+        FieldKind::Email => json!(pick(&EMAILS, draw)),
+        FieldKind::WebAddress => json!(pick(&PLACES, draw)),
+        FieldKind::IpAddress => json!(pick(&IPS, draw)),
+        FieldKind::Country => json!(pick(&COUNTRIES, draw)),
+        FieldKind::Fiat => fiat(draw.between(1, 60_000), draw),
+        FieldKind::CoinAmount => json!(format!("0.{:06}", draw.between(1, 999_999))),
+        FieldKind::Quantity => match draw.below(3) {
+            0 => json!(draw.between(1, 9)),
+            _ => json!(format!("{}.{:03}", draw.below(20), draw.between(1, 999))),
+        },
+        // Plans know only the rates in euros.
+        FieldKind::Currency => {
+            json!(if draw.chance(2, 3) { "EUR" } else { pick(&Currency::ALL, draw).code() })
+        }
+        FieldKind::Asset => json!(pick(context.coins, draw).code()),
+        FieldKind::Bool => json!(draw.chance(1, 2)),
+        FieldKind::Count => json!(draw.between(1, 3)),
+        FieldKind::Time => {
+            let span =
+                [draw.between(1, 2 * HOUR), draw.between(MINUTE, DAY), 3 * DAY][draw.below(3) as usize];
+            json!(time(context.now.plus(Span::micros(span)), draw))
+        }
+        FieldKind::Day => json!(day(context.now.plus(Span::days(draw.below(5))))),
+        FieldKind::Word(words) => json!(pick(words, draw)),
+        FieldKind::Metadata if rare => json!([]),
+        FieldKind::Metadata => json!({
+            "order": draw.below(1 << 40), "gift": draw.chance(1, 2), "note": pick(&SENTENCES, draw), "none": null,
+        }),
+        FieldKind::Assets => {
+            let first = draw.below(Asset::ALL.len() as u64) as usize;
+            let some = context.coins.iter().filter(|_| draw.chance(2, 3)).chain([&Asset::ALL[first]]);
+            let mut codes: Vec<&str> = some.map(|asset| asset.code()).collect();
+            codes.sort_unstable();
+            codes.dedup();
+            json!(codes)
+        }
+        FieldKind::Fiats(most) => {
+            let many = if rare { most as u64 } else { draw.below(3) };
+            json!((0..many).map(|_| fiat(draw.between(1, 60_000), draw)).collect::<Vec<_>>())
+        }
+        FieldKind::Object(fields) => object(fields, context, draw),
+        FieldKind::Objects(fields, _, distinct) => objects(fields, distinct, context, draw),
+    }
+}
+
+/// Returns the day of a time, as `2026-10-15`.
+pub(super) fn day(at: Timestamp) -> String {
+    at.to_string()[..10].to_owned()
+}
+
+/// Draws an invalid value.
+pub(super) fn bad(kind: FieldKind, context: Context<'_>, draw: &mut RngStream) -> Value {
+    if draw.chance(1, 4) {
+        return match kind {
+            FieldKind::Bool => json!("yes"),
+            _ => json!(true),
+        };
+    }
+    match kind {
+        FieldKind::Text(chars_max) => json!(long("x", chars_max + 1)),
+        FieldKind::Metadata => json!({ "nested": {} }),
+        FieldKind::Assets => json!([context.coins[0].code(), context.coins[0].code()]),
+        FieldKind::Fiats(most) => json!(vec!["1.00"; most + 1]),
+        FieldKind::Object(_) => json!({ "colour": "red" }),
+        FieldKind::Objects(fields, _, distinct) => match distinct {
+            Some(name) => json!([{ name: "twice" }, { name: "twice" }]),
+            None => json!([{ fields[0].name: "" }]),
+        },
+        FieldKind::Count => json!(0),
+        FieldKind::Fiat => json!("1.005"),
+        FieldKind::Quantity => json!("0"),
+        FieldKind::Day => json!("2026-02-30"),
+        FieldKind::Country => json!("de"),
+        FieldKind::CoinAmount | FieldKind::Bool => json!([]),
+        FieldKind::Email
+        | FieldKind::WebAddress
+        | FieldKind::IpAddress
+        | FieldKind::Currency
+        | FieldKind::Asset
+        | FieldKind::Time
+        | FieldKind::Word(_) => json!("nowhere"),
+    }
+}

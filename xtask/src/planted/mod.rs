@@ -1,0 +1,276 @@
+//! `cargo xtask planted`: plants bugs in the core and the API, and measures how they are found.
+//!
+//! `bugs.toml` lists the bugs: a piece of the source, and its replacement. A copy of the packages under `target/planted/`
+//! contains both, and an environment variable of the process selects one bug, so one build serves all. The shipped source
+//! has no such switch.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use clap::{Args, value_parser};
+use serde::Deserialize;
+
+use crate::packages::cargo;
+
+/// The copied packages and their data.
+const COPIED: [&str; 4] = ["reference/core", "reference/wire", "simulator", "scenarios"];
+/// The module that selects the bug.
+const SELECTOR: &str = "
+
+/// The planted bug of this process.
+#[allow(missing_docs, clippy::all)]
+pub mod planted {
+    use std::sync::LazyLock;
+
+    static BUG: LazyLock<usize> =
+        LazyLock::new(|| std::env::var(\"PLANTED\").ok().and_then(|text| text.parse().ok()).unwrap_or(0));
+
+    /// Returns `true` if this bug is selected.
+    pub fn is(number: usize) -> bool {
+        *BUG == number
+    }
+}
+";
+
+#[derive(Deserialize)]
+struct Bugs {
+    bug: Vec<Bug>,
+}
+
+/// A bug: a piece of source and its replacement.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bug {
+    area: String,
+    name: String,
+    /// The file, from the root of the workspace.
+    file: String,
+    /// The replaced source, which occurs once in the file.
+    before: String,
+    /// The faulty source: an expression instead of an expression, or any source with the condition `$bug`.
+    after: String,
+    /// The reason why it cannot be found, if there is one.
+    unseen: Option<String>,
+}
+
+/// The options of the task.
+#[derive(Args)]
+pub(crate) struct PlantedOptions {
+    /// The number of random worlds after which a bug counts as missed
+    #[arg(long, value_name = "N", default_value_t = 600)]
+    worlds: u64,
+    /// The seed of the first world
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    from: u64,
+    /// The length of the longest sequences of the scopes
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    depth: u64,
+    /// The number of bugs that are searched for at a time
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u8).range(1..))]
+    jobs: u8,
+    /// Only bugs whose area or name contains this text
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+    /// Writes found.txt
+    #[arg(long)]
+    bless: bool,
+}
+
+/// Runs the task. Returns `true` if every bug is found that `bugs.toml` does not call unseen, and no other.
+///
+/// # Errors
+///
+/// A bug does not fit the source, the copy does not build, or a search fails.
+pub(crate) fn run(root: &Path, options: &PlantedOptions) -> Result<bool, String> {
+    let here = root.join("xtask/src/planted");
+    let Bugs { bug: bugs } =
+        toml::from_str(&read(&here.join("bugs.toml"))?).map_err(|err| err.to_string())?;
+    let copy = root.join("target/planted");
+    copy_packages(root, &copy, &bugs)?;
+    let program = build(root, &copy)?;
+    let chosen: Vec<(usize, &Bug)> = (1..)
+        .zip(&bugs)
+        .filter(|(_, bug)| bug.area.contains(&options.only) || bug.name.contains(&options.only))
+        .collect();
+    let sane = search(&program, 0, [20, options.from, 1])?;
+    if sane.iter().any(|(_, found)| found != "-") {
+        return Err(format!("without a bug something is found: {sane:?}"));
+    }
+    let results = search_all(&program, &chosen, options)?;
+    let table = table(&chosen, &results);
+    print!("{table}");
+    if !options.only.is_empty() {
+        return Ok(true);
+    }
+    let golden = here.join("found.txt");
+    if options.bless {
+        fs::write(&golden, &table).map_err(|err| err.to_string())?;
+    }
+    let missed = chosen
+        .iter()
+        .zip(&results)
+        .filter(|((_, bug), found)| bug.unseen.is_some() != found.iter().all(|(_, found)| found == "-"));
+    for ((_, bug), _) in missed.clone() {
+        println!("not as bugs.toml says: {}", bug.name);
+    }
+    Ok(missed.count() == 0)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|err| format!("{}: {err}", path.display()))
+}
+
+/// Copies the packages and plants the bugs. Unchanged files are not written, so that cargo builds only what has changed.
+fn copy_packages(root: &Path, copy: &Path, bugs: &[Bug]) -> Result<(), String> {
+    let manifest = read(&root.join("Cargo.toml"))?;
+    let (head, rest) = manifest.split_once("members = [").ok_or("the workspace has no members")?;
+    let (_, rest) = rest.split_once(']').ok_or("the members have no end")?;
+    let manifest = format!("{head}members = [\"reference/core\", \"reference/wire\", \"simulator\"]{rest}");
+    write(&copy.join("Cargo.toml"), manifest.as_bytes())?;
+    if !copy.join("Cargo.lock").exists() {
+        write(&copy.join("Cargo.lock"), read(&root.join("Cargo.lock"))?.as_bytes())?;
+    }
+    let mut files = Vec::new();
+    for package in COPIED {
+        collect(&root.join(package), &mut files)?;
+    }
+    for path in files {
+        let name = path.strip_prefix(root).expect("it lies there").to_string_lossy().replace('\\', "/");
+        let mut content = fs::read(&path).map_err(|err| format!("{name}: {err}"))?;
+        if name.ends_with(".rs") {
+            content = plant(&name, String::from_utf8_lossy(&content).into_owned(), bugs)?.into_bytes();
+        }
+        write(&copy.join(&name), &content)?;
+    }
+    Ok(())
+}
+
+/// Plants the bugs of a file in its source.
+fn plant(name: &str, mut source: String, bugs: &[Bug]) -> Result<String, String> {
+    for (number, bug) in (1..).zip(bugs).filter(|(_, bug)| bug.file == name) {
+        let (before, after) = (bug.before.trim_matches('\n'), bug.after.trim_matches('\n'));
+        let times = source.matches(before).count();
+        if times != 1 {
+            return Err(format!("{}: the source before it occurs {times} times in {name}", bug.name));
+        }
+        let condition = format!("crate::planted::is({number})");
+        let both = match after.contains("$bug") {
+            true => after.replace("$bug", &condition),
+            false => format!("(if {condition} {{ {after} }} else {{ {before} }})"),
+        };
+        source = source.replace(before, &both);
+    }
+    if name.ends_with("/src/lib.rs") {
+        let docs = source.lines().take_while(|line| line.starts_with("//!")).map(|line| line.len() + 1).sum();
+        source.insert_str(docs, "#![allow(unused_parens)]\n");
+    }
+    match name {
+        "reference/core/src/lib.rs" => source.push_str(SELECTOR),
+        "reference/wire/src/lib.rs" => source.push_str("\nuse reference_core::planted;\n"),
+        _ => {}
+    }
+    Ok(source)
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
+    let entries = fs::read_dir(directory).map_err(|err| format!("{}: {err}", directory.display()))?;
+    for entry in entries {
+        let path = entry.map_err(|err| err.to_string())?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, content: &[u8]) -> Result<(), String> {
+    if fs::read(path).is_ok_and(|there| there == content) {
+        return Ok(());
+    }
+    fs::create_dir_all(path.parent().expect("a file lies somewhere")).map_err(|err| err.to_string())?;
+    fs::write(path, content).map_err(|err| format!("{}: {err}", path.display()))
+}
+
+/// Builds the search. Worlds run three times as fast if these packages are optimised, and the shipped program has no debug
+/// assertions.
+fn build(root: &Path, copy: &Path) -> Result<PathBuf, String> {
+    let mut program = cargo(copy);
+    program.current_dir(copy).env("CARGO_TARGET_DIR", root.join("target"));
+    program.args(["build", "--quiet", "--package", "simulator", "--example", "search"]);
+    for package in ["reference-core", "reference-wire", "simulator"] {
+        for setting in ["opt-level=2", "debug-assertions=false", "overflow-checks=true"] {
+            program.args(["--config", &format!("profile.dev.package.{package}.{setting}")]);
+        }
+    }
+    let status = program.status().map_err(|err| format!("cannot start {program:?}: {err}"))?;
+    status
+        .success()
+        .then(|| root.join("target/debug/examples/search"))
+        .ok_or("the copy does not build".to_owned())
+}
+
+/// The results of one bug: the names of the searches with the first finding, or `-`.
+type Found = Vec<(String, String)>;
+
+/// Searches for one bug. `figures` are the numbers of worlds, of the first world and of the longest sequences.
+fn search(program: &Path, number: usize, figures: [u64; 3]) -> Result<Found, String> {
+    let mut search = Command::new(program);
+    search.args(figures.map(|n| n.to_string()));
+    search.env("PLANTED", number.to_string());
+    let output = search.output().map_err(|err| format!("cannot start {search:?}: {err}"))?;
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    let found: Found = lines
+        .lines()
+        .filter_map(|line| line.split_once('\t'))
+        .map(|(way, found)| (way.to_owned(), found.to_owned()))
+        .collect();
+    if found.len() == 3 {
+        Ok(found)
+    } else {
+        Err(format!("bug {number}: the search ended with {}", output.status))
+    }
+}
+
+fn search_all(
+    program: &Path,
+    bugs: &[(usize, &Bug)],
+    options: &PlantedOptions,
+) -> Result<Vec<Found>, String> {
+    let figures = [options.worlds, options.from, options.depth];
+    let next = AtomicUsize::new(0);
+    let all = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..options.jobs {
+            scope.spawn(|| {
+                while let Some((number, bug)) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let found = search(program, *number, figures);
+                    eprintln!("{number} {}: {found:?}", bug.name);
+                    all.lock().expect("nobody panics here").push((*number, found));
+                }
+            });
+        }
+    });
+    let mut all = all.into_inner().expect("nobody panics here");
+    all.sort_by_key(|(number, _)| *number);
+    all.into_iter().map(|(_, found)| found).collect()
+}
+
+/// Returns the table: for each bug the number of scenarios that differ, of worlds until it was found, and the scope.
+fn table(bugs: &[(usize, &Bug)], results: &[Found]) -> String {
+    let mut table = String::from("scenarios  worlds  scope     area         planted bug\n");
+    for ((_, bug), found) in bugs.iter().zip(results) {
+        let first = |nth: usize| found[nth].1.split([' ', ':']).next().unwrap_or("-");
+        let Bug { area, name, .. } = bug;
+        let _ = writeln!(table, "{:>9}  {:>6}  {:<8}  {area:<11}  {name}", first(0), first(1), first(2));
+    }
+    let is_found = |found: &&Found| found.iter().any(|(_, what)| what != "-");
+    let _ = writeln!(table, "{} of {} found", results.iter().filter(is_found).count(), results.len());
+    table
+}
