@@ -133,7 +133,7 @@ mod tests {
         let of = |text: &str| {
             above(
                 &BTreeMap::from([("a/src/lib.rs".to_owned(), text.to_owned())]),
-                &[("told", "`reported`", 44)],
+                &[("told", "`reported`", 1)],
             )
         };
         assert_eq!(of("// It was told.\nlet untold = toldest;\n"), [""; 0]);
