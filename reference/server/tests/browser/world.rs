@@ -96,7 +96,7 @@ async fn marks_are_reachable_by_keyboard() {
     assert_eq!(page.eval(focused).await, "merchants shop up 200");
     assert!(!page.sees("#panel").await);
     page.press("Enter").await;
-    page.wait_for_text("#panel-told", "POST /sandbox/merchants").await;
+    page.wait_for_text("#panel-details", "POST /sandbox/merchants").await;
     page.wait_for_text("#until", "chargeproof serve --scenario paid.yaml --until 3").await;
     // With the panel open, keys move through its contents.
     for (key, says) in [
