@@ -173,7 +173,7 @@ async fn unknown_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValu
 }
 
 /// Filters with a value that resembles one of the list's own, each with the change of the value.
-const RESEMBLING: [(List, &str, Change); 7] = [
+const RESEMBLING: [(List, &str, Change); 9] = [
     (List::Charges, "status", other_case),
     (List::Events, "type", other_case),
     (List::Events, "charge", other_case),
@@ -181,6 +181,8 @@ const RESEMBLING: [(List, &str, Change); 7] = [
     (List::Charges, "payment_link", other_case),
     (List::Invoices, "status", other_case),
     (List::Charges, "status", |value| format!("{value} ")),
+    (List::Events, "charge", without_end),
+    (List::Charges, "payment_link", without_end),
 ];
 
 type Change = fn(&str) -> String;
@@ -190,7 +192,13 @@ fn other_case(value: &str) -> String {
     if upper == value { value.to_ascii_lowercase() } else { upper }
 }
 
-/// Values in the other case or with a blank after them: databases and frameworks take them for the same.
+fn without_end(value: &str) -> String {
+    let end = value.char_indices().next_back().map_or(0, |(last, _)| last);
+    value[..end].to_owned()
+}
+
+/// Values in the other case, with a blank after them, or without their end: databases and frameworks take them for the
+/// same.
 async fn resembling_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValues); 2]) {
     for (list, filter, change) in RESEMBLING {
         let found = in_turn.iter().find_map(|(mode, offer)| {
@@ -217,12 +225,10 @@ fn is_hexadecimal(value: &str) -> bool {
 /// last letter.
 fn nearly_right(rows: &[Value], name: &str) -> Option<String> {
     let shown = counts(rows, name);
-    let mut beginnings = shown.keys().filter_map(|value| {
-        let last = value.char_indices().next_back().map(|(last, _)| last);
-        let end = value.rfind('.').or(last).filter(|end| *end > 0)?;
-        Some(&value[..end])
-    });
-    beginnings.find(|value| !shown.contains_key(value)).map(str::to_owned)
+    let beginning =
+        |value: &&str| value.split_once('.').map_or_else(|| without_end(value), |(word, _)| word.to_owned());
+    let mut beginnings = shown.keys().map(beginning).filter(|value| !value.is_empty());
+    beginnings.find(|value| !shown.contains_key(value.as_str()))
 }
 
 /// Returns `true` if a burst read a list with filters of these names.
