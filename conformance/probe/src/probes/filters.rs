@@ -181,8 +181,8 @@ const RESEMBLING: [(List, &str, Change); 9] = [
     (List::Charges, "payment_link", other_case),
     (List::Invoices, "status", other_case),
     (List::Charges, "status", |value| format!("{value} ")),
-    (List::Events, "charge", without_end),
-    (List::Charges, "payment_link", without_end),
+    (List::Events, "charge", first_half),
+    (List::Charges, "payment_link", first_half),
 ];
 
 type Change = fn(&str) -> String;
@@ -192,13 +192,14 @@ fn other_case(value: &str) -> String {
     if upper == value { value.to_ascii_lowercase() } else { upper }
 }
 
-fn without_end(value: &str) -> String {
-    let end = value.char_indices().next_back().map_or(0, |(last, _)| last);
-    value[..end].to_owned()
+/// Returns the first half of a value. Without its last characters only, the code of a charge may be that of an older one.
+fn first_half(value: &str) -> String {
+    const LEN_MIN: usize = 8;
+    let len = value.chars().count();
+    value.chars().take(if len < LEN_MIN { len } else { len / 2 }).collect()
 }
 
-/// Values in the other case, with a blank after them, or without their end: databases and frameworks take them for the
-/// same.
+/// Values in the other case, with a blank after them, or their first half: databases and frameworks take them for the same.
 async fn resembling_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValues); 2]) {
     for (list, filter, change) in RESEMBLING {
         let found = in_turn.iter().find_map(|(mode, offer)| {
@@ -225,10 +226,12 @@ fn is_hexadecimal(value: &str) -> bool {
 /// last letter.
 fn nearly_right(rows: &[Value], name: &str) -> Option<String> {
     let shown = counts(rows, name);
-    let beginning =
-        |value: &&str| value.split_once('.').map_or_else(|| without_end(value), |(word, _)| word.to_owned());
-    let mut beginnings = shown.keys().map(beginning).filter(|value| !value.is_empty());
-    beginnings.find(|value| !shown.contains_key(value.as_str()))
+    let mut beginnings = shown.keys().filter_map(|value| {
+        let last = value.char_indices().next_back().map(|(last, _)| last);
+        let end = value.rfind('.').or(last).filter(|end| *end > 0)?;
+        Some(&value[..end])
+    });
+    beginnings.find(|value| !shown.contains_key(value)).map(str::to_owned)
 }
 
 /// Returns `true` if a burst read a list with filters of these names.
