@@ -124,8 +124,16 @@ fn head(recording: &Recording) -> CheckResult {
 
 /// Returns `true` if a key was served at the same path. Otherwise a wrong path would look like a refusal.
 fn beside(recording: &Recording, refused: &Exchange) -> bool {
-    let served = |it: &Exchange| matches!(it.caller, Caller::Own(_)) && it.status() == Some(200);
-    recording.exchanges.iter().any(|it| served(it) && path(it) == path(refused))
+    recording.exchanges.iter().any(|it| is_served(it) && path(it) == path(refused))
+}
+
+fn is_served(exchange: &Exchange) -> bool {
+    matches!(exchange.caller, Caller::Own(_)) && exchange.status() == Some(200)
+}
+
+/// Returns `true` for the path of a single event. It need not exist: the key is checked first.
+fn is_event(exchange: &Exchange) -> bool {
+    path(exchange).rsplit_once('/').is_some_and(|(parent, _)| parent.ends_with(List::Events.path()))
 }
 
 /// Returns `true` for a response that does not depend on the key: a lockout after failed attempts, or an outage.
@@ -140,9 +148,13 @@ fn every_path(recording: &Recording) -> CheckResult {
         .map(|it| (it.target.as_str(), it))
         .collect();
     let mut judged = BTreeSet::new();
-    for exchange in asked.into_values().filter(|it| beside(recording, it)) {
+    for exchange in asked.values().filter(|it| beside(recording, it)) {
         must_be_refused(exchange)?;
         judged.insert(path(exchange));
+    }
+    let has_events = recording.exchanges.iter().any(|it| is_event(it) && is_served(it));
+    for exchange in asked.values().filter(|it| has_events && is_event(it)) {
+        must_be_refused(exchange)?;
     }
     let judged = judged.len();
     let paths = 2 + List::ALL.len();

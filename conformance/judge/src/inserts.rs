@@ -117,8 +117,8 @@ fn arranged(recording: &Recording) -> Vec<PageWalk> {
         else {
             continue;
         };
-        // Records that were created before the first small page are not part of the test.
-        if fresh.1.iter().all(|id| before.contains(id)) || !before.starts_with(&first.1) {
+        let Some(before) = before_paging(&before, &first.1) else { continue };
+        if fresh.1.iter().all(|id| before.contains(id)) {
             continue;
         }
         let ways: [(&'static str, Along); 2] =
@@ -135,6 +135,14 @@ fn arranged(recording: &Recording) -> Vec<PageWalk> {
     walks
 }
 
+/// Returns the list at the time of the first small page, from the long page that was read before it. Another client may
+/// have created records in between. `None` if the first page shows only new ones, because there may be more.
+fn before_paging(known: &[String], first: &[String]) -> Option<Vec<String>> {
+    let created = first.iter().take_while(|id| !known.contains(id)).count();
+    let continues = created < first.len() && known.starts_with(&first[created..]);
+    continues.then(|| [&first[..created], known].concat())
+}
+
 /// Returns the walks in which another client created records between the first and the second page.
 fn natural(recording: &Recording) -> Vec<PageWalk> {
     let views = compared_pages(recording);
@@ -147,7 +155,7 @@ fn natural(recording: &Recording) -> Vec<PageWalk> {
         };
         let mut earlier = views.iter().filter(of_list).filter(|it| it.number() < second.number());
         let first = earlier.rfind(|it| it.ask.page.unwrap_or(1) == 1);
-        // The last long page before the second page. It counts if it starts like the first page.
+        // The last long page before the second page.
         let before = longs(&views, second.ask.list, second.mode).rfind(|it| it.number() < second.number());
         let (Some(first), Some(before)) = (first, before) else { continue };
         let [Some(known), Some(on_first), Some(on_second)] = [before, first, second].map(|it| ids(&it.page))
@@ -155,7 +163,7 @@ fn natural(recording: &Recording) -> Vec<PageWalk> {
             continue;
         };
         let grown = second.page.meta("total") > first.page.meta("total");
-        if grown && !on_first.is_empty() && known.starts_with(&on_first) {
+        if let Some(known) = before_paging(&known, &on_first).filter(|_| grown) {
             let pages = vec![(first.number(), on_first), (second.number(), on_second)];
             walks.push(PageWalk {
                 list: second.ask.list,

@@ -87,14 +87,10 @@ pub(crate) fn without_cached_shots(
 
 /// Returns the more favourable of two results. The limiter may or may not count requests with a cached response.
 pub(crate) fn milder(uncounted: CheckResult, counted: impl FnOnce() -> CheckResult) -> CheckResult {
-    match (uncounted, counted) {
-        (Ok(held), _) => Ok(held),
-        (Err(CheckError::Broken(finding)), counted) => match counted() {
-            Err(CheckError::Broken(_)) => Err(CheckError::Broken(finding)),
-            other => other,
-        },
-        (Err(unjudged), counted) => counted().or(Err(unjudged)),
-    }
+    uncounted.or_else(|uncounted| match counted() {
+        Err(CheckError::Broken(_)) => Err(uncounted),
+        other => other,
+    })
 }
 
 /// The statements about data that a key must never see. A cache is no excuse for violating them.
@@ -139,15 +135,14 @@ pub(super) fn weighed(
     uncached: impl FnOnce() -> CheckResult,
 ) -> CheckResult {
     let of_check = |it: &&(&Exchange, String)| check.needs.contains(&group(it.0));
-    // Cached requests of bursts are already removed, so a cache only explains why a limit could not be judged.
-    let is_excused = |it: &&(&Exchange, String)| match &judged {
-        Err(CheckError::Broken(_)) => group(it.0) != Group::Burst && !NEVER_SEEN.contains(&check.id),
-        Err(CheckError::Unjudged { .. }) => group(it.0) == Group::Burst,
-        _ => false,
+    // Requests of bursts with a cached response are already left out of the count.
+    let is_excused = |it: &&(&Exchange, String)| {
+        judged.as_ref().is_err_and(is_broken)
+            && group(it.0) != Group::Burst
+            && !NEVER_SEEN.contains(&check.id)
     };
     let Some((exchange, shown)) = cached.iter().filter(of_check).find(is_excused) else { return judged };
-    if judged.as_ref().is_err_and(is_broken)
-        && let Err(error) = uncached()
+    if let Err(error) = uncached()
         && is_broken(&error)
     {
         return Err(error);

@@ -7,6 +7,7 @@
 mod combination;
 mod delivered;
 mod deliveries;
+mod deployments;
 mod events;
 pub mod fake;
 mod filters;
@@ -48,4 +49,5 @@ const TABLES: &[&[Mutant]] = &[
     implementations::pages::MUTANTS,
     implementations::filters::MUTANTS,
     implementations::deliveries::MUTANTS,
+    deployments::MUTANTS,
 ];

@@ -30,7 +30,7 @@ const KEPT_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// The most retries in a run.
 pub(crate) const REPEATS_MAX: u32 = 4;
 /// The most requests of a run with the two keys, without bursts, single objects and retries.
-const KEYED_MAX: u32 = 88;
+const KEYED_MAX: u32 = 90;
 /// The same with `--thorough`.
 const KEYED_MAX_THOROUGH: u32 = 110;
 /// Returns the most requests of a plan with the two keys.

@@ -37,7 +37,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{Page, charges_of, codes_of, has_text, identity, named_identity, text_at};
+use conformance_model::reading::{
+    Page, charges_of, codes_of, has_text, identity, link_query, named_identity, text_at,
+};
 use conformance_model::recording::{
     Caller, Exchange, List, ObjectKind, Purpose, RESEMBLING, RESPELLED, Recording, Side, shorten,
 };
@@ -354,14 +356,18 @@ fn twins(recording: &Recording, list: List, name: &str) -> CheckResult {
     }
 }
 
-/// Returns a summary of a filtered list: status, number of rows, numbers and links.
+/// Returns a summary of a filtered list: status, number of rows, numbers, and links with their pages.
 fn outline(exchange: &Exchange) -> String {
     let status = exchange.status().unwrap_or_default();
     let Some(page) = Page::of(exchange) else { return status.to_string() };
     let rows = page.rows().map_or("no".into(), |rows| rows.len().to_string());
     let number = |name| page.meta(name).map_or("no number".into(), |it| it.to_string());
-    let links: Vec<_> =
-        ["first", "last", "prev", "next"].into_iter().filter(|rel| page.link(rel).is_some()).collect();
+    let leads = |rel| {
+        let (query, _) = link_query(page.link(rel)?);
+        let to = query.iter().find(|(name, _)| name == "page").map(|(_, to)| format!(" (page {to})"));
+        Some(format!("{rel}{}", to.unwrap_or_default()))
+    };
+    let links: Vec<_> = ["first", "last", "prev", "next"].into_iter().filter_map(leads).collect();
     format!(
         "{status} with {rows} rows, a total of {}, last_page {} and links to {}",
         number("total"),

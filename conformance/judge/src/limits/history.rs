@@ -59,6 +59,11 @@ pub(super) fn may_be_refused(recording: &Recording, refused: &Exchange) -> bool 
     in_minute_before(recording, refused) + SLACK >= limit || is_soon && seconds.any(share)
 }
 
+/// Returns `true` if requests before the last minute explain a refusal, because a limiter may weight the previous minute.
+pub(super) fn may_carry_over(recording: &Recording, refused: &Exchange) -> bool {
+    count(recording, refused, WINDOW * 2, WINDOW) > SLACK && may_be_refused(recording, refused)
+}
+
 /// Returns the evidence of two windows that end less than a minute apart: a key was refused, served a new window's
 /// worth of requests, refused and served again. Neither a bucket of two per second nor a sliding log serves that many.
 pub(super) fn short_windows(recording: &Recording) -> Option<(u32, String)> {

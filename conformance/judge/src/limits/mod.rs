@@ -47,7 +47,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use super::evidence::{called_json, unanswered};
 use crate::check::Check;
 use coverage::{in_rounds, refilled_in_rounds};
-use history::of_key;
+use history::{may_carry_over, of_key};
 use other_traffic::{shared_key, used_by_others};
 
 pub(super) use coverage::{is_busy, not_asked_while_refused};
@@ -87,6 +87,8 @@ pub(super) fn no_burst(recording: &Recording) -> Result<(), CheckError> {
 fn too_slow(series: Series) -> CheckError {
     /// The most responses other than 200 and 429 in a usable burst.
     const UNCLEAR_MAX: u32 = 10;
+    /// The most cached responses in a usable burst.
+    const CACHED_MAX: u32 = 10;
     if series.unclear > UNCLEAR_MAX {
         return CheckError::unjudged(
             format!(
@@ -95,6 +97,12 @@ fn too_slow(series: Series) -> CheckError {
                 { series.served + series.unclear }
             ),
             "see the answers in the recording; check again once the server answers all requests",
+        );
+    }
+    if series.cached > CACHED_MAX {
+        return CheckError::unjudged(
+            format!("a cache answered {} requests of the burst", series.cached),
+            "check past the cache, or keep it from answering under /v1",
         );
     }
     CheckError::unjudged(
@@ -109,6 +117,13 @@ fn served(recording: &Recording) -> CheckResult {
         LimiterReading::Early if repeated && used_by_others(recording).is_some() => {
             Err(shared_key(&used_by_others(recording).unwrap_or_default()))
         }
+        LimiterReading::Early if repeated && is_carried_over(recording, series) => Err(CheckError::unjudged(
+            format!(
+                "the {} request was refused; requests of the minute before may have counted",
+                ordinal(series.refused_at())
+            ),
+            "check again",
+        )),
         LimiterReading::Early if repeated => Err(CheckError::broken(
             series.refused,
             format!("{LIMIT} requests served"),
@@ -127,6 +142,11 @@ fn served(recording: &Recording) -> CheckResult {
         LimiterReading::TooSlow if series.served < LIMIT => Err(too_slow(series)),
         _ => Ok(CheckOutcome::Holds),
     }
+}
+
+/// Returns `true` if a limiter that also weights the previous minute explains the refusal of a burst.
+fn is_carried_over(recording: &Recording, series: Series) -> bool {
+    series.refused.and_then(|it| recording.exchange(it)).is_some_and(|it| may_carry_over(recording, it))
 }
 
 /// Returns the kind of limiter that the burst in the next minute shows.

@@ -23,6 +23,20 @@ fn a_path_is_judged_only_if_an_own_key_gets_200_there() {
 }
 
 #[test]
+fn the_key_is_checked_before_an_event_is_looked_up() {
+    for (served, unknown, expected) in
+        [(200, 404, "fail"), (200, 401, "not judged"), (404, 404, "not judged")]
+    {
+        let own = Purpose::Event { id: "a".into(), side: Side::Own, round: 1 };
+        let asked = vec![
+            exchange(TEST, own, "/v1/events/a", served, &json!({})),
+            exchange(Caller::NoKey, Purpose::Refusal, "/v1/events/b", unknown, &json!({ "message": "No." })),
+        ];
+        check(&recording(asked), "auth.every_path", expected);
+    }
+}
+
+#[test]
 fn a_key_without_letters_has_no_other_case() {
     let cased = refusal(Caller::Forged(Forgery::LetterCase), 200);
     let served = vec![account(LIVE, "live"), account(TEST, "test"), refusal(Caller::NoKey, 401)];

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use conformance_model::reading::{LimiterReading, Series};
 use conformance_model::recording::{Caller, Ending, Exchange, Forgery, List, PageAsk, Purpose, Side};
 
 use super::limits::burst;
-use super::{LIVE, TEST, account, ask, check, exchange, page, recording, refusal};
+use super::{LIVE, TEST, account, ask, check, check_says, exchange, page, recording, refusal};
 
 use serde_json::json;
 
@@ -129,6 +130,29 @@ fn cached_responses_in_a_burst_are_not_counted() {
     check(&met, "limits.refused", "not judged");
     met.exchanges[7] = with("age", "1", met.exchanges[7].clone());
     check(&met, "limits.refused", "not judged");
+    // The reason is the number of requests, because one cached response decides nothing.
+    check_says(&met, "limits.refused", "only 60 requests could be sent");
+    let mut mostly_cached = burst(130, false, Duration::ZERO);
+    for exchange in &mut mostly_cached.exchanges[7..120] {
+        *exchange = with("age", "1", exchange.clone());
+    }
+    check_says(&mostly_cached, "limits.refused", "a cache answered 113 requests of the burst");
+}
+
+#[test]
+fn cached_responses_do_not_hide_the_first_refusal() {
+    for (served, cached, expected) in [
+        (126, 6, LimiterReading::Exact),
+        (126, 9, LimiterReading::Exact),
+        (126, 2, LimiterReading::Border),
+        (119, 2, LimiterReading::Early),
+    ] {
+        let mut met = burst(served, true, Duration::ZERO);
+        for exchange in &mut met.exchanges[7..7 + cached] {
+            *exchange = with("x-cache", "HIT", exchange.clone());
+        }
+        assert_eq!(Series::of(&met, 1).expect("a burst").fit(), expected, "{served} with {cached} cached");
+    }
 }
 
 #[test]

@@ -105,6 +105,29 @@ fn created_records_are_at_the_head_and_hide_no_others() {
 }
 
 #[test]
+fn a_record_of_another_client_before_the_first_page_is_part_of_the_list() {
+    for (first, second, lost, literal) in [
+        (&[5, 4][..], &[3, 2][..], "pass", "pass"),
+        (&[5, 4], &[4, 3], "pass", "fail"),
+        (&[5, 4], &[2, 1], "fail", "not judged"),
+        // More of them may have been created than the first page shows.
+        (&[6, 5], &[4, 3], "not judged", "not judged"),
+        (&[5, 3], &[2, 1], "not judged", "not judged"),
+    ] {
+        check_both(
+            vec![
+                during_inserts(TEST, Step::Whole, &[4, 3, 2, 1]),
+                during_inserts(TEST, Step::First, first),
+                during_inserts(TEST, Step::ByNumber { page: 2 }, second),
+                during_inserts(TEST, Step::Fresh, &[7, 6, 5, 4, 3, 2, 1]),
+            ],
+            lost,
+            literal,
+        );
+    }
+}
+
+#[test]
 fn listed_records_do_not_vanish() {
     for (again, expected) in [
         (&[5, 4, 3, 2, 1][..], "pass"),

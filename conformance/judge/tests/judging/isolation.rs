@@ -1,6 +1,6 @@
 //! Chapter "isolation": responses that reveal foreign objects.
 
-use conformance_model::recording::{Caller, Ending, Exchange, Purpose, Recording, Side};
+use conformance_model::recording::{Caller, Ending, Exchange, List, Purpose, Recording, Side};
 
 use super::{LIVE, TEST, ask, check, check_says, exchange, page, recording};
 
@@ -100,6 +100,22 @@ fn lists_are_compared_only_if_both_modes_have_events() {
     check(&recording(vec![event(LIVE, "a"), event(TEST, "b")]), "isolation.lists", "pass");
     let shared = recording(vec![event(LIVE, "a"), event(TEST, "a")]);
     check_says(&shared, "isolation.lists", "exchange: Some(1)");
+}
+
+#[test]
+fn filters_by_foreign_objects_have_the_links_of_filters_by_absent_ones() {
+    let twin = |side, last: u64, code: &str| {
+        let link = |page: u64| format!("?charge={code}&page={page}");
+        let links = json!({ "first": link(1), "last": link(last), "prev": null, "next": null });
+        let meta = json!({ "current_page": 1, "last_page": 1, "per_page": 25, "total": 0 });
+        let body = json!({ "data": [], "links": links, "meta": meta });
+        let purpose = Purpose::Twin { list: List::Events, filter: "charge".into(), side };
+        exchange(TEST, purpose, &format!("/v1/events?charge={code}"), 200, &body)
+    };
+    for (last, expected) in [(1, "pass"), (2, "fail")] {
+        let asked = vec![twin(Side::AbsentBefore, 1, "a"), twin(Side::Foreign, last, "b")];
+        check(&recording(asked), "isolation.filter_charge", expected);
+    }
 }
 
 #[test]

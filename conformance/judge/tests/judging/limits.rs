@@ -446,6 +446,20 @@ fn both_bursts_are_classified_together() {
 }
 
 #[test]
+fn an_early_refusal_may_be_explained_by_a_share_of_the_minute_before() {
+    let repeated = |wait: u64| {
+        let mut second = later(2, wait, burst(3, true, Duration::ZERO));
+        for it in &mut second {
+            let Ending::Answered(answer) = &mut it.ending else { panic!("an answer") };
+            answer.headers.push(("x-ratelimit-remaining".into(), "116".into()));
+        }
+        recording([burst(126, true, Duration::ZERO).exchanges, second].concat())
+    };
+    check(&repeated(61), "limits.served", "not judged");
+    check(&repeated(130), "limits.served", "fail");
+}
+
+#[test]
 fn a_bucket_that_lets_a_minutes_worth_through_is_named_with_what_it_served() {
     let says = "230 requests were served within one minute";
     check_says(&burst(230, true, Duration::from_secs(55)), "limits.refused", says);

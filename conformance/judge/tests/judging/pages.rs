@@ -1,6 +1,6 @@
 //! Chapter "paging": the evidence that pages need, and the targets of links.
 
-use conformance_model::recording::{Ending, Exchange, Link, List, PageAsk, Recording};
+use conformance_model::recording::{Burst, Ending, Exchange, Link, List, PageAsk, Purpose, Recording};
 
 use super::{ask, check, check_says, page, recording};
 
@@ -127,4 +127,35 @@ fn a_link_leads_to_the_page_of_that_number() {
     // A filtered list has fewer records than the unfiltered one, but no duplicates.
     check(&followed(&[("charge", "ch1")], &[9, 8], 5), "paging.links_lead", "pass");
     check(&followed(&[("charge", "ch1")], &[4, 3], 5), "paging.links_lead", "fail");
+}
+
+#[test]
+fn a_total_is_that_of_the_reads_around_it_or_of_an_older_first_page() {
+    let dated = |ask: PageAsk, total: u64| {
+        let row = |id: u64| json!({ "id": id, "created_at": "2025-02-01T10:00:00.000000Z" });
+        let (current, size) = (ask.page.unwrap_or(1), ask.per_page.expect("a size"));
+        let rows: Vec<_> = (1..=total).rev().map(row).skip(((current - 1) * size) as usize).collect();
+        let rows = rows.into_iter().take(size as usize).collect();
+        let mut page = page(ask, &rows, [current, total.div_ceil(size), size, total]);
+        let Ending::Answered(answer) = &mut page.ending else { panic!("an answer") };
+        answer.headers.push(("date".into(), "Thu, 01 Jan 2026 12:00:00 GMT".into()));
+        page
+    };
+    let long = || dated(ask(None, 100), 4);
+    let around = |page: u64, total| vec![long(), dated(ask(Some(page), 2), total), long()];
+    let of_burst = |total| {
+        let purpose = Purpose::Burst(Burst::Shot { series: 1 });
+        Exchange { purpose, target: "/v1/events?per_page=1".into(), ..dated(ask(None, 1), total) }
+    };
+    for (older, page, total, expected) in [
+        (None, 2, 4, "pass"),
+        (None, 2, 3, "fail"),
+        (Some(2), 2, 3, "fail"),
+        // Later pages may continue the read of an older first page.
+        (Some(3), 2, 3, "pass"),
+        (Some(3), 1, 3, "fail"),
+    ] {
+        let all = [older.map(of_burst).into_iter().collect(), around(page, total)].concat();
+        check(&recording(all), "paging.length", expected);
+    }
 }

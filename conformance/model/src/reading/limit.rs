@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::reading::cached;
 use crate::recording::{Burst, Caller, Exchange, Purpose, Recording};
 use crate::words::Mode;
 
@@ -18,8 +19,11 @@ pub const BURST_TIME_MAX: Duration = Duration::from_secs(55);
 /// The counts of one burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// Requests that were served before the first refusal, including those of the test key in the minute before.
+    /// Requests that were served before the first refusal, including those of the test key in the minute before. A
+    /// limiter may or may not count those with a cached response: the number is the possible one nearest to the limit.
     pub served: u32,
+    /// Requests with a cached response.
+    pub cached: u32,
     /// Requests with another outcome: no response, a 5xx, a redirect, 401 or 403.
     pub unclear: u32,
     /// The number of the first refused exchange.
@@ -64,9 +68,11 @@ impl Series {
         });
         let counted: Vec<_> = before.chain(shots.iter().copied()).collect();
         let served = counted.iter().filter(|it| is_served(it)).count() as u32;
+        let cached = counted.iter().filter(|it| is_served(it) && is_cached(it)).count() as u32;
         let refusals = counted.iter().filter(|it| it.status() == Some(429)).count() as u32;
         let unclear = counted.len() as u32 - served - refusals;
-        Some(Series { served, unclear, refused, elapsed: last.ended.saturating_sub(counted[0].sent) })
+        let served = LIMIT.clamp(served - cached, served);
+        Some(Series { served, cached, unclear, refused, elapsed: last.ended.saturating_sub(counted[0].sent) })
     }
 
     /// Returns `true` if a request over a second after the refusal was refused too: a token bucket that refills two per
@@ -100,12 +106,17 @@ pub fn is_served(exchange: &Exchange) -> bool {
     matches!(exchange.status(), Some(200..=299 | 400 | 402 | 404..=428 | 430..=499))
 }
 
-/// Returns the most requests of the test key that were served within any minute, with the last of them.
+fn is_cached(exchange: &Exchange) -> bool {
+    exchange.answer().is_some_and(|answer| cached(answer).is_some())
+}
+
+/// Returns the most requests of the test key that were served within any minute, with the last of them. Cached
+/// responses are not counted.
 pub fn most_in_a_minute(recording: &Recording) -> Option<(usize, &Exchange)> {
     let served: Vec<_> = recording
         .exchanges
         .iter()
-        .filter(|it| it.caller == Caller::Own(Mode::Test) && it.status() == Some(200))
+        .filter(|it| it.caller == Caller::Own(Mode::Test) && it.status() == Some(200) && !is_cached(it))
         .collect();
     let mut first = 0;
     let counts = served.iter().enumerate().map(|(at, it)| {
@@ -124,7 +135,7 @@ mod tests {
     #[track_caller]
     fn check(served: u32, refused: bool, millis: u64, expected: LimiterReading) {
         let elapsed = Duration::from_millis(millis);
-        let series = Series { served, unclear: 0, refused: refused.then_some(1), elapsed };
+        let series = Series { served, cached: 0, unclear: 0, refused: refused.then_some(1), elapsed };
         assert_eq!(series.fit(), expected);
     }
 

@@ -42,6 +42,17 @@ pub(super) const VARIANTS: &[Variant] = &[
         begins(server, Limiter::SlidingCounter, 31);
         server.refusals_count = true;
     }),
+    plain("a share of the minute before counts, of another clock, and so does what is refused", |server| {
+        begins(server, Limiter::SlidingCounter, 31);
+        server.refusals_count = true;
+        let clock = server.clock.clone();
+        server
+            .rewrite(move |_, reply| reply.set("date", &wire::http_date(clock.micros() / 1_000_000 + 1_017)));
+    }),
+    plain("a share of the minute before counts, and single events come from a cache", |server| {
+        begins(server, Limiter::SlidingCounter, 30);
+        server.event_cache = Some(Default::default());
+    }),
     plain("a log of the last minute also holds what is refused", |server| {
         begins(server, Limiter::Sliding, 12);
         server.refusals_count = true;

@@ -10,6 +10,7 @@ use crate::fake::{FakeServer, Limiter, Reply, RetryAfter};
 use crate::mutant::each_link;
 
 mod deliveries;
+mod deployments;
 mod frameworks;
 mod limiters;
 mod open_choices;
@@ -35,6 +36,7 @@ pub(crate) const TABLES: &[&[Variant]] = &[
     deliveries::VARIANTS,
     limiters::VARIANTS,
     open_choices::VARIANTS,
+    deployments::VARIANTS,
 ];
 
 const SINGLE: &[Variant] = &[

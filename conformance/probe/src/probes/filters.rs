@@ -173,7 +173,7 @@ async fn unknown_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValu
 }
 
 /// Filters with a value that resembles one of the list's own, each with the change of the value.
-const RESEMBLING: [(List, &str, Change); 7] = [
+const RESEMBLING: [(List, &str, Change); 9] = [
     (List::Charges, "status", other_case),
     (List::Events, "type", other_case),
     (List::Events, "charge", other_case),
@@ -181,6 +181,8 @@ const RESEMBLING: [(List, &str, Change); 7] = [
     (List::Charges, "payment_link", other_case),
     (List::Invoices, "status", other_case),
     (List::Charges, "status", |value| format!("{value} ")),
+    (List::Events, "charge", first_half),
+    (List::Charges, "payment_link", first_half),
 ];
 
 type Change = fn(&str) -> String;
@@ -190,7 +192,14 @@ fn other_case(value: &str) -> String {
     if upper == value { value.to_ascii_lowercase() } else { upper }
 }
 
-/// Values in the other case or with a blank after them: databases and frameworks take them for the same.
+/// Returns the first half of a value. Without its last characters only, the code of a charge may be that of an older one.
+fn first_half(value: &str) -> String {
+    const LEN_MIN: usize = 8;
+    let len = value.chars().count();
+    value.chars().take(if len < LEN_MIN { len } else { len / 2 }).collect()
+}
+
+/// Values in the other case, with a blank after them, or their first half: databases and frameworks take them for the same.
 async fn resembling_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValues); 2]) {
     for (list, filter, change) in RESEMBLING {
         let found = in_turn.iter().find_map(|(mode, offer)| {

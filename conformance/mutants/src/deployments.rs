@@ -1,0 +1,397 @@
+//! Faults of deployments: caches, limiters, replicas, frameworks and serializers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use conformance::Mode;
+use serde_json::{Value, json};
+
+use crate::fake::book::Book;
+use crate::fake::{FakeServer, Limiter, Reply, Request};
+use crate::mutant::{Mutant, body, delivery, events, list, reply, rule, sends, single_event};
+
+/// The lifetime of a cached response in microseconds.
+const CACHED_MICROS: u64 = 5_000_000;
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    // Caches.
+    rule("a cache ignores the query of the events", &["paging.per_page"], |server| {
+        cache(server, |it| (it.path == "/v1/events").then(|| it.authorization.clone().unwrap_or_default()), 200);
+    })
+    .may(&["filters.charge", "filters.combined", "filters.invoice", "filters.total", "filters.type", "limits.every_path", "paging.current_page", "paging.default_size", "paging.joined", "paging.links_lead"]),
+    rule("a cache keeps a 404 for every key", &["auth.every_path"], |server| {
+        cache(server, |it| it.is_event().then(|| it.path.clone()), 404);
+    })
+    .may(&["auth.appended", "auth.other_scheme", "auth.revoked_key"]),
+    rule("the same address is answered 304 within five seconds", &["lists.served"], |server| {
+        let (clock, mut seen) = (server.clock.clone(), BTreeMap::new());
+        server.rewrite(move |request, reply| {
+            let key = format!("{:?} {} {:?}", request.authorization, request.path, request.query);
+            let now = clock.micros();
+            if reply.status == 200 && seen.get(&key).is_some_and(|at| at + CACHED_MICROS > now) {
+                *reply = Reply::json(304, Value::Null);
+                reply.raw = Some(String::new());
+            } else {
+                seen.insert(key, now);
+            }
+        });
+    })
+    .may(&["auth.after_refusal", "events.single", "filters.type"]),
+    rule("a cache answers GET with what it kept of HEAD", &["answers.json"], |server| {
+        let (clock, mut heads) = (server.clock.clone(), BTreeMap::new());
+        server.rewrite(move |request, reply| {
+            let key = format!("{:?} {} {:?}", request.authorization, request.path, request.query);
+            let now = clock.micros();
+            match request.method.as_str() {
+                "HEAD" if reply.status == 200 => drop(heads.insert(key, now)),
+                "GET" if heads.get(&key).is_some_and(|at| at + CACHED_MICROS > now) => {
+                    reply.raw = Some(String::new());
+                }
+                _ => {}
+            }
+        });
+    }),
+    // Limiters.
+    rule("each address with its query has a limit of its own", &["limits.refused"], |server| {
+        server.counted = |request| format!("{:?} {} {:?}", request.authorization, request.path, request.query);
+    }),
+    reply("429 in JSON is called text/html", &["limits.json"], 429, |_, reply| {
+        reply.set("content-type", "text/html");
+    }),
+    rule("all test keys share a count", &["limits.second_key"], |server| {
+        server.counted = |request| request.authorization.clone().unwrap_or_default().chars().take(16).collect();
+    }),
+    rule("a refused key waits ten seconds longer than it is told", &["limits.retry_after_held"], |server| {
+        server.limiter = Limiter::FromFirst;
+        server.window = Duration::from_secs(70);
+        server.clock.advance(Duration::from_secs(25));
+        server.rewrite(|_, reply| {
+            let delay = reply.header("retry-after").and_then(|it| it.parse::<u64>().ok());
+            if let Some(delay) = delay {
+                reply.set("retry-after", &delay.saturating_sub(10).to_string());
+            }
+        });
+    }),
+    rule("requests of the same millisecond count once", &["limits.refused"], |server| {
+        server.limiter = Limiter::Off;
+        server.tick = Duration::from_micros(300);
+        let (clock, mut hits) = (server.clock.clone(), BTreeMap::<String, BTreeSet<u64>>::new());
+        server.rewrite(move |request, reply| {
+            let now = clock.micros();
+            let hits = hits.entry(request.authorization.clone().unwrap_or_default()).or_default();
+            hits.retain(|at| at * 1_000 + 60_000_000 > now);
+            if reply.status >= 400 {
+            } else if hits.len() < 120 {
+                hits.insert(now / 1_000);
+            } else {
+                *reply = Reply::json(429, json!({ "message": "Too many requests." }));
+                let first = hits.first().copied().unwrap_or_default();
+                reply.set("retry-after", &((first * 1_000 + 60_000_000 - now).div_ceil(1_000_000)).to_string());
+            }
+        });
+    }),
+    rule("every request restarts the window", &["limits.retry_after_held"], |server| {
+        server.limiter = Limiter::Off;
+        server.tick = Duration::from_millis(5);
+        server.clock.advance(Duration::from_secs(25));
+        let (clock, mut counts) = (server.clock.clone(), BTreeMap::<String, (u64, u64)>::new());
+        server.rewrite(move |request, reply| {
+            let now = clock.micros();
+            let (count, until) = counts.entry(request.authorization.clone().unwrap_or_default()).or_default();
+            if reply.status >= 400 {
+                return;
+            }
+            *count = if now >= *until { 1 } else { *count + 1 };
+            *until = now + 60_000_000;
+            if *count > 120 {
+                *reply = Reply::json(429, json!({ "message": "Too many requests." }));
+                reply.set("retry-after", "60");
+            }
+        });
+    }),
+    // Replicas.
+    rule("one of two replicas lacks the newest charge", &["paging.joined"], |server| {
+        let mut turn = 0;
+        server.rewrite(move |request, reply| {
+            turn += 1;
+            let is_first = request.number("page").is_none_or(|page| page == 1);
+            if turn % 2 == 0 && request.path == "/v1/charges" && reply.status == 200 {
+                let total = reply.body["meta"]["total"].as_u64().unwrap_or_default();
+                reply.body["meta"]["total"] = json!(total.saturating_sub(1));
+                if let Some(rows) = reply.body["data"].as_array_mut().filter(|it| is_first && !it.is_empty()) {
+                    rows.remove(0);
+                }
+            }
+        });
+    })
+    .may(&["filters.payment_link", "filters.total", "lists.complete", "paging.ends", "paging.last_page", "paging.length", "paging.links_lead"]),
+    rule("one of two replicas does not know of the revocation", &["auth.revoked_key"], |server| {
+        server.request_rewrites.push(Box::new({
+            let mut turn = 0;
+            move |request| {
+                turn += 1;
+                let is_revoked = request.authorization.as_deref() == Some(&format!("Bearer {}", crate::fake::REVOKED_KEY));
+                if turn % 2 == 0 && is_revoked {
+                    request.authorization = Some(format!("Bearer {}", crate::fake::LIVE_KEY));
+                }
+            }
+        }));
+    }),
+    rule("one of two replicas has pages of 10 by default", &["paging.default_size"], |server| {
+        let mut turn = 0;
+        server.rewrite_requests(move |request| {
+            turn += 1;
+            if turn % 2 == 0 && request.is_list() && !request.query.contains_key("per_page") {
+                request.query.insert("per_page".into(), "10".into());
+            }
+        });
+    }),
+    rule("one of three replicas has a 404 in HTML", &["errors.not_found_json"], |server| {
+        let mut turn = 0;
+        server.rewrite(move |_, reply| {
+            turn += 1;
+            if turn % 3 == 0 && reply.status == 404 {
+                reply.raw = Some("<html>Not Found</html>".into());
+                reply.set("content-type", "text/html");
+            }
+        });
+    }),
+    rule("one of two replicas does not know the newest event", &["events.single"], |server| {
+        let newest: Vec<_> = [&server.live, &server.test]
+            .into_iter()
+            .map(|book| format!("/v1/events/{}", book.events[0]["id"].as_str().expect("an id")))
+            .collect();
+        let mut turn = 0;
+        server.rewrite(move |request, reply| {
+            turn += 1;
+            if turn % 2 == 0 && newest.contains(&request.path) && reply.status == 200 {
+                *reply = Reply::json(404, json!({ "message": "Not found." }));
+            }
+        });
+    }),
+    // Keys.
+    reply("a 401 of a single event is HTML", &["auth.message"], 401, |_, reply| {
+        reply.raw = Some("<html>Unauthorized</html>".into());
+        reply.set("content-type", "text/html");
+    })
+    .at(Request::is_event),
+    rule("an unknown event is looked up before the key", &["auth.every_path"], |server| {
+        let paths = event_paths(server);
+        server.rewrite(move |request, reply| {
+            if reply.status == 401 && request.is_event() && !paths.contains(&request.path) {
+                *reply = Reply::json(404, json!({ "message": "Not found." }));
+            }
+        });
+    }),
+    // Pages.
+    rule("records of the same time change places between pages", &["paging.joined"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            for pair in book.charges.chunks_mut(2) {
+                let time = pair[0]["created_at"].clone();
+                pair.iter_mut().for_each(|it| it["created_at"] = time.clone());
+            }
+        }
+        server.rewrite(|request, reply| {
+            let is_later = request.number("page").is_some_and(|page| page > 1);
+            if is_later && request.path == "/v1/charges"
+                && let Some(rows) = reply.body["data"].as_array_mut()
+            {
+                let mut at = 0;
+                while at + 1 < rows.len() {
+                    if rows[at]["created_at"] == rows[at + 1]["created_at"] {
+                        rows.swap(at, at + 1);
+                        at += 1;
+                    }
+                    at += 1;
+                }
+            }
+        });
+    }),
+    rule("a page of 100 has 99 records", &["paging.length"], |server| {
+        (server.live, server.test) = (Book::full(1), Book::full(2));
+        server.rewrite(|request, reply| {
+            if let Some(rows) = reply.body["data"].as_array_mut().filter(|_| request.is_list()) {
+                rows.truncate(99);
+            }
+        });
+    })
+    .may(&["filters.charge", "filters.payment_link", "filters.total"]),
+    rule("a page of one has 25 records", &["paging.per_page"], |server| {
+        server.rewrite_requests(|request| {
+            if request.number("per_page") == Some(1) {
+                request.query.remove("per_page");
+            }
+        });
+    })
+    .may(&["filters.total"]),
+    rule("totals end at 250", &["paging.length"], |server| {
+        (server.live, server.test) = (Book::full(1), Book::full(2));
+        server.rewrite(|request, reply| {
+            let total = reply.body["meta"]["total"].as_u64().filter(|_| request.is_list());
+            if let Some(total) = total {
+                reply.body["meta"]["total"] = json!(total.min(250));
+            }
+        });
+    })
+    .may(&["filters.charge", "filters.payment_link", "paging.ends", "paging.last_page", "paging.links_lead"]),
+    list("the size is a text where it was asked for", &["paging.meta"], |request, reply| {
+        if let Some(size) = request.query.get("per_page") {
+            reply.body["meta"]["per_page"] = json!(size);
+        }
+    }),
+    list("last_page of a page of 100 is that of the default size", &["paging.last_page"], |request, reply| {
+        if request.number("per_page") == Some(100)
+            && let Some(total) = reply.body["meta"]["total"].as_u64()
+        {
+            reply.body["meta"]["last_page"] = json!(total.div_ceil(25).max(1));
+        }
+    }),
+    // Filters.
+    rule("the type filter compares the word after the dot", &["filters.type"], |server| {
+        for book in [&mut server.live, &mut server.test, &mut server.second] {
+            book.compares = |name, shown, wanted| {
+                let word = |text: &str| text.rsplit('.').next().map(str::to_owned);
+                if name == "type" { word(shown) == word(wanted) } else { shown == wanted }
+            };
+        }
+    })
+    .may(&["filters.total"]),
+    rule("the links of a foreign filter count foreign events", &["isolation.filter_charge"], |server| {
+        let foreign: Vec<_> = server.live.charges.iter().map(|it| it["code"].as_str().expect("a code").to_owned()).collect();
+        server.rewrite(move |request, reply| {
+            let is_foreign = request.query.get("charge").is_some_and(|code| foreign.contains(code));
+            if request.mode == Some(Mode::Test) && is_foreign && let Some(last) = reply.body["links"]["last"].as_str() {
+                reply.body["links"]["last"] = json!(last.replace("page=1", "page=2"));
+            }
+        });
+    }),
+    rule("a payment link is compared by its prefix", &["filters.payment_link"], |server| {
+        compares(server, |name, shown, wanted| {
+            if name == "payment_link" { shown.starts_with(wanted) } else { shown == wanted }
+        });
+    }),
+    rule("lists by type have 25 records at most", &["paging.per_page"], |server| {
+        (server.live, server.test) = (Book::full(1), Book::full(2));
+        server.rewrite_requests(|request| {
+            if request.query.contains_key("type") && request.number("per_page").is_some_and(|it| it > 25) {
+                request.query.insert("per_page".into(), "25".into());
+            }
+        });
+    })
+    .may(&["filters.charge", "filters.payment_link", "filters.total"]),
+    // Content.
+    single_event("a single event has amounts in numbers", &["charges.amounts"], |_, reply| {
+        if reply.body["data"]["charge"].is_object() {
+            reply.body["data"]["charge"]["fiat_amount"] = json!(49.9);
+        }
+    }),
+    events("details of invoices are empty arrays", &["events.details"], |event| {
+        if event["invoice"].is_object() {
+            event["details"] = json!([]);
+        }
+    }),
+    events("a paid charge comes with an invoice", &["events.subject"], |event| {
+        if event["type"] == "charge.paid" {
+            event["invoice"] = json!({ "code": "in0000000001", "number": "INV-0001", "status": "paid", "amount": "49.90",
+                "currency": "EUR", "customer": {}, "hosted_url": "https://pay.example/i/1", "charges": [] });
+        }
+    })
+    .may(&["filters.invoice", "filters.total"]),
+    single_event("a single event has its id in capitals", &["events.single"], |_, reply| {
+        let id = reply.body["data"]["id"].as_str().unwrap_or_default().to_uppercase();
+        reply.body["data"]["id"] = json!(id);
+    }),
+    list("the second page is called text/html", &["answers.content_type"], |request, reply| {
+        if request.number("page") == Some(2) {
+            reply.set("content-type", "text/html");
+        }
+    }),
+    reply("a 404 is called text/plain", &["errors.not_found_json"], 404, |_, reply| {
+        reply.set("content-type", "text/plain");
+    }),
+    rule("bodies end after 32 KiB", &["answers.json"], |server| {
+        (server.live, server.test) = (Book::full(1), Book::full(2));
+        server.rewrite(|_, reply| {
+            let text = reply.body.to_string();
+            if text.len() > 32_768 {
+                reply.raw = Some(text[..32_768].to_owned());
+            }
+        });
+    }),
+    // Deliveries.
+    body("a paid charge is sent as it was before", &["charges.status"], |it, body| {
+        if it.kind == "charge.paid" {
+            body["data"]["charge"]["status"] = json!("pending");
+        }
+    }),
+    delivery("the time of the signature has a fraction", &["webhooks.signature_shape"], |_, sent| {
+        for (name, value) in &mut sent.headers {
+            if name == "X-Service-Signature" {
+                *value = value.replace(",v1", ".5,v1");
+            }
+        }
+    }),
+    body("paid_at ends with an offset", &["charges.paid_at"], |_, body| {
+        if let Some(time) = body["data"]["charge"]["paid_at"].as_str() {
+            body["data"]["charge"]["paid_at"] = json!(time.replace('Z', "+00:00"));
+        }
+    }),
+    body("event_id has no hyphens", &["webhooks.event_id"], |_, body| {
+        let id = body["event_id"].as_str().expect("an id").replace('-', "");
+        body["event_id"] = json!(id);
+    }),
+    rule("a refund is not sent in live mode", &["webhooks.pushed"], |server| {
+        sends(server, |it| {
+            it.delivers = |endpoint, mode, kind| {
+                endpoint.mode == Some(mode)
+                    && endpoint.events.as_ref().is_some_and(|it| it.contains(kind))
+                    && !(mode == Mode::Live && kind == "charge.refunded")
+            };
+        });
+    }),
+    rule("invoices are sent to the endpoints of both modes", &["webhooks.mode_endpoints"], |server| {
+        sends(server, |it| {
+            it.delivers = |endpoint, mode, kind| {
+                (endpoint.mode == Some(mode) || kind.starts_with("invoice."))
+                    && endpoint.events.as_ref().is_some_and(|it| it.contains(kind))
+            };
+        });
+    }),
+    rule("a subscription to a payment includes its detection", &["webhooks.subscribed"], |server| {
+        sends(server, |it| {
+            it.delivers = |endpoint, mode, kind| {
+                let chosen = |it: &BTreeSet<String>| {
+                    it.contains(kind) || it.iter().any(|it| kind.starts_with(&it[..it.len() - 2]))
+                };
+                endpoint.mode == Some(mode) && endpoint.events.as_ref().is_some_and(chosen)
+            };
+        });
+    }),
+];
+
+/// Puts a silent cache in front of a server. `key` names the cached responses of requests, with one status.
+fn cache(server: &mut FakeServer, key: fn(&Request) -> Option<String>, status: u16) {
+    let (clock, mut stored) = (server.clock.clone(), BTreeMap::<String, (u64, Reply)>::new());
+    server.rewrite(move |request, reply| {
+        let Some(key) = key(request).filter(|_| request.method == "GET") else { return };
+        let now = clock.micros();
+        if let Some((_, kept)) = stored.get(&key).filter(|(at, _)| at + CACHED_MICROS > now) {
+            *reply = kept.clone();
+        } else if reply.status == status {
+            stored.insert(key, (now, reply.clone()));
+        }
+    });
+}
+
+/// Returns the paths of all events of both modes.
+fn event_paths(server: &FakeServer) -> Vec<String> {
+    let path = |it: &Value| format!("/v1/events/{}", it["id"].as_str().expect("an id"));
+    [&server.live, &server.test].into_iter().flat_map(|book| book.events.iter().map(path)).collect()
+}
+
+/// Sets the comparison of filters in all books.
+fn compares(server: &mut FakeServer, fits: fn(&str, &str, &str) -> bool) {
+    for book in [&mut server.live, &mut server.test, &mut server.second] {
+        book.compares = fits;
+    }
+}

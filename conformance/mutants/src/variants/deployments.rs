@@ -1,0 +1,133 @@
+//! Correct services as teams deploy them: announced caches, sessions, validators of caches, texts in other languages.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Variant, on, plain};
+use crate::fake::{Limiter, Reply, RetryAfter, wire};
+
+pub(super) const VARIANTS: &[Variant] = &[
+    plain("a cache of lists for a second, with the key in its key, that says so", |server| {
+        server.tick = Duration::from_millis(40);
+        let (clock, mut stored) = (server.clock.clone(), BTreeMap::<String, (u64, Reply)>::new());
+        server.rewrite(move |request, reply| {
+            if !request.is_list() || request.method != "GET" || reply.status != 200 {
+                return;
+            }
+            let key = format!("{:?} {} {:?}", request.authorization, request.path, request.query);
+            let now = clock.micros();
+            match stored.get(&key).filter(|(at, _)| at + 1_000_000 > now) {
+                Some((_, kept)) => {
+                    *reply = kept.clone();
+                    reply.set("x-cache", "HIT");
+                }
+                None => drop(stored.insert(key, (now, reply.clone()))),
+            }
+        });
+    }),
+    plain("errors speak German and carry problem details", |server| {
+        server.rewrite(|_, reply| {
+            let title = match reply.status {
+                401 => "Ungültiger Schlüssel",
+                404 => "Nicht gefunden – gelöscht?",
+                422 => "Ungültige Größe",
+                429 => "Zu viele Anfragen",
+                _ => return,
+            };
+            reply.body =
+                json!({ "title": title, "status": reply.status, "detail": "Siehe https://hilfe.example/ß" });
+            reply.set("content-type", "application/problem+json; charset=utf-8");
+            reply.set("content-language", "de");
+        });
+    }),
+    plain("successes have validators for caches", |server| {
+        server.rewrite(|_, reply| {
+            if reply.status == 200 {
+                let text = reply.body.to_string();
+                let sum =
+                    text.bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+                reply.set("etag", &format!("W/\"{sum:x}\""));
+                reply.set("last-modified", "Thu, 01 Jan 2026 00:00:00 GMT");
+                reply.set("cache-control", "private, max-age=0, must-revalidate");
+                reply.set("vary", "Authorization, Accept");
+            }
+        });
+    }),
+    plain("every answer starts a session of its own", |server| {
+        let mut number = 0_u64;
+        server.rewrite(move |_, reply| {
+            number += 1;
+            reply.set(
+                "set-cookie",
+                &format!("session={:016x}; HttpOnly", number.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            );
+            reply.set("vary", "*");
+        });
+    }),
+    plain("an unknown status is refused, an unknown type finds nothing", |server| {
+        server.rewrite(|request, reply| {
+            const KNOWN: [&str; 6] = ["paid", "open", "canceled", "pending", "expired", "void"];
+            if request.query.get("status").is_some_and(|it| !KNOWN.contains(&it.as_str()))
+                && reply.status == 200
+            {
+                *reply =
+                    Reply::json(422, json!({ "errors": { "status": ["The selected status is invalid."] } }));
+            }
+        });
+    }),
+    plain("objects name their kind, and each answer its request", |server| {
+        let mut number = 0;
+        server.rewrite(move |_, reply| {
+            number += 1;
+            for row in reply.body["data"].as_array_mut().into_iter().flatten() {
+                row["object"] = json!("row");
+            }
+            if let Some(body) = reply.body.as_object_mut().filter(|_| reply.status == 200) {
+                body.insert("request_id".into(), json!(format!("req_{number}")));
+                if let Some(meta) = body.get_mut("meta").and_then(Value::as_object_mut) {
+                    meta.insert("took_ms".into(), json!(number % 7));
+                    meta.insert("from".into(), json!(1));
+                }
+            }
+        });
+    }),
+    plain("Retry-After and Date come from a clock that is ten minutes behind", |server| {
+        server.retry_after = RetryAfter::Date;
+        server.clock.advance(Duration::from_secs(1_234));
+        let clock = server.clock.clone();
+        server.rewrite(move |_, reply| {
+            let now = clock.micros() / 1_000_000 - 600;
+            if let Some(until) = reply.header("retry-after").and_then(conformance_model::reading::http_date) {
+                let now_there = wire::http_date(clock.micros() / 1_000_000);
+                let date = conformance_model::reading::http_date(&now_there).expect("a date");
+                let left = u64::try_from((until - date).whole_seconds()).expect("a time ahead");
+                reply.set("retry-after", &wire::http_date(now + left));
+            }
+            reply.set("date", &wire::http_date(now));
+        });
+    }),
+    plain("pairs of records have the same time", |server| {
+        for book in [&mut server.live, &mut server.test] {
+            for list in [&mut book.charges, &mut book.invoices, &mut book.events] {
+                for pair in list.chunks_mut(2) {
+                    let time = pair[0]["created_at"].clone();
+                    pair.iter_mut().for_each(|it| it["created_at"] = time.clone());
+                }
+            }
+        }
+    }),
+    plain("a log of whole seconds also holds what is refused, and always asks for a minute", |server| {
+        server.limiter = Limiter::SlidingSeconds;
+        server.tick = Duration::from_millis(30);
+        server.refusals_count = true;
+        on(server, 429, |reply| reply.set("retry-after", "60"));
+    }),
+    plain("a 401 offers two schemes", |server| {
+        on(server, 401, |reply| {
+            reply.set("www-authenticate", "Bearer realm=\"api\"");
+            reply.headers.push(("www-authenticate".into(), "Basic realm=\"dashboard\"".into()));
+        });
+    }),
+];
