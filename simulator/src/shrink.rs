@@ -195,8 +195,7 @@ impl Search<'_> {
                 candidates.dedup();
                 for other in candidates {
                     let mut script = self.best.clone();
-                    let wait = At { value: Duration(Span::micros(other)), span: Default::default() };
-                    script.steps[place].value = Step::Wait(wait);
+                    script.steps[place] = wait_step(other);
                     if self.try_it(script) {
                         break;
                     }
@@ -246,12 +245,32 @@ impl Search<'_> {
                 (breach, verdict) = self.find(&self.best).expect("the best script fails");
             }
         }
+        if self.extend_to(&breach) {
+            (breach, verdict) = self.find(&self.best).expect("the best script fails");
+        }
         let mut script = self.best;
         for (place, status) in &verdict.refusals {
             expect_refusal(&mut script.steps[*place].value, *status);
         }
-        script.title = format!("Law {}, {}: {}", breach.law.number(), breach.law.as_str(), breach.shape);
+        script.title =
+            format!("Invariant {} ({}): {}", breach.law.number(), breach.law.as_str(), breach.shape);
         Shrunk { script, breach, attempts: self.attempts }
+    }
+
+    /// Appends a wait until the violation, because only a sweep goes on after the last step. Returns `true` if it was
+    /// needed.
+    fn extend_to(&mut self, breach: &Breach) -> bool {
+        let waited: u64 = self.best.steps.iter().map(|step| waited_micros(&step.value)).sum();
+        let end = self.best.start.0 + waited;
+        let missing = breach.at.map_or(0, |at| at.0.saturating_sub(end));
+        if missing == 0 {
+            return false;
+        }
+        let second = Span::secs(1).0;
+        let mut script = self.best.clone();
+        script.steps.push(wait_step(missing.next_multiple_of(second)));
+        self.attempts = self.attempts.min(ATTEMPTS_MAX - 1);
+        self.try_it(script)
     }
 }
 
@@ -267,6 +286,17 @@ pub(crate) fn as_played(runner: &Runner<'_>, script: &Script) -> Script {
     });
     script.steps = without_unknown_names(script.steps);
     script
+}
+
+/// Returns a step that waits.
+fn wait_step(micros: u64) -> At<Step> {
+    let wait = At { value: Duration(Span::micros(micros)), span: Default::default() };
+    At { value: Step::Wait(wait), span: Default::default() }
+}
+
+/// Returns the time that a step waits.
+fn waited_micros(step: &Step) -> u64 {
+    if let Step::Wait(span) = step { span.value.0.0 } else { 0 }
 }
 
 /// Joins neighbouring waits, and removes empty ones.

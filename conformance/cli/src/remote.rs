@@ -21,6 +21,7 @@ pub(crate) struct RemoteStage {
     runtime: Runtime,
     host: String,
     prefix: String,
+    time_limit: Duration,
     connection: Option<http1::SendRequest<Full<Bytes>>>,
 }
 
@@ -40,18 +41,24 @@ impl RemoteStage {
             runtime,
             host: format!("{host}:{}", url.port_or_known_default().unwrap_or(80)),
             prefix: url.path().trim_end_matches('/').to_owned(),
+            time_limit: TIME_LIMIT,
             connection: None,
         })
+    }
+
+    /// Sets the time limit of a call.
+    pub(crate) fn within(self, time_limit: Duration) -> RemoteStage {
+        RemoteStage { time_limit, ..self }
     }
 }
 
 impl Stage for RemoteStage {
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
-        let RemoteStage { runtime, host, prefix, connection } = self;
+        let RemoteStage { runtime, host, prefix, time_limit, connection } = self;
         let answer = runtime.block_on(async {
-            timeout(TIME_LIMIT, ask(host, prefix, connection, call))
+            timeout(*time_limit, ask(host, prefix, connection, call))
                 .await
-                .map_err(|_| format!("no answer within {} s", TIME_LIMIT.as_secs()))?
+                .map_err(|_| format!("no answer within {} s", time_limit.as_secs()))?
         });
         answer.map_err(|why| StageError(format!("http://{host}{prefix}{}: {why}", call.path)))
     }

@@ -1,6 +1,6 @@
 //! [`Backend`]: a world with everything that requests to it need, and the state that all worlds of a server share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
 use simulator::sandbox::{Reach, Setup};
@@ -117,6 +117,7 @@ impl Backend {
             sender: Arc::clone(sender),
             dispatches: dispatches.clone(),
             world: no,
+            forwards: Mutex::default(),
         });
         let token = shared.token.as_str();
         let requests = RequestLog::new(&shared.dialect, token, log.clone(), requests_max, memory.beside());

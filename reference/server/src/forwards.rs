@@ -110,13 +110,18 @@ pub(crate) async fn add(
         );
         return refused(&ApiError::conflict(why));
     }
-    if let Err(most) = sender.add_forward(&handler.forward) {
-        return refused(&ApiError::conflict(format!(
-            "There are {most} forwards, and no more are taken. Start the server again to be rid of them."
-        )));
-    }
+    let forward = match sender.add_forward(&handler.forward) {
+        Ok(forward) => forward,
+        Err(most) => {
+            return refused(&ApiError::conflict(format!(
+                "There are {most} forwards, the maximum. A forward ends with its world: end worlds that you no longer \
+                 need, or restart the server."
+            )));
+        }
+    };
     let (to, url) = (handler.target().to_owned(), handler.url().to_owned());
     if known.is_some() {
+        backend.host.own_forward(forward);
         return Ok(Ok(Forwarded { to, url, live_secret: None, test_secret: None }));
     }
     let (mut secrets, mut made) = (Vec::new(), Vec::new());
@@ -125,8 +130,6 @@ pub(crate) async fn add(
         let body = EndpointRequest { account: account.clone(), mode: Some(mode), url, events: None };
         let response = ask(backend, "POST", "/sandbox/endpoints", &json(&body).to_string()).await?;
         if response.status != 200 {
-            // Undo a forward that was added in part.
-            sender.remove_forward(&handler.forward);
             for id in made {
                 ask(backend, "DELETE", &format!("/sandbox/endpoints/{id}"), "").await?;
             }
@@ -136,6 +139,7 @@ pub(crate) async fn add(
         made.push(endpoint.id);
         secrets.push(endpoint.secret.ok_or(Broken)?);
     }
+    backend.host.own_forward(forward);
     let [live_secret, test_secret] = secrets.try_into().map_err(|_| Broken)?;
     Ok(Ok(Forwarded { to, url, live_secret: Some(live_secret), test_secret: Some(test_secret) }))
 }

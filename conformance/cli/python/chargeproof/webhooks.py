@@ -48,7 +48,8 @@ class Webhooks:
                 pass
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._http.serve_forever, daemon=True)
+        # `shutdown` takes as long as the interval.
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
         self.forward = world.forward(f"http://127.0.0.1:{self._http.server_address[1]}/")
 

@@ -67,7 +67,9 @@ Exit codes: 0 every required statement judged and held, 1 violations found, 2 wr
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) reports: Reports,
-    /// Base address of the API to test [default: `target` in chargeproof.toml, or else the built-in server]
+    /// Base address of the API to test [default: `target` in chargeproof.toml, or else the built-in server]. A reference
+    /// server on this machine needs no keys or options: a branch of its world is tested, with sample data added. Options
+    /// and keys that provide or exclude what statements need test the world itself
     #[arg(value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Test the built-in server even if chargeproof.toml names a target

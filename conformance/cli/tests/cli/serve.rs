@@ -6,6 +6,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::Path,
     process::Stdio,
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -34,6 +35,32 @@ fn webhooks_are_forwarded_to_a_handler_on_this_machine() {
         assert_eq!(post.start, "POST /hooks HTTP/1.1");
         assert_eq!(post.header("Host"), Some(address.as_str()), "{post:?}");
         assert_eq!(post.header("X-Service-Event"), Some("charge.created"), "{post:?}");
+    }
+}
+
+#[test]
+fn a_served_world_passes_check_without_options_and_is_left_unchanged() {
+    for arguments in [&["--demo"][..], &["--clock", "frozen"]] {
+        let directory = tempfile::tempdir().unwrap();
+        let shop = Receiver::ok().unwrap();
+        let served = serve(directory.path(), arguments);
+        served.post("/sandbox/forwards", None, &json!({ "to": format!("http://{}/hooks", shop.address) }));
+        let state = || {
+            let count = |mode: &str, kind: &str| {
+                served.ask("GET", &format!("/sandbox/books/acme/{mode}"), None, "").json()[kind].clone()
+            };
+            let worlds = served.ask("GET", "/sandbox/worlds", None, "").json();
+            let counts = ["charges", "endpoints"].map(|kind| [count("live", kind), count("test", kind)]);
+            (counts, worlds["worlds"].clone())
+        };
+        let before = state();
+
+        let checked = run(directory.path(), &["check", served.word("url")]);
+
+        assert_eq!(checked.status.code(), Some(0), "{arguments:?}: {}", said(&checked));
+        assert!(said(&checked).contains("Conforms: every required statement was judged and holds"));
+        assert_eq!(state(), before, "{arguments:?}");
+        assert!(shop.next(Duration::ZERO).is_none(), "the handler of the served world received a delivery");
     }
 }
 

@@ -320,7 +320,7 @@ fn most_needed(chapter: &Chapter) -> String {
 
 /// Returns the number of deliveries, and their source.
 fn received(deliveries: &Deliveries) -> String {
-    let Deliveries { caught, lost, strays, receiver, lasted, settled, .. } = deliveries;
+    let Deliveries { caught, lost, strays, receiver, lasted, settled, trouble, .. } = deliveries;
     let mut text = match receiver {
         Some(address) if *settled => {
             format!("webhooks: {} received at {address}, all that were expected", caught.len())
@@ -335,7 +335,7 @@ fn received(deliveries: &Deliveries) -> String {
             text += &format!(", {count} {what}");
         }
     }
-    text
+    text + &trouble.iter().map(|trouble| format!("; {}", one_line(trouble))).collect::<String>()
 }
 
 /// Replaces characters in the text of a server that could move the cursor of a terminal or reverse the line.

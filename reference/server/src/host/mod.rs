@@ -15,7 +15,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -36,7 +36,7 @@ use crate::{
     journal::{DurabilityState, Ticket},
     log::{LogEntry, LogSink},
     memory::MemoryShare,
-    sender::{self, HostCheck, WebhookSender, WorldAttempt, WorldNo},
+    sender::{self, Forward, HostCheck, WebhookSender, WorldAttempt, WorldNo},
     snapshots,
     world::{RequestHead, World},
 };
@@ -112,6 +112,15 @@ pub(crate) struct Exit {
     pub(crate) dispatches: UnboundedSender<WorldAttempt>,
     /// The number of the world.
     pub(crate) world: WorldNo,
+    /// The forwards that the world owns.
+    pub(crate) forwards: Mutex<Vec<Arc<Forward>>>,
+}
+
+impl Exit {
+    fn forwards(&self) -> MutexGuard<'_, Vec<Arc<Forward>>> {
+        // Nothing that can panic happens under the lock.
+        self.forwards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 struct HostState {
@@ -172,6 +181,7 @@ impl Host {
         self.has_ended.store(true, Ordering::Relaxed);
         self.attempt_ended.notify_waiters();
         self.end_pulse();
+        self.exit.iter().for_each(|exit| exit.forwards().clear());
     }
 
     /// Called after the change, so that an observer that is notified reads the changed world.
@@ -200,6 +210,18 @@ impl Host {
     /// Returns the sender of posts outside of the simulated network; `None` if there is none.
     pub(crate) fn sender(&self) -> Option<&WebhookSender> {
         self.exit.as_ref().map(|exit| &*exit.sender)
+    }
+
+    /// Makes the world an owner of a forward until it ends.
+    pub(crate) fn own_forward(&self, forward: Arc<Forward>) {
+        self.exit.iter().for_each(|exit| exit.forwards().push(Arc::clone(&forward)));
+    }
+
+    /// Makes the world an owner of the forwards of the world that it branches from.
+    pub(crate) fn share_forwards(&self, origin: &Host) {
+        if let (Some(own), Some(origin)) = (&self.exit, &origin.exit) {
+            own.forwards().extend(origin.forwards().iter().cloned());
+        }
     }
 
     /// Returns the time of the service clock at the latest call. Takes no lock.

@@ -98,11 +98,6 @@ impl Forward {
         Ok(Forward { host: source.host().clone(), port: source.port(), target: Target::parse(to)? })
     }
 
-    /// Returns `true` if both forwards are for the same host and port.
-    pub(super) fn replaces(&self, other: &Forward) -> bool {
-        self.host == other.host && self.port == other.port
-    }
-
     /// Returns `true` if the forward applies to this endpoint.
     pub(super) fn serves(&self, url: &EndpointUrl) -> bool {
         self.host == *url.host() && self.port == url.port()

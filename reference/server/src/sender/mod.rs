@@ -46,7 +46,7 @@ mod trust;
 
 use std::{
     io,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, Weak},
 };
 
 pub(crate) use dispatcher::Dispatcher;
@@ -73,16 +73,18 @@ use tokio_rustls::TlsConnector;
 
 use crate::{clock, metrics::Metrics};
 
-/// The maximum number of forwards.
-const FORWARDS_MAX: usize = 64;
+/// The maximum number of added forwards.
+const FORWARDS_MAX: usize = 256;
 /// The hint for a receiver on this machine or in a private network.
 const LOCAL_HINT: &str = "to reach a handler on this machine, start with `chargeproof serve --forward-to http://localhost:3000/hooks`";
 
 /// Sends deliveries. Any number of attempts may run concurrently.
 pub(crate) struct WebhookSender {
     lookups: Arc<Lookups>,
-    /// The forwards; the first match applies.
-    forwards: RwLock<Vec<Forward>>,
+    /// The forwards of the configuration.
+    configured: Vec<Forward>,
+    /// The forwards that were added since, each for as long as a world owns it; the last match applies.
+    added: RwLock<Vec<Weak<Forward>>>,
     tls: TlsConnector,
     dialect: Dialect,
     bounds: SenderBounds,
@@ -140,7 +142,8 @@ impl WebhookSender {
         let most = (config.bounds.lookups.max(1), config.bounds.lookups_per_account.max(1));
         Ok(WebhookSender {
             lookups: Lookups::new(Arc::clone(&config.resolver), most),
-            forwards: RwLock::new(config.forwards.clone()),
+            configured: config.forwards.clone(),
+            added: RwLock::default(),
             tls: TlsConnector::from(Arc::new(trust::client_config(config.extra_roots.as_deref())?)),
             dialect: dialect.clone(),
             bounds: config.bounds,
@@ -181,37 +184,38 @@ impl WebhookSender {
         AttemptReport { result: outcome, trace: Some(Box::new(trace)) }
     }
 
-    /// Adds a forward, or replaces the one for the same host and port.
+    /// Adds a forward, or replaces the one for the same host and port. It ends with its last owner.
     ///
     /// # Errors
     ///
     /// The maximum number of forwards, if it is reached.
-    pub(crate) fn add_forward(&self, forward: &Forward) -> Result<(), usize> {
-        let mut forwards = self.forwards.write().unwrap_or_else(PoisonError::into_inner);
-        match forwards.iter().position(|existing| forward.replaces(existing)) {
-            Some(place) => forwards[place].clone_from(forward),
-            None if forwards.len() >= FORWARDS_MAX => return Err(FORWARDS_MAX),
-            None => forwards.push(forward.clone()),
+    pub(crate) fn add_forward(&self, forward: &Forward) -> Result<Arc<Forward>, usize> {
+        let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
+        added.retain(|existing| existing.strong_count() > 0);
+        if let Some(shared) = added.iter().filter_map(Weak::upgrade).find(|existing| **existing == *forward) {
+            return Ok(shared);
         }
-        Ok(())
-    }
-
-    /// Removes a forward.
-    pub(crate) fn remove_forward(&self, forward: &Forward) {
-        let mut forwards = self.forwards.write().unwrap_or_else(PoisonError::into_inner);
-        forwards.retain(|existing| !forward.replaces(existing));
+        if added.len() >= FORWARDS_MAX {
+            return Err(FORWARDS_MAX);
+        }
+        let forward = Arc::new(forward.clone());
+        added.push(Arc::downgrade(&forward));
+        Ok(forward)
     }
 
     /// Returns all forwards as text: `https://shop.example=http://127.0.0.1:3000`.
     pub(crate) fn forwards(&self) -> Vec<String> {
-        let forwards = self.forwards.read().unwrap_or_else(PoisonError::into_inner);
-        forwards.iter().map(ToString::to_string).collect()
+        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
+        let added = added.iter().filter_map(Weak::upgrade).map(|forward| forward.to_string());
+        self.configured.iter().map(ToString::to_string).chain(added).collect()
     }
 
     /// Returns the target of the forward for an endpoint.
     fn target_of(&self, url: &EndpointUrl) -> Option<Target> {
-        let forwards = self.forwards.read().unwrap_or_else(PoisonError::into_inner);
-        forwards.iter().find(|forward| forward.serves(url)).map(|forward| forward.target.clone())
+        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
+        let found = added.iter().rev().filter_map(Weak::upgrade).find(|forward| forward.serves(url));
+        let configured = || self.configured.iter().find(|forward| forward.serves(url));
+        found.as_deref().or_else(configured).map(|forward| forward.target.clone())
     }
 
     /// Makes the attempt. `Ok` implies that the record has a status.

@@ -238,7 +238,9 @@ impl Worlds {
         };
         let branched = backend.host.branch(moment, named).await;
         let branch = branched.map_err(NotOpened::Broken)?.map_err(NotOpened::Refused)?;
-        self.begin(place, options, |options, _| self.started((no, id), options, branch))
+        let world = self.begin(place, options, |options, _| self.started((no, id), options, branch))?;
+        world.backend.host.share_forwards(&backend.host);
+        Ok(world)
     }
 
     /// Opens a branch of the world that a dashboard shows.

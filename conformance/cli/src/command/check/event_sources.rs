@@ -1,4 +1,4 @@
-//! Causes the deliveries of the built-in server: endpoints of every kind, and an event of each type.
+//! Causes the deliveries of a world: endpoints of every kind, and an event of each type.
 
 use std::{
     collections::BTreeSet,
@@ -21,8 +21,8 @@ use tokio::runtime::Runtime;
 use super::receiving::REFUSED;
 use crate::{Failure, config::Config, remote::RemoteStage};
 
-/// The public-looking host name of the receiver on this machine.
-const HOST: &str = "https://shop.example";
+/// The origin of the built-in server's endpoints.
+pub(super) const ORIGIN: &str = "https://shop.example";
 /// A coin that the populated world does not use.
 const ASSET: &str = "ETH";
 /// The number of blocks, enough confirmations for both modes.
@@ -39,18 +39,20 @@ pub(super) fn receiver(runtime: &Runtime) -> Result<BackgroundReceiver, Failure>
 
 /// Returns the forward from the endpoints' public host to the receiver.
 pub(super) fn way(to: SocketAddr) -> Forward {
-    Forward::parse(&format!("{HOST}=http://{to}")).expect("a public name and an address")
+    Forward::parse(&format!("{ORIGIN}=http://{to}")).expect("a public name and an address")
 }
 
-/// Returns the plan for the built-in server's deliveries.
+/// Returns the plan for the deliveries of a world to endpoints of an origin.
 pub(super) fn webhooks(
     catch: &Arc<BackgroundReceiver>,
     stage: &Arc<Mutex<RemoteStage>>,
+    origin: &str,
     config: &Config,
 ) -> Result<Webhooks, Failure> {
     let dialect = config.dialect.clone();
     let names = Names { header_prefix: dialect.header_prefix, user_agent: dialect.user_agent };
-    let occasion: Arc<dyn DeliveryTrigger> = Arc::new(AllEvents { stage: Arc::clone(stage) });
+    let occasion: Arc<dyn DeliveryTrigger> =
+        Arc::new(AllEvents { stage: Arc::clone(stage), origin: origin.to_owned() });
     let source = Source::Receiver {
         catch: Arc::clone(catch),
         receive_for: std::time::Duration::ZERO,
@@ -72,6 +74,8 @@ const ENDPOINTS: [(&str, Mode, &[&str], &str); 6] = [
 /// Causes an event of each type in both modes.
 struct AllEvents {
     stage: Arc<Mutex<RemoteStage>>,
+    /// The origin of the endpoints.
+    origin: String,
 }
 
 impl fmt::Debug for AllEvents {
@@ -81,7 +85,7 @@ impl fmt::Debug for AllEvents {
 }
 
 impl AllEvents {
-    /// Calls the built-in server during the check. The stage has its own runtime, which must not be entered from within
+    /// Calls the world during the check. The stage has its own runtime, which must not be entered from within
     /// another.
     async fn talk<T: Send + 'static>(
         &self,
@@ -101,7 +105,8 @@ impl DeliveryTrigger for AllEvents {
             for (path, _, _, answers) in ENDPOINTS {
                 catch.answer(path, answers.parse()?);
             }
-            let (endpoints, registrations) = self.talk(|calls| calls.register()).await?;
+            let origin = self.origin.clone();
+            let (endpoints, registrations) = self.talk(move |calls| calls.register(&origin)).await?;
             endpoints.into_iter().for_each(|endpoint| catch.declare(endpoint));
             self.talk(|calls| {
                 calls.cause_every_type(Mode::Live)?;
@@ -146,11 +151,11 @@ impl SandboxCalls<'_> {
     }
 
     /// Registers every kind of endpoint, and tries to register those that must be refused.
-    fn register(&mut self) -> Result<(Vec<Endpoint>, Vec<Registration>), String> {
+    fn register(&mut self, origin: &str) -> Result<(Vec<Endpoint>, Vec<Registration>), String> {
         let mut endpoints = Vec::new();
         let mut registrations = Vec::new();
         for (path, mode, events, _) in ENDPOINTS {
-            let address = format!("{HOST}{path}");
+            let address = format!("{origin}{path}");
             let all = EventType::ALL.map(EventType::as_str);
             let events: BTreeSet<String> = if events.is_empty() { &all } else { events }
                 .iter()
@@ -191,6 +196,9 @@ impl SandboxCalls<'_> {
 
     /// Causes all 13 types with a separate key, because the requests of the other keys are counted.
     fn cause_every_type(&mut self, mode: Mode) -> Result<(), String> {
+        // In test mode only members receive e-mail.
+        let world = self.ask("GET", "/sandbox", None, &json!({}))?.1;
+        let member = &world["accounts"][0]["members"][0];
         let key = self.done("/sandbox/keys", None, &json!({ "mode": mode.word() }))?;
         let key = text(&key["key"]["secret"]);
         let canceled = self.open(&key)?;
@@ -200,7 +208,7 @@ impl SandboxCalls<'_> {
         self.pay(&json!({ "charge": paid }))?;
         self.pay(&json!({ "charge": under, "share": "0.5" }))?;
         let issued = json!({
-            "customer_name": "Ann", "customer_email": "ann@example.com",
+            "customer_name": "Ann", "customer_email": member,
             "amount": "12.00", "currency": "EUR", "send_email": true,
         });
         let invoice = text(&self.done("/v1/invoices", Some(&key), &issued)?["data"]["code"]);

@@ -112,9 +112,9 @@ const SETUP: &[Step] = &[
     step("/sandbox/mine", r#"{"asset":"{asset}","mode":"{mode}","blocks":{confirmations},"at_once":true}"#),
 ];
 
-/// Plays the history in a new world. It ends `LENGTH` after `start`.
-pub(super) fn play(url: &str, token: &str, start: Timestamp) -> Result<(), Failure> {
-    let mut world = ServedWorld::at(url, Some(token.to_owned()))?;
+/// Plays the history in a world. It ends `LENGTH` after `start`.
+pub(in crate::command) fn play(url: &str, token: Option<String>, start: Timestamp) -> Result<(), Failure> {
+    let mut world = ServedWorld::at(url, token)?;
     for mode in Mode::ALL {
         world.follow(SETUP, &Terms { mode, ..Terms::default() })?;
     }

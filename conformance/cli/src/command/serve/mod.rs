@@ -1,7 +1,7 @@
 //! `chargeproof serve`: runs the reference server until a signal stops it.
 
 mod banner;
-mod demo;
+pub(super) mod demo;
 mod log;
 mod scenario;
 mod tls;
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         let mut stop = StopSignals::catch()?;
         let server = started(server_config).await?;
         if let Some(start) = demo_from {
-            let play = move |url: &str, token: &str| demo::play(url, token, start);
+            let play = move |url: &str, token: &str| demo::play(url, Some(token.to_owned()), start);
             in_world(&server, play).await?;
         }
         if let Some(script) = scenario {

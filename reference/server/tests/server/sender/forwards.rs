@@ -85,26 +85,49 @@ async fn a_handler_is_added_while_the_server_runs() {
 #[tokio::test]
 async fn forwards_are_bounded() {
     let server = open().await;
-    let (mut taken, mut refused) = (0, Value::Null);
-    for port in 1..=65 {
-        // One endpoint is missing to the limit: the forward fails for lack of a second one.
-        let (status, answer) =
-            ask(&server, "POST", PATH, &json!({ "to": format!("http://localhost:{port}/") })).await;
+    let (mut taken, mut refused, mut path) = (0, Value::Null, PATH.to_owned());
+    for port in 1..=257 {
+        // An account has at most 50 endpoints in each mode.
+        if port % 50 == 0 {
+            let (_, world) = ask(&server, "POST", "/sandbox/worlds", &json!({})).await;
+            path = format!("/w/{}{PATH}", world["world"].as_str().expect("an id"));
+        }
+        let body = json!({ "to": format!("http://localhost:{port}/") });
+        let (status, answer) = ask(&server, "POST", &path, &body).await;
         if status != 200 {
             refused = answer;
             break;
         }
         taken += 1;
-        let (_, all) = ask(&server, "GET", "/sandbox/endpoints", &Value::Null).await;
-        for endpoint in all["endpoints"].as_array().expect("a list") {
-            let id = endpoint["id"].as_str().expect("an id");
-            if endpoint["status"] != "removed" {
-                ask(&server, "DELETE", &format!("/sandbox/endpoints/{id}"), &Value::Null).await;
-            }
-        }
     }
-    assert_eq!(taken, 64, "{refused}");
-    assert!(refused["message"].as_str().is_some_and(|it| it.contains("There are 64 forwards")), "{refused}");
+    assert_eq!(taken, 256, "{refused}");
+    assert!(refused["message"].as_str().is_some_and(|it| it.contains("There are 256 forwards")), "{refused}");
+}
+
+#[tokio::test]
+async fn a_forward_ends_with_the_last_world_that_has_it() {
+    let server = open().await;
+    let open_world = async |body: Value| {
+        let (status, answer) = ask(&server, "POST", "/sandbox/worlds", &body).await;
+        assert_eq!(status, 201, "{answer}");
+        answer["world"].as_str().expect("an id").to_owned()
+    };
+    let forwards =
+        async || ask(&server, "GET", PATH, &Value::Null).await.1["forwards"].as_array().map(Vec::len);
+    let end = async |world: &str| {
+        assert_eq!(ask(&server, "DELETE", &format!("/sandbox/worlds/{world}"), &Value::Null).await.0, 200);
+    };
+
+    let (first, second) = (open_world(json!({})).await, open_world(json!({})).await);
+    for world in [&first, &second] {
+        let body = json!({ "to": "http://localhost:3000/" });
+        assert_eq!(ask(&server, "POST", &format!("/w/{world}{PATH}"), &body).await.0, 200);
+    }
+    let branch = open_world(json!({ "from": { "world": second } })).await;
+    for (ended, left) in [(first, 1), (second, 1), (branch, 0)] {
+        end(&ended).await;
+        assert_eq!(forwards().await, Some(left), "{ended}");
+    }
 }
 
 #[tokio::test]
