@@ -174,7 +174,9 @@ fn steady(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckErro
             continue;
         };
         let mut older = all.iter().filter(|it| it.number() < view.number() && head(it));
-        if view.ask.page.is_some_and(|page| page > 1) && older.any(|it| it.page.meta("total") == Some(reported)) {
+        if view.ask.page.is_some_and(|page| page > 1)
+            && older.any(|it| it.page.meta("total") == Some(reported))
+        {
             continue;
         }
         let [first, last] = [before, after].map(|it| Some((it.page.meta("total")?, it.rows().first()?)));
