@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use conformance_model::group::Group;
-use conformance_model::reading::mode_told;
+use conformance_model::reading::stated_mode;
 use conformance_model::recording::{Caller, Exchange, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
@@ -46,7 +46,7 @@ fn mode(recording: &Recording) -> CheckResult {
     }
     // Concurrent and alternating requests of both keys must each get the mode of their key.
     for exchange in recording.exchanges.iter().filter(|it| it.target.ends_with(ACCOUNT_PATH)) {
-        let (Caller::Own(mode), Some(stated)) = (exchange.caller, mode_told(exchange)) else { continue };
+        let (Caller::Own(mode), Some(stated)) = (exchange.caller, stated_mode(exchange)) else { continue };
         if exchange.status() == Some(200) && stated != mode.word() {
             let expected = format!("meta.mode \"{}\"", mode.word());
             return Err(CheckError::broken(exchange.number, expected, format!("meta.mode \"{stated}\"")));

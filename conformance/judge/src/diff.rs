@@ -60,13 +60,13 @@ pub(crate) fn contradict_as_written(_: &str, one: &Value, other: &Value) -> bool
 }
 
 /// Returns `true` if only one of two values of `paid_at` is a time.
-fn is_half_told(name: &str, one: &Value, other: &Value) -> bool {
+fn is_partly_stated(name: &str, one: &Value, other: &Value) -> bool {
     name == "paid_at" && (one.is_null() && other.is_string() || one.is_string() && other.is_null())
 }
 
 /// Returns `true` if two values of a field contradict each other, or only one of them has a time of payment.
 pub(crate) fn differ(name: &str, one: &Value, other: &Value) -> bool {
-    contradict(one, other) || is_half_told(name, one, other)
+    contradict(one, other) || is_partly_stated(name, one, other)
 }
 
 /// Returns the member and field of the first difference between two objects that contain a charge or an invoice.

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_utf8_are_told_from_a_replacement_character() {
+    fn bytes_that_are_not_utf8_differ_from_a_replacement_character() {
         check("T\u{fffd} 茶".as_bytes(), "\"T\u{fffd} 茶\"");
         check(b"T\xffa", "{\"not_utf8\":\"T\u{fffd}a\"}");
         assert!(Body::from_bytes(b"{}").is_utf8() && !Body::from_bytes(b"\xe4").is_utf8());

@@ -61,7 +61,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("all test keys share a count", &["limits.second_key"], |server| {
         server.counted = |request| request.authorization.clone().unwrap_or_default().chars().take(16).collect();
     }),
-    rule("a refused key waits ten seconds longer than it is told", &["limits.retry_after_held"], |server| {
+    rule("a refused key waits ten seconds longer than Retry-After", &["limits.retry_after_held"], |server| {
         server.limiter = Limiter::FromFirst;
         server.window = Duration::from_secs(70);
         server.clock.advance(Duration::from_secs(25));

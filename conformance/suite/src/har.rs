@@ -111,7 +111,7 @@ impl Outcome {
         if exchanges.is_empty() {
             return Err(format!(
                 "a HAR file of which {judged}; it takes requests with their Authorization headers, which some tools \
-                 leave out unless told otherwise (they are blanked here at once)"
+                 omit by default (they are blanked here at once)"
             ));
         }
         let recording = Recording {

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_strictly_rise_and_tell_their_time() {
+    fn ids_strictly_rise_and_contain_their_time() {
         let mut ids = IdGenerator::new(Seed(1).rng_key("live", "acme", "event"));
         let now = Timestamp(1_767_603_600_123_456);
         let mut last = ids.next(now);

@@ -146,7 +146,7 @@ mod tests {
     use crate::rng::Seed;
 
     #[test]
-    fn a_key_is_known_by_its_last_characters_and_a_name_that_tells_nothing_of_its_text() {
+    fn a_key_is_shown_by_its_last_characters_and_an_unrelated_name() {
         let rng_key = Seed(1).rng_key("live", "acme", "key");
         let mut ring = KeyRing::default();
         for nth in 0..3 {

@@ -75,7 +75,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn waiting_as_long_as_told_is_enough_and_a_second_less_is_not(
+        fn the_stated_wait_is_enough_and_a_second_less_is_not(
             gaps in prop::collection::vec(0_u64..3_000_000, 1..400), limit in 1_u32..130,
         ) {
             let (mut window, mut now) = (RateWindow::default(), Timestamp(0));

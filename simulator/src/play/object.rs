@@ -116,9 +116,9 @@ impl Player<'_> {
             ("max_payments", link.max_payments.map(Value::from)),
             ("custom_fields", link.custom_fields.as_ref().map(|questions| json!(questions))),
         ]);
-        let said_price = price.map_or_else(|| "open price".to_owned(), ToString::to_string);
+        let drawn_price = price.map_or_else(|| "open price".to_owned(), ToString::to_string);
         let whose = (self.account_no(link.account.as_ref())?, mode);
-        let about = format!("{} {said_price}{}", link.link.value, self.of_whom(whose));
+        let about = format!("{} {drawn_price}{}", link.link.value, self.of_whom(whose));
         let granted = self.api("link", &about, "/v1/payment-links", whose, body, link.refused)?;
         self.made(granted, "link", &about, &link.link, Kind::Link, whose)
     }

@@ -383,14 +383,14 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_outside_the_simulated_network_is_not_told() {
-        for (body, is_told) in [
+    fn a_receiver_outside_the_simulated_network_is_not_notified() {
+        for (body, is_notified) in [
             (json!({ "url": "https://shop.sim/hooks" }), true),
             (json!({ "status": "disabled" }), true),
             (json!({ "url": "https://shop.example/hooks" }), false),
             (json!({ "url": "http://shop.sim/hooks" }), false),
         ] {
-            assert_eq!(judge_receiver(&body).is_ok(), is_told, "{body}");
+            assert_eq!(judge_receiver(&body).is_ok(), is_notified, "{body}");
         }
     }
 }

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_world_holds_its_keys_and_what_was_told_to_it() {
+    fn memory_counts_keys_and_inputs() {
         let mut world = world();
         let keys = |world: &Sandbox| world.service().keys().iter().count() as u64;
         assert_eq!((keys(&world), world.held_bytes()), (2, WORLD_BYTES + 2 * KEY_BYTES));

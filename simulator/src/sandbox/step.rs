@@ -158,8 +158,8 @@ impl World {
     /// Reports sightings to the service.
     fn report_sightings(&mut self, seen: Vec<Sighting>, observers: &mut Observers) {
         observers.on_sightings(&self.view(), &seen);
-        let (heard_at, seen) = observers.tamper_sightings(self.now, seen);
-        self.service.sightings(heard_at, &seen);
+        let (received_at, seen) = observers.tamper_sightings(self.now, seen);
+        self.service.sightings(received_at, &seen);
         self.announce(observers);
     }
 

@@ -14,7 +14,7 @@ const LABELS: [&str; 3] = ["Size", "Größe 👕", "\"Note\""];
 
 /// Returns the amount that a customer enters, in cents. A fixed price may be omitted or repeated; a wrong one is
 /// refused.
-fn said_amount(fixed: Option<u64>, cents: u64, draw: &mut RngStream) -> Option<u64> {
+fn drawn_amount(fixed: Option<u64>, cents: u64, draw: &mut RngStream) -> Option<u64> {
     match fixed {
         None => Some(cents),
         Some(_) if draw.chance(1, 4) => Some(cents + draw.below(2)),
@@ -55,7 +55,7 @@ impl Plan {
             opened_at += draw.between(SECOND, 50 * MINUTE) / if is_crowded { 50 } else { 1 };
             let (asset, charge) = (self.pick_coin(&mut draw), format!("p{n}-{customer}"));
             let cents = fixed.unwrap_or_else(|| draw.between(1, 60_000));
-            let amount = said_amount(fixed, cents, &mut draw);
+            let amount = drawn_amount(fixed, cents, &mut draw);
             let answers = self.answers(&charge, questions.as_deref());
             let step = if draw.chance(1, 2) {
                 Step::Choose(Choose {

@@ -113,7 +113,7 @@ fn resolved<'v>(api: &'v Value, value: &'v Value) -> &'v Value {
     }
 }
 
-/// Otherwise a field that the API gets would be drawn by nobody.
+/// Otherwise a new field of the API would never be drawn.
 #[test]
 fn the_operations_are_those_of_the_api_description() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../reference/openapi.json");

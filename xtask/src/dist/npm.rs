@@ -67,7 +67,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     let launcher = node_program(&prefix, "chargeproof");
     trial::judge_built_in(&launcher, &prefix)?;
     if cfg!(unix) {
-        trial::serves_until_told(&launcher, &prefix)?;
+        trial::serves_until_stopped(&launcher, &prefix)?;
     }
     try_fixtures(build, &prefix)
 }

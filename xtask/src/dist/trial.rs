@@ -41,7 +41,7 @@ pub(super) fn judge_built_in(program: &Path, home: &Path) -> Result<(), String> 
 ///
 /// # Errors
 /// The server does not start or does not stop.
-pub(super) fn serves_until_told(launcher: &Path, home: &Path) -> Result<(), String> {
+pub(super) fn serves_until_stopped(launcher: &Path, home: &Path) -> Result<(), String> {
     let serve = "serve --listen 127.0.0.1:0 --ready-file ready.json";
     // The command after it keeps the shell from replacing itself by the launcher.
     for (shell, script, code) in

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_nowhere_are_told() {
+    fn links_that_lead_nowhere_are_reported() {
         check("See [it](../c.md).", &["a/README.md:1: `../c.md` leads to no file (links)"]);
         check(
             "\nSee [it](../b/guide.md#when).",

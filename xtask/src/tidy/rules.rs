@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_tells_where_what_and_which_rule() {
+    fn a_finding_names_place_problem_and_rule() {
         assert_eq!(
             judge(CORE, "//! x\nlet a: f32;\n"),
             [

@@ -57,8 +57,8 @@ fn a_served_world_passes_check_without_options_and_is_left_unchanged() {
 
         let checked = run(directory.path(), &["check", served.word("url")]);
 
-        assert_eq!(checked.status.code(), Some(0), "{arguments:?}: {}", said(&checked));
-        assert!(said(&checked).contains("Conforms: every required statement was judged and holds"));
+        assert_eq!(checked.status.code(), Some(0), "{arguments:?}: {}", stderr(&checked));
+        assert!(stderr(&checked).contains("Conforms: every required statement was judged and holds"));
         assert_eq!(state(), before, "{arguments:?}");
         assert!(shop.next(Duration::ZERO).is_none(), "the handler of the served world received a delivery");
     }
@@ -110,7 +110,7 @@ fn the_banner_has_what_a_shop_needs_as_lines_for_a_shell() {
 }
 
 #[test]
-fn https_has_a_certificate_that_clients_are_told_to_trust() {
+fn https_has_a_certificate_that_clients_can_trust() {
     let directory = tempfile::tempdir().unwrap();
     let stderr = banner(directory.path(), &["--tls"]);
     assert!(stderr[0].starts_with("serving   https://127.0.0.1:"), "{stderr:#?}");

@@ -103,7 +103,7 @@ pub(super) fn kept(recording: &Recording) -> CheckResult {
         }
         return Err(CheckError::broken(
             exchange.number,
-            format!("served after {} s, as Retry-After said", span.as_secs()),
+            format!("served after {} s, as Retry-After states", span.as_secs()),
             format!("{}, with {} requests in the minute before", exchange.summary(), {
                 in_minute_before(recording, exchange)
             }),
@@ -120,7 +120,7 @@ pub(super) fn kept(recording: &Recording) -> CheckResult {
         Some(200..=299 | 404) => {
             let late = waited.iter().any(|(it, span)| span < longest && it.status() == Some(429));
             Ok(if late {
-                CheckOutcome::HoldsWith("a second later than it said".into())
+                CheckOutcome::HoldsWith("a second later than stated".into())
             } else {
                 CheckOutcome::Holds
             })

@@ -358,7 +358,7 @@ fn a_key_is_served_after_the_stated_wait() {
     check_says(&held, "limits.retry_after_held", "note: None");
     let again = exchange(TEST, Purpose::Burst(waited(61)), "/v1/account", 200, &json!({}));
     let late = and_then(TEST, waited(60), 429, &[again]);
-    check_says(&late, "limits.retry_after_held", "a second later than it said");
+    check_says(&late, "limits.retry_after_held", "a second later than stated");
 }
 
 /// Returns requests of a key: their number, second and status, and the `Retry-After`.

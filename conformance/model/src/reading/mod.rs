@@ -16,8 +16,8 @@ pub use limit::{
     BURST_TIME_MAX, LIMIT, LimiterReading, SERVED_MAX, Series, WINDOW, is_served, most_in_a_minute,
 };
 pub use observed_ids::{
-    ObservedIds, after_rows, before_rows, events, first_event_id, learn, listed, mode_told, own_event_asked,
-    single_event, wrapped_event,
+    ObservedIds, after_rows, before_rows, events, first_event_id, learn, listed, own_event_asked,
+    single_event, stated_mode, wrapped_event,
 };
 pub use page::{
     Page, charges_of, codes_of, draw, holds_charge, identity, link_query, named_identity, names_invoice,

@@ -108,7 +108,7 @@ pub fn first_event_id(rows: &[Value]) -> Option<String> {
 }
 
 /// Returns the value of `meta.mode`.
-pub fn mode_told(exchange: &Exchange) -> Option<String> {
+pub fn stated_mode(exchange: &Exchange) -> Option<String> {
     let body = exchange.answer()?.body.json()?;
     text_at(&body, &["meta", "mode"]).map(str::to_owned)
 }

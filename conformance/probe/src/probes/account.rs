@@ -1,7 +1,7 @@
 //! The account of each key, before any other request.
 
 use conformance_model::budget::Cost;
-use conformance_model::reading::mode_told;
+use conformance_model::reading::stated_mode;
 use conformance_model::recording::{Answer, Caller, Ending, Exchange, Purpose};
 use conformance_model::verdict::Stop;
 use conformance_model::words::{ACCOUNT_PATH, Mode};
@@ -16,7 +16,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
         let exchange = session.ask(Caller::Own(mode), Purpose::Account, ACCOUNT_PATH).await;
         usable(&exchange, mode)?;
     }
-    if session.recording.account(Mode::Test).and_then(mode_told).as_deref() != Some(Mode::Test.word()) {
+    if session.recording.account(Mode::Test).and_then(stated_mode).as_deref() != Some(Mode::Test.word()) {
         // A burst must never use a key that might be live.
         session.recording.no_burst =
             Some("the account does not say that the test key is one of test mode".into());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use conformance_model::budget::Cost;
 use conformance_model::reading::{
-    ObservedIds, Page, events, first_event_id, is_infrastructure, learn, mode_told, page_ask, text_at,
+    ObservedIds, Page, events, first_event_id, is_infrastructure, learn, page_ask, stated_mode, text_at,
 };
 use conformance_model::recording::{Answer, Caller, Exchange, List, Purpose, RESPELLED, Side};
 use conformance_model::words::{ACCOUNT_PATH, Mode};
@@ -241,7 +241,7 @@ async fn twins(session: &mut Session<'_>, mode: Mode, list: List, filter: &str, 
 /// The other account: one of its events and one of its charges, asked for with our key of the same mode.
 pub(crate) async fn probe_other(session: &mut Session<'_>) {
     let account = session.ask(Caller::OtherAccount, Purpose::Account, ACCOUNT_PATH).await;
-    let stated = mode_told(&account);
+    let stated = stated_mode(&account);
     let Some(mode) = Mode::BOTH.into_iter().find(|mode| stated.as_deref() == Some(mode.word())) else {
         return;
     };

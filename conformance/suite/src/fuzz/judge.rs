@@ -255,7 +255,7 @@ impl Judging<'_> {
                 }
                 self.same_as_before(mode, row);
             }
-            404 if own && self.known.told_before(mode, id).is_some() => {
+            404 if own && self.known.shown_before(mode, id).is_some() => {
                 self.report_violation(
                     "events.readable",
                     "200 for an event that the list has shown",
@@ -275,7 +275,7 @@ impl Judging<'_> {
     fn same_as_before(&mut self, mode: Mode, row: &Value) {
         let Some(id) = text_at(row, &["id"]) else { return };
         let now = fixed(row);
-        let before = self.known.told_before(mode, id);
+        let before = self.known.shown_before(mode, id);
         if let Some(before) = before.filter(|before| *before != now) {
             let (before, now) = (shorten(before), shorten(&now));
             self.report_violation("events.stable", format!("the event as it was before: {before}"), now);

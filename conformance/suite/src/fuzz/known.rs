@@ -81,7 +81,7 @@ impl KnownIds {
     }
 
     /// Returns the constant part of an event as received before, if it was.
-    pub(super) fn told_before(&self, mode: Mode, id: &str) -> Option<&str> {
+    pub(super) fn shown_before(&self, mode: Mode, id: &str) -> Option<&str> {
         self.events.get(&(mode, id.to_owned())).map(String::as_str)
     }
 

@@ -180,7 +180,7 @@ fn annotations_are_one_command_a_line() {
         assert_eq!(errors, 2, "{report}");
         assert!(found.iter().all(|(_, title, _)| !title.is_empty()), "{report}");
         let failed = outcome.rows.iter().find(|row| matches!(row.verdict, Verdict::Fail(_)));
-        let is_told = |id: &str| found.iter().any(|(_, title, _)| *title == format!("fail: {id}"));
-        assert!(failed.is_none_or(|row| is_told(&row.id)), "{report}");
+        let is_listed = |id: &str| found.iter().any(|(_, title, _)| *title == format!("fail: {id}"));
+        assert!(failed.is_none_or(|row| is_listed(&row.id)), "{report}");
     });
 }

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_said_for_people() {
+    fn times_are_formatted_for_people() {
         for (text, expected) in [
             ("2026-09-20T10:05:41.000000Z", "20 Sep 2026, 10:05 UTC"),
             ("2026-01-05", "5 Jan 2026"),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_said_in_their_largest_unit() {
+    fn durations_are_shown_in_their_largest_unit() {
         for (secs, expected) in
             [(0, "0 seconds"), (1, "1 second"), (1_799, "29 minutes"), (7_200, "2 hours"), (86_400, "1 day")]
         {

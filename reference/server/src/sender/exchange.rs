@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_with_what_caused_it() {
+    fn an_error_is_reported_with_its_causes() {
         #[derive(Debug)]
         struct Outer(std::io::Error);
         impl std::fmt::Display for Outer {

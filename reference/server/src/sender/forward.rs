@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_says_what_the_rule_would_have_said() {
+    fn the_note_quotes_the_address_rule() {
         check_note(
             "https://shop.example=http://localhost:3000",
             [127, 0, 0, 1],

@@ -56,7 +56,7 @@ async fn every_trouble_of_the_panel_shows_on_the_page() {
         page.eval("document.querySelector('[data-result]').textContent = ''").await;
         page.click(&format!("#act-{button}")).await;
         page.until("document.querySelector('[data-result]').textContent", || {
-            format!("{button} said nothing")
+            format!("{button} shows no result")
         })
         .await;
         let result = page.text("[data-result]").await;

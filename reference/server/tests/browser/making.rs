@@ -122,8 +122,8 @@ async fn a_payment_on_its_way_is_not_paid_again() {
     page.wait_for_text("main", "1 of 2 confirmations").await;
     must_stay(&page, ("#amount", "0.5")).await;
     shop.sandbox("mine", json!({ "asset": "BTC", "blocks": 1 })).await;
-    page.until(&title("paid · Charge"), || "the tab never said it is paid".to_owned()).await;
-    hosted.until(&title("Paid · "), || "the customer's tab never said it is paid".to_owned()).await;
+    page.until(&title("paid · Charge"), || "the title never showed that it is paid".to_owned()).await;
+    hosted.until(&title("Paid · "), || "the customer's title never showed that it is paid".to_owned()).await;
     assert_eq!(page.complaints(), Vec::<String>::new());
     assert_eq!(hosted.complaints(), Vec::<String>::new());
 }

@@ -127,7 +127,7 @@ impl Page {
     /// Waits until the text of an element contains `text`.
     pub(crate) async fn wait_for_text(&self, selector: &str, text: &str) {
         let condition = format!("{}.includes({})", read(selector), json!(text));
-        self.until(&condition, || format!("{selector} never said {text:?}")).await;
+        self.until(&condition, || format!("{selector} never showed {text:?}")).await;
     }
 
     /// Waits until the page's URL contains `part` and the page is loaded.

@@ -280,7 +280,7 @@ fn a_fee_bump_keeps_the_time_of_what_it_replaces_and_of_nothing_else() {
     let seen = See("a", "0.0025", MEMPOOL);
     let story = |bump: &'static [Seen], expected: &str| check(&[seen, Until(9), Together(bump)], expected);
     story(&[OLD, ("b", "0.0025", MEMPOOL)], "pending 0: payment_detected payment_detected");
-    // It pays less, even if it is told twice, or beside another that pays the rest.
+    // It pays less, even if it is reported twice, or beside another that pays the rest.
     let late = "expired 0: payment_detected expired late_payment";
     story(&[OLD, ("b", "0.0024", MEMPOOL)], late);
     story(&[OLD, ("b", "0.00125", MEMPOOL), ("b", "0.00125", MEMPOOL)], late);

@@ -1,6 +1,6 @@
 //! Random histories of charges, judged by laws that do not know the code.
 //!
-//! The judge keeps its own books: what it told the service about the chain, and what it read before.
+//! The judge keeps its own books: what it reported to the service about the chain, and what it read before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,7 +118,7 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
         shown["refunds"].as_array().expect("a list").iter().map(|refund| coin_of(&refund["amount"])).sum();
     prop_assert_eq!(coin_of(&shown["refunded_amount"]), refunds);
 
-    // What was told of the chain is what is shown, each transaction once.
+    // Each reported transaction is shown exactly once.
     let mut received = Coin::ZERO;
     let mut rightful = Coin::ZERO;
     let mut standing = BTreeMap::new();

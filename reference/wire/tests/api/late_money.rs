@@ -76,7 +76,7 @@ fn accepting_needs_a_confirmed_transfer() {
 }
 
 #[test]
-fn accepted_money_that_is_too_little_is_credited_and_said_to_be() {
+fn insufficient_accepted_payments_are_credited_and_reported() {
     let little = See("a", "0.001", deep(2));
     check(&[Until(0), little, Accept(None, 200)], "expired 0.001: expired late_payment underpaid");
     check(&[Cancel(200), little, Accept(None, 200)], "canceled 0.001: canceled late_payment underpaid");

@@ -101,7 +101,7 @@ fn a_revoked_key_is_unknown_from_then_on() {
     assert_eq!(service.get("/v1/account").status(), 200);
     service.act(Mode::Live, Command::RevokeKey(id)).unwrap();
     for _ in 0..130 {
-        assert_eq!(service.get("/v1/account"), unknown, "nor is it ever told to wait");
+        assert_eq!(service.get("/v1/account"), unknown, "and it is never limited");
     }
     let fresh = service.new_key(service.acme, Mode::Live);
     assert_eq!(service.send(&Call::new("GET", "/v1/account").key(&fresh)).status(), 200);

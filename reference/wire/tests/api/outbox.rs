@@ -443,7 +443,7 @@ fn the_service_says_when_to_wake_it() {
 }
 
 #[test]
-fn every_endpoint_that_may_be_told_is_as_much_work_as_the_lock_that_ends() {
+fn each_notified_endpoint_counts_as_work_of_an_ended_lock() {
     let (mut service, _) = shop();
     service.add_endpoint(Mode::Live, URL, &[EventType::ChargePaid]);
     let off = service.add_endpoint(Mode::Live, URL, &EventType::ALL);

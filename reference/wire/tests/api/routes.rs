@@ -121,7 +121,7 @@ fn a_percent_encoded_path_is_the_path_it_spells() {
 }
 
 #[test]
-fn a_key_is_asked_for_before_anything_else_is_told() {
+fn a_key_is_checked_before_anything_is_returned() {
     let mut service = TestService::new();
     let charge = service.charge();
     let refused = service.send(&Call::new("GET", "/v1/account"));

@@ -61,7 +61,7 @@ fn full_charge() -> Value {
 }
 
 #[test]
-fn the_account_tells_the_mode_of_the_key() {
+fn the_account_states_the_mode_of_the_key() {
     let mut service = TestService::new();
     service.set(SettingsDraft {
         display_name: Some("Acme Hats".to_owned()),

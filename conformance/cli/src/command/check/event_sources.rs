@@ -187,10 +187,10 @@ impl SandboxCalls<'_> {
     ) -> Result<(Value, Registration), String> {
         let (status, answer) = self.ask("POST", "/sandbox/endpoints", None, body)?;
         let accepted = (200..300).contains(&status);
-        let answer_told =
+        let answer_line =
             if accepted { status.to_string() } else { format!("{status} {}", answer["message"]) };
         let registration =
-            Registration { address: address.to_owned(), public, accepted, answer: answer_told };
+            Registration { address: address.to_owned(), public, accepted, answer: answer_line };
         Ok((answer, registration))
     }
 

@@ -182,7 +182,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_file_that_others_can_read_is_told() {
+    fn a_file_that_others_can_read_is_reported() {
         check("svc_live_abc", 0o640, "readable by other users; run: chmod 600");
         check("svc_live_abc", 0o604, "readable by other users");
     }

@@ -364,7 +364,7 @@ proptest! {
     }
 }
 
-/// Waits until all that was told and has to be on the disk is.
+/// Waits until every input that must be stored is on disk.
 fn flush(journal: &Journal) {
     settle(journal, journal.ticket());
 }
@@ -561,7 +561,7 @@ fn a_world_without_a_directory_forgets_how_it_came_about_behind_a_bound() {
 }
 
 #[tokio::test]
-async fn a_world_tells_what_was_done_as_long_as_its_records_are_kept() {
+async fn a_world_lists_its_calls_while_their_records_are_stored() {
     let setup = setup(None);
     let world = Replayed { sandbox: begin(&setup), in_flight: Vec::new() };
     let journal = Arc::new(Journal::in_memory(Vec::new(), 800));

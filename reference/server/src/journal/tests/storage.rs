@@ -1,4 +1,4 @@
-//! A disk in memory that fails when it is told to, and remembers each write.
+//! A disk in memory that fails on request, and records each write.
 
 use std::{
     io,

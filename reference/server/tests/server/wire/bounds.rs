@@ -126,7 +126,7 @@ async fn clients_that_owe_a_body_are_evicted() {
     let mut second = Client::connect(server.address()).await;
     for client in [&mut first, &mut second] {
         client.send(announced(4, "Expect: 100-continue\r\n")).await;
-        assert_eq!(client.reply().await.expect("told to go on").status, 100);
+        assert_eq!(client.reply().await.expect("100 Continue").status, 100);
     }
     let mut third = Client::connect(server.address()).await;
     assert_eq!(third.ask(GET).await.status, 200);

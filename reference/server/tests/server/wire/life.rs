@@ -10,7 +10,7 @@ const GET: &str = "GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n";
 /// Starts a request and returns once the server waits for its body.
 async fn begin(client: &mut Client) {
     client.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n").await;
-    assert_eq!(client.reply().await.expect("told to go on").status, 100);
+    assert_eq!(client.reply().await.expect("100 Continue").status, 100);
 }
 
 #[tokio::test]

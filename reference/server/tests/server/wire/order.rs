@@ -147,5 +147,5 @@ async fn a_body_after_its_error_affects_no_other_request() {
     let waits = format!(
         "POST /v1/charges HTTP/1.1\r\nHost: a\r\n{JSON}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n"
     );
-    assert_eq!(client.ask(waits).await.status, 401, "it is not told to go on");
+    assert_eq!(client.ask(waits).await.status, 401, "no 100 Continue is sent");
 }
