@@ -37,7 +37,7 @@ struct Picture {
 }
 
 enum Page {
-    /// The overview of the demo account in test mode.
+    /// The overview of the demo account in live mode, which has the charges of three days.
     Dashboard,
     /// The checkout page of a charge whose payment is confirming.
     Checkout,
@@ -72,7 +72,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let served = served::start(&program, &start)?;
     for picture in PICTURES {
         let url = match picture.page {
-            Page::Dashboard => format!("{}/dashboard/acme/test", served.word("url")),
+            Page::Dashboard => format!("{}/dashboard/acme/live", served.word("url")),
             Page::Checkout => checkout(&program, served.word("url"))?,
             Page::Written(arguments) => {
                 let file = scratch.join(format!("{}.html", picture.name));

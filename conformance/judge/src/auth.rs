@@ -80,7 +80,7 @@ fn revoked_key(recording: &Recording) -> CheckResult {
     if recording.last(|it| it.caller == Caller::Revoked).is_none() {
         return Err(CheckError::unjudged(
             "there was no revoked key to ask with",
-            "revoke a key in the dashboard and set CHARGEPROOF_REVOKED_KEY to it, or say --without revoked",
+            "revoke a key in the dashboard and set CHARGEPROOF_REVOKED_KEY to it, or pass --without revoked",
         ));
     }
     served_account(recording)?;

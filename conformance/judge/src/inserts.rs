@@ -209,7 +209,7 @@ fn walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
     match asked {
         None => Err(CheckError::unjudged(
             "nothing was created while the suite paged",
-            "say --allow-writes (two charges are opened in test mode), name a command with --hook, or say \
+            "pass --allow-writes (two charges are opened in test mode), name a command with --hook, or pass \
              --without inserts",
         )),
         Some(_) if !has_enough(recording) => Err(CheckError::unjudged(

@@ -21,7 +21,7 @@ fn account(recording: &Recording) -> Result<&Exchange, CheckError> {
     let Some(exchange) = found else {
         return Err(CheckError::unjudged(
             "there was no second key of the test key's account and mode",
-            "make another test key in the dashboard and set CHARGEPROOF_SECOND_KEY to it, or say --without second",
+            "make another test key in the dashboard and set CHARGEPROOF_SECOND_KEY to it, or pass --without second",
         ));
     };
     match exchange.status() {

@@ -382,7 +382,7 @@ fn second_account(recording: &Recording) -> CheckResult {
     else {
         return Err(CheckError::unjudged(
             "there was no key of another account",
-            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account, or say --without other",
+            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account, or pass --without other",
         ));
     };
     let asked = recording.last(|it| matches!(&it.purpose, Purpose::Event { side: Side::OtherAccount, .. }));

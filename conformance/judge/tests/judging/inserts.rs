@@ -69,7 +69,7 @@ fn during_inserts(caller: Caller, step: Step, ids: &[u64]) -> Exchange {
 #[test]
 fn the_reason_for_missing_growth_is_reported() {
     let says = |exchanges, part: &str| check_says(&recording(exchanges), "paging.stable", part);
-    says(vec![], "say --allow-writes");
+    says(vec![], "pass --allow-writes");
     let whole = during_inserts(TEST, Step::Whole, &[2, 1]);
     says(vec![whole.clone()], "no list of the test mode has 3 or more records");
     says(vec![whole.clone(), during_inserts(LIVE, Step::First, &[2])], "has 3 or more records");

@@ -11,7 +11,7 @@ fn hook(command: &str) -> Option<Hook> {
 
 #[test]
 fn without_a_source_of_records_stability_is_not_judged() {
-    let parts = ["nothing was created while the suite paged", "say --allow-writes"];
+    let parts = ["nothing was created while the suite paged", "pass --allow-writes"];
     let outcome = run_and_read(FakeServer::default(), |plan| plan.writes = None, 3, &parts);
     assert_eq!(outcome.ledger.writes, 0, "nothing is posted unless it is allowed");
     assert!(outcome.recording.exchanges.iter().all(|it| matches!(it.method(), "GET" | "HEAD")));

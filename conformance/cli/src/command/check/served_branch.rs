@@ -50,7 +50,6 @@ impl ServedBranch {
         let Some(opened) = branch(&mut server, address) else { return Ok(None) };
         let text = |name: &str| opened[name].as_str().unwrap_or_default().to_owned();
         let (id, url) = (text("world"), text("base_url"));
-        let base = Url::parse(&url).map_err(|_| Failure::usage(format!("`{url}` is not an address")))?;
         let mut stage = RemoteStage::new(&url).map_err(Failure::usage)?;
         let receiver = event_sources::receiver(runtime)?;
 
@@ -68,7 +67,7 @@ impl ServedBranch {
         demo::play(&url, None, start)?;
         let endpoint_url = forward["forward"]["url"].as_str().unwrap_or_default();
         let target = SandboxTarget {
-            base,
+            base: base.clone(),
             live_key: Secret::new(text("live_key")),
             test_key: Secret::new(text("test_key")),
             receiver_origin: endpoint_url.trim_end_matches('/').to_owned(),

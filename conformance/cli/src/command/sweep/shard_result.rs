@@ -190,7 +190,7 @@ fn law(number: u32) -> Result<Law, String> {
     Law::ALL
         .into_iter()
         .find(|law| law.number() == number)
-        .ok_or_else(|| format!("there is no law {number} in this program"))
+        .ok_or_else(|| format!("there is no invariant {number} in this program"))
 }
 
 impl ReachedCell {

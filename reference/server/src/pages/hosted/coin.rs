@@ -13,11 +13,12 @@ const NAMES: &[(&str, &str)] = &[
     ("USDC", "USD Coin"),
 ];
 
+/// The marks of coins; letters where few fonts have the symbol.
 const MARKS: &[(&str, &str)] = &[
-    ("BTC", "₿"),
+    ("BTC", "B"),
     ("LTC", "Ł"),
     ("DOGE", "Ð"),
-    ("BCH", "₿"),
+    ("BCH", "B"),
     ("ETH", "Ξ"),
     ("XMR", "ɱ"),
     ("SOL", "◎"),
