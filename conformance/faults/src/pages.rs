@@ -55,7 +55,7 @@ const LINES: &[PageFault] = &[
     ("it is empty", &["paging.length", "paging.joined", "lists.served"], EVERYWHERE, |it| rows(it).clear()),
     (
         "it is refused with 422",
-        &["lists.served", "paging.per_page", "paging.length", "paging.default_size"],
+        &["lists.served", "paging.per_page", "paging.length", "paging.default_size", "paging.links_lead"],
         EVERYWHERE,
         |it| {
             *it = Reply::json(422, json!({ "message": "The value is invalid." }));
@@ -63,7 +63,7 @@ const LINES: &[PageFault] = &[
     ),
     (
         "it is answered 500",
-        &["lists.served", "paging.per_page", "paging.length", "paging.default_size"],
+        &["lists.served", "paging.per_page", "paging.length", "paging.default_size", "paging.links_lead"],
         EVERYWHERE,
         |it| {
             *it = Reply::json(500, json!({ "message": "Server Error" }));
@@ -111,7 +111,12 @@ const LINES: &[PageFault] = &[
         "`next` loses its size",
         &["paging.links_keep_size"],
         &[Position::Number(3), Position::Middle, Position::OddSize],
-        |it| relink(it, "next", "per_page", ""),
+        |it| {
+            // Without a size, a link leads to a page of the default size.
+            if it.body["meta"]["per_page"] != DEFAULT_SIZE {
+                relink(it, "next", "per_page", "");
+            }
+        },
     ),
     ("the records stand in an object", &["paging.envelope"], EVERYWHERE, |it| it.body["data"] = json!({})),
 ];
@@ -151,6 +156,9 @@ fn add(reply: &mut Reply, name: &str, by: i64) {
 }
 
 /// Replaces a parameter of a link; an empty value removes it.
+/// The default size of a page.
+const DEFAULT_SIZE: u64 = 25;
+
 fn relink(reply: &mut Reply, rel: &str, name: &str, value: &str) {
     let link = &mut reply.body["links"][rel];
     let Some((path, query)) = link.as_str().and_then(|it| it.split_once('?')) else { return };

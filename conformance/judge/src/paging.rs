@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{Page, named_identity, page_ask, text_at, utc};
+use conformance_model::reading::{Page, link_query, named_identity, page_ask, text_at, utc};
 use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
@@ -137,8 +137,15 @@ fn current_page(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     let second = views.iter().any(|view| view.ask.page.is_some_and(|page| page > 1));
     let judged = each(&views, |view| {
-        view.ask.link.is_none().then_some(())?;
-        Some(equal("meta.current_page", view.ask.page.unwrap_or(1), view.page.meta("current_page")?))
+        let asked = match &view.ask.link {
+            None => view.ask.page.unwrap_or(1),
+            // A link may name its page in a way of its own.
+            Some(_) => {
+                let (query, _) = link_query(&view.exchange.target);
+                query.iter().find(|(name, _)| name == "page")?.1.parse().ok()?
+            }
+        };
+        Some(equal("meta.current_page", asked, view.page.meta("current_page")?))
     })?;
     if second { Ok(judged) } else { Err(too_few_records()) }
 }

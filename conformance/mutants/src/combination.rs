@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use conformance_model::reading::draw;
 
+use crate::fake::book::Book;
 use crate::fake::{FakeServer, Limiter, Reply, Request, Traffic, wire};
 use crate::variants::{self, Variant};
 
@@ -14,6 +15,8 @@ pub(crate) struct Combination {
     seed: u64,
     pub(crate) variant: &'static Variant,
     pub(crate) is_quick: bool,
+    /// `true` if the lists have several long pages.
+    has_many_records: bool,
     traffic: Rate,
     infrastructure: Vec<&'static Infrastructure>,
 }
@@ -73,7 +76,8 @@ impl Combination {
         let variant = variants[usize::try_from(draw.below(variants.len() as u64)).expect("a short list")];
         let traffic = *draw.one(&RATES);
         let infrastructure = INFRASTRUCTURE.iter().filter(|_| draw.below(3) == 0).collect();
-        Combination { number, seed: draw.0, variant, is_quick: draw.below(3) == 0, traffic, infrastructure }
+        let (is_quick, has_many_records) = (draw.below(3) == 0, draw.below(8) == 0);
+        Combination { number, seed: draw.0, variant, is_quick, has_many_records, traffic, infrastructure }
     }
 
     /// Returns `true` if the traffic is moderate, so that a run must be complete.
@@ -89,6 +93,9 @@ impl Combination {
 
     pub(crate) fn prepare(&self, server: &mut FakeServer) {
         let mut draw = Draw(self.seed);
+        if self.has_many_records {
+            (server.live, server.test) = (Book::full(1), Book::full(2));
+        }
         (self.variant.choose)(server);
         if server.tick.is_zero() {
             let refills = matches!(server.limiter, Limiter::Bucket | Limiter::Gcra);
@@ -110,7 +117,8 @@ impl Combination {
 impl fmt::Display for Combination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let quick = if self.is_quick { "quick, " } else { "" };
-        write!(f, "{}: {quick}{}, {}", self.number, self.variant.name, self.traffic.words)?;
+        let many = if self.has_many_records { "many records, " } else { "" };
+        write!(f, "{}: {quick}{many}{}, {}", self.number, self.variant.name, self.traffic.words)?;
         self.infrastructure.iter().try_for_each(|it| write!(f, ", {}", it.words))
     }
 }

@@ -86,6 +86,22 @@ fn the_ends_of_a_list_are_judged_only_with_a_middle_page() {
 }
 
 #[test]
+fn a_linked_page_has_the_number_of_its_link() {
+    for (target, current, expected) in [
+        ("/v1/events?page=3&per_page=2", 3, "pass"),
+        ("/v1/events?page=3&per_page=2", 2, "fail"),
+        ("/v1/events?cursor=b7", 2, "pass"),
+        ("/v1/events?page=eyJpZCI6MX0", 2, "pass"),
+    ] {
+        let link = Some(Link { of: 1, rel: "last".into() });
+        let linked = page(PageAsk { link, per_page: None, ..ask(None, 2) }, &rows(&[1]), [current, 3, 2, 5]);
+        let second = page(ask(Some(2), 2), &rows(&[3, 2]), [2, 3, 2, 5]);
+        let all = vec![second, Exchange { target: target.into(), ..linked }];
+        check(&recording(all), "paging.current_page", expected);
+    }
+}
+
+#[test]
 fn a_link_is_judged_by_its_query() {
     let middle = || page(ask(Some(2), 2), &rows(&[5, 4]), [2, 3, 2, 5]);
     for (rel, address, id, expected) in [

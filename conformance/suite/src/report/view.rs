@@ -211,16 +211,21 @@ impl<'a> ReportView<'a> {
     }
 
     /// Returns the share of the weakest chapter, then a line for each chapter with the missed faults and the data that
-    /// would reveal more. There is no total, because a large chapter would hide a weak one.
+    /// would reveal more. There is no total, because a large chapter would hide a weak one. A chapter that the operator
+    /// leaves out has no share.
     pub(super) fn power(&self) -> Vec<String> {
         let Some(power) = &self.outcome.power else { return Vec::new() };
         let percent = |it: &Chapter| it.noticed * 100 / it.known.max(1);
-        let weakest = power.chapters.iter().min_by_key(|it| percent(it));
+        let judged = power.chapters.iter().filter(|it| !self.is_left_out(&it.chapter));
+        let weakest = judged.min_by_key(|it| percent(it));
         let summary = weakest.map(|it| {
             let (chapter, share) = (&it.chapter, percent(it));
             format!("this run would have noticed at least {share} % of the known faults of each chapter; {chapter} is the weakest")
         });
         let chapters = power.chapters.iter().map(|it| {
+            if self.is_left_out(&it.chapter) {
+                return format!("{:<10} left out", it.chapter);
+            }
             let mut line = format!("{:<10} {} of {}", it.chapter, it.noticed, it.known);
             if let Some((first, rest)) = it.missed.split_first() {
                 let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
@@ -230,6 +235,13 @@ impl<'a> ReportView<'a> {
             if needs.is_empty() { line } else { format!("{line}; others show in {needs}") }
         });
         summary.into_iter().chain(chapters).collect()
+    }
+
+    /// Returns `true` if every statement of a chapter is left out.
+    fn is_left_out(&self, chapter: &str) -> bool {
+        let of_chapter = |it: &&Row| it.id.split('.').next() == Some(chapter);
+        let mut rows = self.outcome.rows.iter().filter(of_chapter).peekable();
+        rows.peek().is_some() && rows.all(|it| matches!(it.verdict, Verdict::LeftOut { .. }))
     }
 
     /// Returns the notes about the run: selection, privacy, and stale entries of the baseline.
@@ -411,6 +423,7 @@ fn title(number: &str) -> &'static str {
 mod tests {
     use super::*;
     use crate::report::samples;
+    use conformance_faults::Power;
 
     #[track_caller]
     fn check(spec: &str, expected: &str) {
@@ -466,6 +479,28 @@ mod tests {
         check_seen("States in lists", "paid");
         check_seen("A ?type= that names nothing", "404");
         check_seen("Headers about the limit", "x-ratelimit-remaining");
+    }
+
+    #[test]
+    fn a_chapter_that_is_left_out_is_not_the_weakest() {
+        let mut outcome = samples::mixed();
+        let chapter = |name: &str, noticed| Chapter {
+            chapter: name.into(),
+            noticed,
+            known: 10,
+            needs: [].into(),
+            missed: Vec::new(),
+        };
+        let chapters = vec![chapter("account", 9), chapter("limits", 0)];
+        outcome.power = Some(Power { noticed: 9, known: 20, chapters });
+        let weakest = |outcome: &Outcome| ReportView::of(outcome).power().join("\n");
+        assert!(weakest(&outcome).contains("at least 0 % of the known faults of each chapter; limits is"));
+        let limits = outcome.rows.iter_mut().filter(|it| it.id.starts_with("limits."));
+        limits.for_each(|it| it.verdict = Verdict::LeftOut { by: "--quick".into() });
+        let lines = "at least 90 % of the known faults of each chapter; account is the weakest\n\
+                     account    9 of 10\n\
+                     limits     left out";
+        assert!(weakest(&outcome).ends_with(lines), "{}", weakest(&outcome));
     }
 
     #[test]
