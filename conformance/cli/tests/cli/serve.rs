@@ -68,7 +68,7 @@ fn a_served_world_passes_check_without_options_and_is_left_unchanged() {
 fn a_violation_in_a_branch_is_reported_with_the_served_address() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve_as(program(directory.path()), &["--rate-limit", "100"]);
-    let checked = said(&run(directory.path(), &["check", served.word("url")]));
+    let checked = stderr(&run(directory.path(), &["check", served.word("url")]));
     let again = format!("chargeproof check {} --only limits.served", served.word("url"));
     assert!(checked.contains(&again), "{checked}");
     assert!(checked.contains(&format!("'{}/v1/account'", served.word("url"))), "{checked}");
