@@ -57,8 +57,8 @@ async fn a_world_page_is_accessible() {
     let Some(browser) = Browser::start().await else { return };
     let drawn = workload::draw(4).script;
     for (name, script, fault, says) in [
-        ("world-drawn", &drawn, None, "every law held"),
-        ("world-passed", &scenario(), None, "every law held"),
+        ("world-drawn", &drawn, None, "every invariant held"),
+        ("world-passed", &scenario(), None, "every invariant held"),
         ("world-failed", &scenario(), Some("retry-renamed"), "invariant 2 (once) is broken"),
     ] {
         let (_directory, page) = open(&browser, script, fault).await;
