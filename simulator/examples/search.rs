@@ -46,8 +46,11 @@ fn main() {
 }
 
 /// Returns the result of a search; that of `panicked` if the service panics.
-fn guarded<T>(search: impl FnOnce() -> Option<T>, panicked: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(search)).unwrap_or_else(|_| Some(panicked()))
+fn guarded<T>(search: impl FnOnce() -> Option<T>, panicked: impl FnOnce(&str) -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(search)).unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        Some(panicked(text.or_else(|| payload.downcast_ref().copied()).unwrap_or_default()))
+    })
 }
 
 /// Returns the number of scenarios that fail or differ from their transcripts, and the first of them.
@@ -66,7 +69,7 @@ fn transcripts() -> Option<String> {
             let golden = fs::read_to_string(path.with_extension("transcript")).unwrap_or_default();
             golden::compare(&golden, &played.transcript).is_none().then_some(true)
         };
-        let same = guarded(|| Some(is_same().unwrap_or(false)), || false);
+        let same = guarded(|| Some(is_same().unwrap_or(false)), |_| false);
         (same == Some(false)).then_some(name)
     };
     let failed: Vec<String> = files.iter().filter_map(differs).collect();
@@ -93,7 +96,7 @@ fn random_worlds(from: u64, most: u64) -> Option<String> {
             let differs = verdict.differs.map(|differs| format!("two runs differ: {differs}"));
             verdict.findings.breaches.first().map(ToString::to_string).or(differs)
         };
-        guarded(breach, || "panic".to_owned()).map(|what| format!("{}: {what}", n + 1))
+        guarded(breach, |message| format!("panic: {message}")).map(|what| format!("{}: {what}", n + 1))
     })
 }
 
@@ -105,10 +108,13 @@ fn exhaustion(depth: usize) -> Option<String> {
         for _ in 0..=depth {
             let mut tried = Vec::new();
             for path in search.next_paths() {
-                let attempt = catch_unwind(AssertUnwindSafe(|| search.attempt(&runner, &path)));
-                match attempt {
+                let attempt =
+                    guarded(|| Some(Ok(search.attempt(&runner, &path))), |message| Err(message.to_owned()));
+                match attempt.expect("an attempt has a result") {
                     Ok(attempt) => tried.push((path, attempt)),
-                    Err(_) => return Some(format!("{}: {}: panic", scope.name, search.words(&path))),
+                    Err(message) => {
+                        return Some(format!("{}: {}: panic: {message}", scope.name, search.words(&path)));
+                    }
                 }
             }
             if let Some((path, breach)) = search.record_results(tried) {

@@ -13,8 +13,7 @@
 //! 2. `drop_steps` removes runs of steps in the same manner. Waits stay, because removing one moves everything
 //!    after it.
 //! 3. `shorten_waits` tries 0, 1 second, 1 minute, half an hour, and the wait rounded down.
-//! 4. `simplify` removes account settings and the optional fields of payments, endpoints and invoices, such as a
-//!    fee.
+//! 4. `simplify` removes account settings, optional fields and elements of lists within steps, and shortens texts.
 //!
 //! After a removal, steps that need a name which no step creates any more are removed too, and neighbouring waits
 //! are joined. The search stops after 1,500 worlds. Steps that the world refuses are then marked with `refused` and
@@ -35,12 +34,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reference_core::time::Span;
+use serde_json::{Value, json};
 
 use crate::{
     law::{Breach, Law},
     play::{Cause, DryRun},
     script::{
-        At, Script, given_by,
+        At, Script, given_by, in_line, read_steps,
         step::{Settings, Step},
         value::Duration,
         without_unknown_names,
@@ -50,6 +50,9 @@ use crate::{
 
 /// The maximum number of worlds played to shrink one failure.
 const ATTEMPTS_MAX: u32 = 1_500;
+
+/// Texts up to this length are not shortened.
+const SHORT_TEXT: usize = 16;
 
 /// The result of shrinking a failure.
 #[derive(Clone, Debug)]
@@ -205,7 +208,7 @@ impl Search<'_> {
         }
     }
 
-    /// Removes optional fields of payments and unneeded settings.
+    /// Simplifies the settings and the values within steps.
     fn simplify(&mut self) {
         let mut script = self.best.clone();
         script.account = Settings::default();
@@ -214,12 +217,17 @@ impl Search<'_> {
         }
         let mut place = 0;
         while place < self.best.steps.len() {
-            for simpler in plainer(&self.best.steps[place].value) {
+            let mut nth = 0;
+            while let Some(step) = self.best.steps.get(place)
+                && let Some(simpler) = edits(&json!(step.value)).get(nth)
+            {
                 let mut script = self.best.clone();
-                script.steps[place].value = simpler;
-                if weight(&script) < weight(&self.best) {
-                    self.try_it(script);
-                }
+                let is_tried = parse_step(simpler).is_some_and(|simpler| {
+                    script.steps[place].value = simpler;
+                    weight(&script) < weight(&self.best) && self.try_it(script)
+                });
+                // After a success, the edits are those of the new step.
+                nth += usize::from(!is_tried);
             }
             place += 1;
         }
@@ -314,42 +322,53 @@ fn merged(steps: Vec<At<Step>>) -> Vec<At<Step>> {
     merged
 }
 
-fn plainer(step: &Step) -> Vec<Step> {
-    let mut plainer = Vec::new();
-    match step {
-        Step::Pay(pay) => {
-            let mut with = |change: &dyn Fn(&mut crate::script::step::Pay)| {
-                let mut other = pay.clone();
-                change(&mut other.0);
-                plainer.push(Step::Pay(other));
-            };
-            with(&|pay| pay.fee = None);
-            with(&|pay| pay.outputs = None);
-            with(&|pay| pay.unseen = false);
-            with(&|pay| pay.over = None);
-            with(&|pay| pay.share = None);
-            if pay.0.charge.is_some() && pay.0.asset.is_none() {
-                with(&|pay| pay.amount = None);
+/// Returns the values that differ from this one by a removed entry, a removed element or a halved text, large removals
+/// first.
+fn edits(value: &Value) -> Vec<Value> {
+    let mut edited = Vec::new();
+    match value {
+        Value::Object(map) => {
+            for name in map.keys() {
+                let mut without = map.clone();
+                without.remove(name);
+                edited.push(Value::Object(without));
+            }
+            for (name, inner) in map {
+                edited.extend(edits(inner).into_iter().map(|inner| {
+                    let mut other = map.clone();
+                    other.insert(name.clone(), inner);
+                    Value::Object(other)
+                }));
             }
         }
-        Step::Replace(replace) => {
-            let mut other = replace.clone();
-            (other.amount, other.fee) = (None, None);
-            plainer.push(Step::Replace(other));
+        Value::Array(list) => {
+            for place in 0..list.len() {
+                let mut without = list.clone();
+                without.remove(place);
+                edited.push(Value::Array(without));
+            }
+            for (place, inner) in list.iter().enumerate() {
+                edited.extend(edits(inner).into_iter().map(|inner| {
+                    let mut other = list.clone();
+                    other[place] = inner;
+                    Value::Array(other)
+                }));
+            }
         }
-        Step::Endpoint(endpoint) => {
-            let mut other = endpoint.clone();
-            other.0.events = None;
-            plainer.push(Step::Endpoint(other));
-        }
-        Step::Invoice(invoice) => {
-            let mut other = invoice.clone();
-            (other.send, other.customer_email) = (false, None);
-            plainer.push(Step::Invoice(other));
+        Value::String(text) => {
+            let half = text.chars().count() / 2;
+            if half >= SHORT_TEXT {
+                edited.push(text.chars().take(half).collect::<String>().into());
+            }
         }
         _ => {}
     }
-    plainer
+    edited
+}
+
+/// Returns the step of a value; `None` if a required field is missing.
+fn parse_step(value: &Value) -> Option<Step> {
+    read_steps(&format!("- {}", in_line(value))).ok()?.pop().map(|step| step.value)
 }
 
 /// Returns `true` if a step can expect a refusal.
@@ -386,4 +405,33 @@ fn expect_refusal(step: &mut Step, status: u16) -> bool {
     };
     *refused = Some(status);
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_remove_entries_and_elements_and_halve_long_texts() {
+        let value = json!({ "a": [1, 2], "b": { "c": "x".repeat(40) } });
+        let edited: Vec<String> = edits(&value).iter().map(Value::to_string).collect();
+        let long = "x".repeat(40);
+        let expected = [
+            format!(r#"{{"b":{{"c":"{long}"}}}}"#),
+            r#"{"a":[1,2]}"#.to_owned(),
+            format!(r#"{{"a":[2],"b":{{"c":"{long}"}}}}"#),
+            format!(r#"{{"a":[1],"b":{{"c":"{long}"}}}}"#),
+            r#"{"a":[1,2],"b":{}}"#.to_owned(),
+            format!(r#"{{"a":[1,2],"b":{{"c":"{}"}}}}"#, "x".repeat(20)),
+        ];
+        assert_eq!(edited, expected);
+    }
+
+    #[test]
+    fn an_edited_step_is_a_step_unless_a_required_field_is_missing() {
+        let request = json!({ "request": { "path": "/v1/charges", "body": { "asset": "BTC" } } });
+        assert!(matches!(parse_step(&request), Some(Step::Request(_))));
+        assert!(parse_step(&json!({ "request": { "body": {} } })).is_none());
+        assert!(matches!(parse_step(&json!("restart")), Some(Step::Restart)));
+    }
 }

@@ -99,6 +99,9 @@ impl fmt::Display for Breach {
     }
 }
 
+/// The length of the shortest code or id.
+const CODE_MIN: usize = 12;
+
 /// The violations found, and the number of checks of each invariant.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
@@ -132,6 +135,19 @@ impl Findings {
         }
         for (answer, n) in other.unjudged {
             *self.unjudged.entry(answer).or_default() += n;
+        }
+    }
+
+    /// Replaces codes and ids in the details by names, given as pairs of a name and a code or id.
+    pub fn name_objects(&mut self, names: impl Iterator<Item = (String, String)>) {
+        if self.breaches.is_empty() {
+            return;
+        }
+        // A saved value can be any text, so short ones stay.
+        for (name, code) in names.filter(|(_, code)| code.len() >= CODE_MIN) {
+            for breach in self.breaches.iter_mut().filter(|breach| breach.what.contains(&code)) {
+                breach.what = breach.what.replace(&code, &name);
+            }
         }
     }
 

@@ -228,13 +228,18 @@ fn takes(fields: &[BodyField], body: &Value) -> bool {
     })
 }
 
-/// Parses a decimal, given as a text or a number, into units of 10 to the power of `-decimals`.
+/// Parses a decimal, given as a text or a number, into units of 10 to the power of `-decimals`. Requests must not have more
+/// places, not even zeros, and no leading zeros.
 pub fn units(value: &Value, decimals: u32) -> Option<u128> {
-    match value {
-        Value::String(text) => money::read(text, decimals),
-        Value::Number(number) => money::read(&number.to_string(), decimals),
-        _ => None,
-    }
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    let (whole, part) = text.split_once('.').unwrap_or((&text, "0"));
+    let is_plain =
+        (whole == "0" || !whole.starts_with('0')) && (1..=decimals.max(1)).contains(&(part.len() as u32));
+    money::read(&text, decimals).filter(|_| is_plain)
 }
 
 fn is_text(value: &Value, chars_max: usize) -> bool {

@@ -78,7 +78,10 @@ impl Broken {
     /// Returns `true` if the violation names the object of a mark at its time.
     fn names(&self, mark: &Mark) -> bool {
         let names = |ids: &[String]| ids.iter().any(|id| self.what.contains(id.as_str()));
-        names(&mark.ids) || self.at.is_none_or(|at| at == mark.at) && names(&mark.about)
+        let mut words = self.what.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');
+        let mut is_about =
+            || names(&mark.about) || words.any(|word| mark.objects.iter().any(|name| name == word));
+        names(&mark.ids) || self.at.is_none_or(|at| at == mark.at) && is_about()
     }
 }
 

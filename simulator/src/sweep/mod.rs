@@ -260,6 +260,11 @@ impl Runner<'_> {
         findings
             .breaches
             .sort_by_key(|breach| (is_echo(breach.law), breach.at.is_none(), breach.at, breach.law));
+        let recorded = shown.books.values().flat_map(|book| &book.events);
+        let recorded =
+            recorded.map(|event| (format!("{} of {}", event.kind, event.subject()), event.id.clone()));
+        let given = dry_run.names.iter().map(|(name, code)| (name.clone(), code.clone()));
+        findings.name_objects(recorded.chain(given));
         let posts = record
             .seen
             .iter()

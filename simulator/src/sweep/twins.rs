@@ -219,6 +219,11 @@ fn endings(run: &mut Run, script: &Script, twin: Twin) -> BTreeMap<String, Strin
     for book in shown.books.values() {
         for charge in &book.charges {
             let Some(name) = codes.get(&charge.code) else { continue };
+            if twin == Twin::Split && charge.refunded_amount != "0" {
+                // A transfer that is refunded as a whole is not accepted. Refunds fill other transfers if they are split.
+                endings.insert(plain(name), "refunded".to_owned());
+                continue;
+            }
             let paid_at = charge.paid_at.as_deref().map_or_else(|| "-".to_owned(), since);
             let ending = format!(
                 "{} {} {} {paid_at}{}",

@@ -19,6 +19,7 @@ impl Plan {
             }
         }
         self.add_resends();
+        self.add_interruptions();
         let mut draw = self.stream("service");
         for _ in 0..self.swarm.times(Fault::Restart, &mut draw, 3) {
             self.add(draw.between(MINUTE, DAY), Step::Restart);
@@ -118,7 +119,9 @@ impl Plan {
             self.add(at + spread, ask(60, 200));
             self.add(at + spread, ask(1, 429));
             self.add(at + MINUTE - 1, ask(1, 429));
-            self.add(at + MINUTE, ask(1, 200));
+            // Refused requests do not count: as many as were sent first are free.
+            self.add(at + MINUTE, ask(60, 200));
+            self.add(at + MINUTE, ask(1, if spread == 0 { 200 } else { 429 }));
         }
     }
 

@@ -1,8 +1,9 @@
 //! Webhook endpoints, their merchants, and faults of the network between them and the service.
 
 use reference_core::{event::EventType, mode::Mode};
+use serde_json::json;
 
-use super::{DAY, Fault, HOUR, MINUTE, Plan, edge_cases::NEIGHBOUR, steps};
+use super::{DAY, Fault, HOUR, MINUTE, Plan, SECOND, edge_cases::NEIGHBOUR, steps};
 use crate::script::{
     step::{Endpoint, Shorthand, Step},
     value::EventTypeName as Kind,
@@ -102,6 +103,37 @@ impl Plan {
         if self.healed_at > DAY && draw.chance(2, 3) {
             // Long enough for deliveries to use up their attempts, and for the endpoint to be disabled.
             self.add(draw.between(MINUTE, 6 * HOUR), steps::merchant(host, &[], "down"));
+        }
+    }
+
+    /// Plans changes while attempts are in flight: the receiver is slow and then fails, so the next attempts show whether the
+    /// interrupted one counted.
+    pub(super) fn add_interruptions(&mut self) {
+        let mut draw = self.stream("interruptions");
+        if draw.chance(2, 3) {
+            return;
+        }
+        // The first endpoint of a mode exists from the start.
+        let mode = self.pick_mode(&mut draw);
+        let host = format!("shop-{mode}1");
+        for n in 0..draw.between(1, 3) {
+            let at = draw.between(MINUTE, DAY);
+            let failures = draw.between(1, 4) as usize;
+            self.add(at, steps::merchant(&host, &["slow", "500", "slow", "500", "500"][..=failures], "up"));
+            let body = json!({ "asset": self.coins[0].code(), "amount": "7.00", "currency": "EUR" });
+            self.open_by_request(&format!("c8{n}"), mode, at, body);
+            // The second attempt follows after seconds, the later ones after minutes.
+            let during = at + [1, SECOND, 5 * SECOND, MINUTE][draw.below(4) as usize];
+            let name = steps::name(&host);
+            match draw.below(6) {
+                0 => self.add(during, Step::Rotate(name)),
+                1 => self.add(during, Step::Remove(name)),
+                2 => {
+                    self.add(during, Step::Disable(name.clone()));
+                    self.add(during + draw.between(1, HOUR), Step::Enable(name));
+                }
+                _ => self.add(during, Step::Restart),
+            }
         }
     }
 

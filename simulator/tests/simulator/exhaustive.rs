@@ -28,18 +28,18 @@ fn search(name: &str) -> Exploration {
     Exploration::new(Scope::find(name).expect("it is one of them"))
 }
 
-/// The scopes, with the numbers of sequences of up to three inputs and of reached states. More states would mean that
-/// equal states are not recognized; fewer, that different ones are merged.
+/// The scopes, with the numbers of sequences of up to three inputs and of reached states; two inputs where every sequence
+/// is a state. More states would mean that equal states are not recognized; fewer, that different ones are merged.
 const FIGURES: [(&str, u64, u64); 10] = [
     ("charge", 489, 279),
     ("invoice", 312, 241),
     ("endpoint", 375, 162),
     ("limit", 365, 325),
     ("paging", 237, 161),
-    ("idempotency", 2_380, 2_380),
-    ("filters", 1_432, 1_432),
-    ("wallet", 585, 585),
-    ("link", 1_464, 1_464),
+    ("idempotency", 183, 183),
+    ("filters", 132, 132),
+    ("wallet", 73, 73),
+    ("link", 133, 133),
     ("restart", 486, 359),
 ];
 
@@ -47,7 +47,8 @@ const FIGURES: [(&str, u64, u64); 10] = [
 fn every_scope_satisfies_every_invariant() {
     let figures = Scope::ALL.iter().map(|scope| {
         let mut search = Exploration::new(scope);
-        if let Some((path, breach)) = exhaust(&Runner::default(), &mut search, 3) {
+        let depth = if scope.is_hidden { 2 } else { 3 };
+        if let Some((path, breach)) = exhaust(&Runner::default(), &mut search, depth) {
             panic!("{}: {}: {breach}", scope.name, search.words(&path));
         }
         let Extent { sequences, states, .. } = search.extent;

@@ -97,9 +97,9 @@ pub(crate) fn run(root: &Path, options: &PlantedOptions) -> Result<bool, String>
         .zip(&bugs)
         .filter(|(_, bug)| bug.area.contains(&options.only) || bug.name.contains(&options.only))
         .collect();
-    let sane = search(&program, 0, [20, options.from, 1])?;
-    if sane.iter().any(|(_, found)| found != "-") {
-        return Err(format!("without a bug something is found: {sane:?}"));
+    let faultless = search(&program, 0, [options.worlds, options.from, options.depth])?;
+    if faultless.iter().any(|(_, found)| found != "-") {
+        return Err(format!("without a bug something is found: {faultless:?}"));
     }
     let results = search_all(&program, &chosen, options)?;
     let table = table(&chosen, &results);
@@ -135,9 +135,18 @@ fn copy_packages(root: &Path, copy: &Path, bugs: &[Bug]) -> Result<(), String> {
     if !copy.join("Cargo.lock").exists() {
         write(&copy.join("Cargo.lock"), read(&root.join("Cargo.lock"))?.as_bytes())?;
     }
-    let mut files = Vec::new();
+    let (mut files, mut copied) = (Vec::new(), Vec::new());
     for package in COPIED {
         collect(&root.join(package), &mut files)?;
+        if copy.join(package).exists() {
+            collect(&copy.join(package), &mut copied)?;
+        }
+    }
+    for path in copied {
+        let original = root.join(path.strip_prefix(copy).expect("it was listed there"));
+        if !original.exists() {
+            fs::remove_file(&path).map_err(|err| format!("{}: {err}", path.display()))?;
+        }
     }
     for path in files {
         let name = path.strip_prefix(root).expect("it lies there").to_string_lossy().replace('\\', "/");

@@ -78,6 +78,9 @@ pub(crate) struct Sweep {
     /// Maximum length of sequences [default: that of the scope]
     #[arg(long, value_name = "N", value_parser = whole::<usize>(0..=64), requires = "exhaust")]
     pub(crate) depth: Option<usize>,
+    /// Stop at the first simulation that violates an invariant
+    #[arg(long, conflicts_with_all = ["files", "exhaust", "shard", "out"])]
+    pub(crate) first: bool,
     /// Show which events happened under which faults, and the combinations that were not reached
     #[arg(long, conflicts_with = "files")]
     pub(crate) coverage: bool,

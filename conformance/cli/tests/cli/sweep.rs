@@ -111,6 +111,19 @@ fn an_enabled_fault_is_found_shrunk_and_repeated() {
 }
 
 #[test]
+fn a_sweep_stops_at_the_first_failure_and_draws_it_shrunk() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = ["--seeds=400", "--jobs=2", "--first", "--html=first.html", "--demo-fault=retry-renamed"];
+    let output = sweep(directory.path(), &arguments, &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert_eq!(text.matches("fail  ").count(), 1, "{text}");
+    let saved = fs::read_dir(directory.path().join("sweep-failures")).unwrap().count();
+    let page = fs::read_to_string(directory.path().join("first.html")).unwrap();
+    assert!(saved == 1 && page.contains("<title>fail: Invariant "), "{saved} files, {page}");
+}
+
+#[test]
 fn a_scenario_is_checked_for_the_invariants() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("paid.yaml"), PAID).unwrap();

@@ -22,7 +22,7 @@ const PLACE_KEPT: Span = Span::mins(10);
 /// The anchors of keys in lists: the newest record when page 1 was read, and the time of the last read.
 #[derive(Default)]
 pub(super) struct ListReads {
-    places: BTreeMap<(String, String), (Timestamp, usize)>,
+    places: BTreeMap<(String, String), (Timestamp, Option<usize>)>,
 }
 
 impl ListReads {
@@ -157,20 +157,18 @@ impl ModelReplay<'_> {
                 Some(known.filter(|no| *no < book.length(request.list)).ok_or(422_u16)?)
             }
             (None, Some((_, newest))) if request.page > 1 => {
-                places.insert(place.clone(), (at, newest));
-                Some(newest)
+                places.insert(place, (at, newest));
+                newest
             }
-            (None, _) => members.last().copied(),
+            (None, _) => {
+                let newest = members.last().copied();
+                if request.page == 1 {
+                    places.insert(place, (at, newest));
+                }
+                newest
+            }
         };
-        if let Some(newest) = newest {
-            members.retain(|no| *no <= newest);
-        }
-        if request.page == 1 && request.anchor.is_none() {
-            match newest.filter(|_| members.len() > request.per_page) {
-                Some(newest) => places.insert(place, (at, newest)),
-                None => places.remove(&place),
-            };
-        }
+        members.retain(|no| newest.is_some_and(|newest| *no <= newest));
         let context = ObjectContext { ids, public_url: self.public_url, now: at, heights: &|_| 0 };
         let list = request.list;
         let row = |no: usize| match list {

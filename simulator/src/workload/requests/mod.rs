@@ -96,6 +96,7 @@ impl Plan {
             let key = match draw.below(12) {
                 0 => " ".to_owned(),
                 1 => "k".repeat(256),
+                2 => "ö".repeat(255),
                 n => IDEMPOTENCY_KEYS[n as usize % IDEMPOTENCY_KEYS.len()].to_owned(),
             };
             asked.headers.insert("Idempotency-Key".to_owned(), key);
@@ -115,7 +116,7 @@ impl Plan {
             again.save.clear();
             match draw.below(6) {
                 0 => again.path.value.push_str("?again=1"),
-                1 => change_somewhere(again.body.as_mut(), draw),
+                1 | 2 => change_somewhere(again.body.get_or_insert_default(), draw),
                 _ => {}
             }
             self.add(at + later, Step::Request(again));
@@ -141,17 +142,25 @@ impl Plan {
     }
 }
 
-/// Changes a value, or the order of a list, in a body.
-fn change_somewhere(body: Option<&mut Value>, draw: &mut RngStream) {
-    let Some(Value::Object(map)) = body else { return };
-    let lists: Vec<String> =
-        map.iter().filter(|(_, value)| value.is_array()).map(|(name, _)| name.clone()).collect();
-    match lists.first() {
-        Some(name) if draw.chance(2, 3) => match &mut map[name] {
-            Value::Array(list) if list.len() > 1 => list.reverse(),
-            Value::Array(list) => list.push(json!("BTC")),
-            _ => {}
+/// Changes one value in a body a little: a number gets a zero, a list another order.
+fn change_somewhere(body: &mut Value, draw: &mut RngStream) {
+    match body {
+        Value::Object(map) if !map.is_empty() => {
+            let place = draw.below(map.len() as u64) as usize;
+            if let Some(value) = map.values_mut().nth(place) {
+                change_somewhere(value, draw);
+            }
+        }
+        Value::Array(list) if list.len() > 1 => match draw.below(3) {
+            0 => list.reverse(),
+            1 => drop(list.pop()),
+            _ => change_somewhere(&mut list[0], draw),
         },
-        _ => drop(map.insert("description".to_owned(), json!("Another order"))),
+        Value::Array(list) => list.push(json!("BTC")),
+        Value::Number(number) => *body = json!(number.as_u64().unwrap_or_default() * 10),
+        Value::String(text) => text.push('0'),
+        Value::Bool(truth) => *truth = !*truth,
+        Value::Null => *body = json!(false),
+        Value::Object(map) => drop(map.insert("description".to_owned(), json!("Another order"))),
     }
 }

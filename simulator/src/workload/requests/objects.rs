@@ -139,7 +139,8 @@ impl Plan {
                 }
             }
             if !body["suggested_amounts"].is_null() {
-                body["suggested_amounts"] = json!([values::fiat(draw.between(least, most), draw), "200.00"]);
+                let edge = [least, most][draw.below(2) as usize] - 1 + draw.below(3);
+                body["suggested_amounts"] = json!([values::fiat(edge, draw), "200.00"]);
             }
         } else {
             drop_fields(body, &["min_amount", "max_amount", "suggested_amounts"]);

@@ -1,13 +1,16 @@
 //! Reads: pages of lists, single objects, invalid targets, and requests with revoked keys.
 
 use reference_core::{event::EventType, mode::Mode, rng::RngStream};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     super::{DAY, HOUR, MINUTE, Plan, SECOND, steps},
     request,
 };
-use crate::script::step::{Key, Shorthand, Step};
+use crate::{
+    model::operation::Operation,
+    script::step::{Key, Shorthand, Step},
+};
 
 impl Plan {
     /// Plans reads: pages of filtered lists in two sizes, beyond the end, by anchors, with pauses; single objects; invalid
@@ -20,18 +23,8 @@ impl Plan {
                 0,
                 Step::Key(Shorthand(Key { name: steps::name(&key), mode: steps::mode(mode), account: None })),
             );
-            for _ in 0..draw.between(1, 2) {
-                let path = self.list_target(&mut draw);
-                let sizes = [draw.between(1, 4), draw.between(1, 4)];
-                let mut at = draw.between(HOUR, DAY);
-                for _ in 0..draw.between(2, 6) {
-                    let size = sizes[draw.below(2) as usize];
-                    let page = [1, 2, 2, 3, 30][draw.below(5) as usize];
-                    let mut read = request("GET", &format!("{path}per_page={size}&page={page}"), mode);
-                    read.key = Some(steps::name(&key));
-                    self.add(at, Step::Request(read));
-                    at += [0, SECOND, 9 * MINUTE, 10 * MINUTE - 1, 10 * MINUTE, HOUR][draw.below(6) as usize];
-                }
+            for n in 0..draw.between(1, 2) {
+                self.add_reading(&key, mode, &format!("{mode}/{n}"));
             }
             // Later requests use the id of this event.
             let mut first = request("GET", "/v1/events?per_page=1&page=1", mode);
@@ -47,48 +40,61 @@ impl Plan {
         }
     }
 
-    /// Returns the target of a list with filters, without the parameters of the page.
-    fn list_target(&self, draw: &mut RngStream) -> String {
-        let name = |kind: &str, draw: &mut RngStream| format!("${{{kind}{}}}", draw.between(1, 3));
-        let mut filters = Vec::new();
-        let list = match draw.below(4) {
-            0 => {
-                let statuses = ["pending", "underpaid", "paid", "expired", "canceled"];
-                if draw.chance(1, 2) {
-                    filters.push(format!("status={}", statuses[draw.below(5) as usize]));
-                }
-                if draw.chance(1, 3) {
-                    filters.push(format!("payment_link={}", name("l", draw)));
-                }
-                "charges"
+    /// Plans one reading of a list, in two sizes, with pauses, and with new records between the pages.
+    fn add_reading(&mut self, key: &str, mode: Mode, name: &str) {
+        let mut draw = self.stream(&format!("reading/{name}"));
+        let (path, insertion) = self.list_target(&mut draw);
+        let sizes = [draw.between(1, 3), draw.between(1, 4)];
+        let grows = draw.chance(1, 2);
+        let mut at = draw.between(HOUR, DAY);
+        for n in 0..draw.between(4, 8) {
+            let method = if n > 1 && draw.chance(1, 6) { "HEAD" } else { "GET" };
+            // A reading in each size begins, and then both continue.
+            let (size, page) = match (n, method) {
+                (0 | 1, _) => (sizes[n as usize], 1),
+                (_, "HEAD") => (sizes[draw.below(2) as usize], draw.between(1, 2)),
+                _ => (sizes[usize::from(draw.chance(1, 4))], [1, 2, 2, 2, 2, 3, 30][draw.below(7) as usize]),
+            };
+            let mut read = request(method, &format!("{path}per_page={size}&page={page}"), mode);
+            read.key = Some(steps::name(key));
+            self.add(at, Step::Request(read));
+            if grows && draw.chance(1, 2) {
+                let (path, body) = &insertion;
+                let mut insert = request("POST", path, mode);
+                insert.body = Some(body.clone());
+                self.add(at + 1, Step::Request(insert));
             }
-            1 => {
-                if draw.chance(1, 2) {
-                    filters.push(format!("status={}", ["open", "paid", "void"][draw.below(3) as usize]));
-                }
-                "invoices"
+            at += [SECOND, 6 * MINUTE, 9 * MINUTE, 10 * MINUTE - 1, 10 * MINUTE][draw.below(5) as usize];
+        }
+    }
+
+    /// Returns the target of a list with filters, without the parameters of the page, and a request that adds a record.
+    fn list_target(&self, draw: &mut RngStream) -> (String, (&'static str, Value)) {
+        let lists: Vec<Operation> =
+            Operation::ALL.into_iter().filter(|operation| operation.parameters.contains(&"page")).collect();
+        let list = lists[draw.below(lists.len() as u64) as usize];
+        let mut filters = String::new();
+        for name in list.parameters {
+            if draw.chance(2, 5)
+                && let Some(value) = filter_value(list.path, name, draw)
+            {
+                filters.push_str(&format!("{name}={value}&"));
             }
-            2 => "payment-links",
-            _ => {
-                if draw.chance(1, 2) {
-                    let kinds = EventType::ALL;
-                    filters.push(format!("type={}", kinds[draw.below(kinds.len() as u64) as usize].as_str()));
-                }
-                match draw.below(4) {
-                    0 => filters.push(format!("charge={}", name("c", draw))),
-                    1 => filters.push(format!("invoice={}", name("i", draw))),
-                    _ => {}
-                }
-                "events"
+        }
+        let insertion = match list.path {
+            "/v1/payment-links" => ("/v1/payment-links", json!({ "title": "Tea", "amount": "3.00" })),
+            "/v1/charges" => {
+                ("/v1/charges", json!({ "asset": self.coins[0].code(), "amount": "3.00", "currency": "EUR" }))
             }
+            // Each also records an event.
+            _ => ("/v1/invoices", json!({ "amount": "3.00" })),
         };
-        let filters: String = filters.iter().map(|filter| format!("{filter}&")).collect();
-        format!("/v1/{list}?{filters}")
+        (format!("{}?{filters}", list.path), insertion)
     }
 
     /// Returns a rare or an invalid target.
     fn odd_target(&self, mode: Mode, draw: &mut RngStream) -> String {
-        let list = self.list_target(draw);
+        let (list, _) = self.list_target(draw);
         let n = draw.between(1, 2);
         match draw.below(20) {
             0 => format!("{list}page=0"),
@@ -141,4 +147,18 @@ impl Plan {
             self.add(at + 150 * SECOND, Step::Revoke(steps::name(&key)));
         }
     }
+}
+
+/// Returns a value of a filter; `None` for a parameter of the page.
+fn filter_value(list: &str, name: &str, draw: &mut RngStream) -> Option<String> {
+    let mut pick = |values: &[&str]| values[draw.below(values.len() as u64) as usize].to_owned();
+    Some(match (name, list) {
+        ("status", "/v1/charges") => pick(&["pending", "underpaid", "paid", "expired", "canceled"]),
+        ("status", _) => pick(&["open", "paid", "void"]),
+        ("type", _) => pick(&EventType::ALL.map(EventType::as_str)),
+        ("payment_link", _) => pick(&["${l1}", "${l2}", "${m1}", "${m2}"]),
+        ("charge", _) => pick(&["${c1}", "${c2}", "${c3}", "${q1}"]),
+        ("invoice", _) => pick(&["${i1}", "${i2}", "${j1}"]),
+        _ => return None,
+    })
 }

@@ -17,6 +17,9 @@ const ADDRESSES: [&str; 5] = [
     "DEFGHJKLMNPQRSTUVWXYZABCDEFGHJKLMNPQRSTUVWXY",
     "EFGHJKLMNPQRSTUVWXYZABCDEFGHJKLMNPQRSTUVWXYZ",
 ];
+/// The settings that can be removed.
+const NULLABLE: [&str; 5] = ["logo_url", "website_url", "support_email", "support_phone", "business"];
+
 impl Plan {
     /// Plans changes of the account's settings.
     pub(super) fn add_settings(&mut self) {
@@ -32,6 +35,11 @@ impl Plan {
             });
             if let Value::Object(map) = &mut body {
                 map.retain(|_, _| draw.chance(1, 3));
+                for name in NULLABLE {
+                    if draw.chance(1, 5) {
+                        map.insert(name.to_owned(), Value::Null);
+                    }
+                }
             }
             let mut change = request("PATCH", "/sandbox/accounts/acme", Mode::Live);
             change.body = Some(body);
@@ -54,15 +62,23 @@ impl Plan {
             let (asset, mode) = (steps::coin(asset), steps::mode(mode));
             Step::Wallet(Wallet { asset, mode, key: None, script: None, addresses, remove, refused: None })
         };
-        for n in 1..=draw.between(1, 4) {
-            let (mode, at) = (self.pick_mode(&mut draw), draw.between(HOUR, DAY));
-            let asset = if draw.chance(1, 3) { self.pick_coin(&mut draw) } else { Asset::Sol };
-            let first = draw.below(ADDRESSES.len() as u64) as usize;
-            let list = || ADDRESSES.iter().cycle().skip(first).map(|address| (*address).to_owned());
-            let addresses = (asset == Asset::Sol).then(|| list().take(draw.between(1, 3) as usize).collect());
-            self.add(at, wallet(asset, mode, addresses.filter(|_| draw.chance(5, 6))));
-            let account = request("GET", "/v1/account", mode);
-            self.add(at, Step::Request(account));
+        let first = draw.below(ADDRESSES.len() as u64) as usize;
+        let list = |first: usize, count: usize| -> Vec<String> {
+            ADDRESSES.iter().cycle().skip(first).take(count).map(|address| (*address).to_owned()).collect()
+        };
+        // A few lists that overlap, so that they meet.
+        let lists = [list(first, 1), list(first, 2), list(first + 1, 2), list(first + 3, 1)];
+        let mut at = draw.between(HOUR, DAY);
+        for n in 1..=draw.between(2, 6) {
+            let mode = self.pick_mode(&mut draw);
+            at += draw.between(1, HOUR);
+            let asset = if draw.chance(1, 5) { self.pick_coin(&mut draw) } else { Asset::Sol };
+            let addresses = (asset == Asset::Sol && draw.chance(3, 4))
+                .then(|| lists[draw.below(lists.len() as u64) as usize].clone());
+            self.add(at, wallet(asset, mode, addresses));
+            for mode in Mode::ALL {
+                self.add(at, Step::Request(request("GET", "/v1/account", mode)));
+            }
             for opened in 0..draw.below(3) {
                 let body = json!({ "asset": asset.code(), "amount": "12.00", "currency": "EUR" });
                 let mut open = request("POST", "/v1/charges", mode);

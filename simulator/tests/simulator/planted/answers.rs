@@ -294,7 +294,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             });
         })
     }),
-    PlantedFault::new("an isolation leak through one filter", &[ModesApart], || {
+    PlantedFault::new("an isolation leak through one filter", &[ModesApart, Filters], || {
         Box::<LeakyFilter>::default()
     }),
     PlantedFault::new("what the other mode holds is refused in other words", &[ModesApart], || {
@@ -418,7 +418,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("a payment link takes any number of payments", &[Edges, Once, SameObject], || {
         asked("/v1/payment-links", "max_payments", |most| *most = Value::Null)
     }),
-    PlantedFault::new("a payment link asks another price", &[SameObject, Tolerance], || {
+    PlantedFault::new("a payment link asks another price", &[SameObject, Tolerance, Edges], || {
         asked("/v1/payment-links", "amount", |amount| *amount = json!("7.77"))
     }),
     PlantedFault::new("a charge of another account is refused as if it were there", &[ModesApart], || {

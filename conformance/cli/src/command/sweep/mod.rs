@@ -73,8 +73,7 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
         save::save_groups(&mut sum, &args.save)?;
     }
     if let Some(path) = &args.html {
-        let seed = sum.groups.values().map(|group| group.first).min().unwrap_or(sum.from);
-        write(path, &save::page(seed, &sum))?;
+        write(path, &save::page(&sum))?;
     }
     match args.format {
         Format::Text => terminal::print(report::text(&sum, Width::if_asked(args.coverage))),

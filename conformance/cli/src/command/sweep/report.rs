@@ -136,7 +136,12 @@ fn failure(group: &FailureGroup, fault: Option<&DemoFault>) -> String {
     let _ = writeln!(text, "      {found}: chargeproof sweep --seed {first}{switch}");
     if let Some(saved) = saved {
         let path = saved.path.display();
-        let _ = writeln!(text, "      {} steps after {} attempts: {path}", saved.steps, saved.attempts);
+        let _ = writeln!(
+            text,
+            "      {} steps after {} attempts: {path}",
+            saved.shrunk.script.steps.len(),
+            saved.shrunk.attempts
+        );
         let _ = writeln!(text, "      again: chargeproof sweep {path}{switch}");
         let _ = writeln!(text, "             chargeproof play {path} --transcript{switch}");
     }
@@ -216,7 +221,7 @@ fn failure_json(group: &FailureGroup) -> Value {
     value["first_seed"] = group.first.into();
     value["seeds"] = group.seeds.into();
     value["scenario"] = json!(group.saved.as_ref().map(|saved| saved.path.display().to_string()));
-    value["steps"] = json!(group.saved.as_ref().map(|saved| saved.steps));
+    value["steps"] = json!(group.saved.as_ref().map(|saved| saved.shrunk.script.steps.len()));
     value
 }
 

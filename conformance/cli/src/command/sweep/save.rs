@@ -4,7 +4,7 @@ use std::path::Path;
 
 use simulator::{
     picture::{self, Picture},
-    shrink::{Shrunk, shrink},
+    shrink::shrink,
     sweep::Runner,
     workload,
 };
@@ -26,15 +26,20 @@ pub(super) fn save_groups(sum: &mut SweepTotals, directory: &Path) -> Result<(),
 
 fn save(runner: &Runner<'_>, directory: &Path, group: &FailureGroup) -> Result<SavedScenario, Failure> {
     let script = workload::draw(group.first).script;
-    let Shrunk { script, attempts, .. } = shrink(runner, &script, &group.breach);
+    let mut shrunk = shrink(runner, &script, &group.breach);
     let name = format!("invariant-{}-seed-{}.yaml", group.breach.law.number(), group.first);
-    let path = save_scenario(directory, &name, &script.to_yaml())?;
-    Ok(SavedScenario { path, steps: script.steps.len(), attempts })
+    let path = save_scenario(directory, &name, &shrunk.script.to_yaml())?;
+    shrunk.script.path = path.display().to_string();
+    Ok(SavedScenario { path, shrunk })
 }
 
-/// Returns the page of a seed.
-pub(super) fn page(seed: u64, sum: &SweepTotals) -> String {
-    let script = workload::draw(seed).script;
-    let breach = sum.groups.values().find(|group| group.first == seed).map(|group| &group.breach);
-    picture::page(&Picture { script: &script, fault: sum.fault, breach, failure: None })
+/// Returns the page of the shrunken first failure, or else of the first simulation.
+pub(super) fn page(sum: &SweepTotals) -> String {
+    let group = sum.groups.values().min_by_key(|group| group.first);
+    let drawn = || workload::draw(group.map_or(sum.from, |group| group.first)).script;
+    let (script, breach) = match group.and_then(|group| group.saved.as_ref()) {
+        Some(SavedScenario { shrunk, .. }) => (&shrunk.script, Some(&shrunk.breach)),
+        None => (&drawn(), group.map(|group| &group.breach)),
+    };
+    picture::page(&Picture { script, fault: sum.fault, breach, failure: None })
 }

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use simulator::{
     demo::DemoFault,
     law::{Breach, Law},
+    shrink::Shrunk,
     sweep::{Matrix, Verdict},
 };
 
@@ -22,8 +23,7 @@ pub(super) struct FailureGroup {
 /// A failure, shrunk to a scenario.
 pub(super) struct SavedScenario {
     pub(super) path: PathBuf,
-    pub(super) steps: usize,
-    pub(super) attempts: u32,
+    pub(super) shrunk: Shrunk,
 }
 
 /// The totals of all simulations.
@@ -82,6 +82,14 @@ impl SweepTotals {
                 (group.first, group.breach) = (seed, breach);
             }
         }
+    }
+
+    /// Removes all failures but that of the first seed. Threads hand out seeds in order and finish those that they began,
+    /// so it does not depend on their number.
+    pub(super) fn keep_first_failure(&mut self) {
+        let first = self.groups.values().map(|group| group.first).min();
+        self.groups.retain(|_, group| Some(group.first) == first);
+        self.groups.values_mut().for_each(|group| group.seeds = 1);
     }
 
     /// Adds the totals of other threads.

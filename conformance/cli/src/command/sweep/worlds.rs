@@ -17,11 +17,11 @@ use super::SweepTotals;
 use crate::{args::Sweep, terminal::ProgressLog};
 
 /// Runs `seeds` simulations, the first of which is `begin` after `from`, until all have run, time is up, or `stop` is
-/// set.
+/// set; with `--first`, until one violates an invariant.
 pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &AtomicBool) -> SweepTotals {
     let jobs = args.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from);
     let begun = Instant::now();
-    let next = AtomicU64::new(0);
+    let (next, has_failed) = (AtomicU64::new(0), AtomicBool::new(false));
     let whole = Mutex::new(SweepTotals::default());
     let (bar, log) = (bar(seeds, args.lasting.is_some()), ProgressLog::start());
     thread::scope(|scope| {
@@ -30,7 +30,8 @@ pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &
                 let runner = Runner::with_fault(args.demo_fault);
                 let mut sum = SweepTotals::default();
                 while !stop.load(Ordering::Relaxed) {
-                    if args.lasting.is_some_and(|lasting| begun.elapsed() >= lasting) {
+                    let has_failed_first = args.first && has_failed.load(Ordering::Relaxed);
+                    if has_failed_first || args.lasting.is_some_and(|lasting| begun.elapsed() >= lasting) {
                         break;
                     }
                     let n = next.fetch_add(1, Ordering::Relaxed);
@@ -41,7 +42,8 @@ pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &
                     let seed = from.wrapping_add(begin).wrapping_add(n);
                     let verdict = runner.try_seed(seed);
                     if !verdict.findings.breaches.is_empty() {
-                        bar.set_message(format!("seed {seed} breaks an invariant"));
+                        has_failed.store(true, Ordering::Relaxed);
+                        bar.set_message(format!("seed {seed} violates an invariant"));
                     }
                     sum.add(seed, verdict);
                     bar.inc(1);
@@ -56,6 +58,9 @@ pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &
     bar.finish_and_clear();
     let mut sum = whole.into_inner().unwrap_or_else(PoisonError::into_inner);
     (sum.took, sum.jobs, sum.from) = (begun.elapsed(), jobs, from);
+    if args.first {
+        sum.keep_first_failure();
+    }
     sum.interrupted = stop.load(Ordering::Relaxed);
     sum.fault = args.demo_fault;
     sum
