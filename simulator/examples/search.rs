@@ -91,12 +91,12 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
 fn random_worlds(from: u64, most: u64) -> Option<String> {
     let runner = Runner::default();
     (0..most).find_map(|n| {
-        let breach = || {
+        let violation = || {
             let verdict = runner.try_seed(from + n);
             let differs = verdict.differs.map(|differs| format!("two runs differ: {differs}"));
-            verdict.findings.breaches.first().map(ToString::to_string).or(differs)
+            verdict.findings.violations.first().map(ToString::to_string).or(differs)
         };
-        guarded(breach, |message| format!("panic: {message}")).map(|what| format!("{}: {what}", n + 1))
+        guarded(violation, |message| format!("panic: {message}")).map(|what| format!("{}: {what}", n + 1))
     })
 }
 
@@ -117,8 +117,8 @@ fn exhaustion(depth: usize) -> Option<String> {
                     }
                 }
             }
-            if let Some((path, breach)) = search.record_results(tried) {
-                return Some(format!("{}: {}: {breach}", scope.name, search.words(&path)));
+            if let Some((path, violation)) = search.record_results(tried) {
+                return Some(format!("{}: {}: {violation}", scope.name, search.words(&path)));
             }
         }
         None

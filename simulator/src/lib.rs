@@ -8,7 +8,7 @@ pub mod chain;
 pub mod demo;
 pub mod digest;
 pub mod exhaust;
-pub mod law;
+pub mod invariant;
 pub mod model;
 pub mod network;
 pub mod picture;

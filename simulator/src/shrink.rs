@@ -3,7 +3,7 @@
 //! A random world that fails has hundreds of steps, most of them unrelated to the failure. [`shrink`] removes what it
 //! can and returns a script that a reader can follow. Each candidate is a complete script, which is played and
 //! checked, so the result is always a real failure. A candidate counts as failing if it has a violation of the same
-//! invariant with the same [shape](Breach::shape), which is the message without names and amounts. Without the second
+//! invariant with the same [shape](Violation::shape), which is the message without names and amounts. Without the second
 //! condition the search would drift to another, easier fault.
 //!
 //! Passes go from coarse to fine and are repeated until none of them makes the script smaller:
@@ -37,7 +37,7 @@ use reference_core::time::Span;
 use serde_json::{Value, json};
 
 use crate::{
-    law::{Breach, Law},
+    invariant::{Invariant, Violation},
     play::{Cause, DryRun},
     script::{
         At, Script, given_by, in_line, read_steps,
@@ -60,17 +60,17 @@ pub struct Shrunk {
     /// The smallest script found. It expects its refusals, so it can be played.
     pub script: Script,
     /// The violation in that script.
-    pub breach: Breach,
+    pub violation: Violation,
     /// The number of worlds played.
     pub attempts: u32,
 }
 
 /// Shrinks a script that has this violation.
-pub fn shrink(runner: &Runner<'_>, script: &Script, breach: &Breach) -> Shrunk {
-    let mut search = Search { runner, breach, attempts: 0, best: script.clone() };
+pub fn shrink(runner: &Runner<'_>, script: &Script, violation: &Violation) -> Shrunk {
+    let mut search = Search { runner, violation, attempts: 0, best: script.clone() };
     if search.refuses(script.clone()) {
         // The script alone does not reproduce it: it needs later time, or the original seed.
-        return Shrunk { script: script.clone(), breach: breach.clone(), attempts: search.attempts };
+        return Shrunk { script: script.clone(), violation: violation.clone(), attempts: search.attempts };
     }
     loop {
         let before = (search.best.steps.len(), weight(&search.best));
@@ -87,7 +87,7 @@ pub fn shrink(runner: &Runner<'_>, script: &Script, breach: &Breach) -> Shrunk {
 
 struct Search<'a> {
     runner: &'a Runner<'a>,
-    breach: &'a Breach,
+    violation: &'a Violation,
     attempts: u32,
     best: Script,
 }
@@ -99,17 +99,22 @@ fn weight(script: &Script) -> usize {
 
 impl Search<'_> {
     /// Plays a script; returns the violation if the same invariant fails in the same way.
-    fn find(&self, script: &Script) -> Option<(Breach, Verdict)> {
+    fn find(&self, script: &Script) -> Option<(Violation, Verdict)> {
         let mut verdict = self.runner.try_script(script);
-        if matches!(self.breach.law, Law::ModesApart | Law::Restart | Law::Metamorphic) {
-            for twin in Twin::ALL.into_iter().filter(|twin| twin.law() == self.breach.law) {
+        if matches!(
+            self.violation.invariant,
+            Invariant::ModesApart | Invariant::Restart | Invariant::Metamorphic
+        ) {
+            for twin in Twin::ALL.into_iter().filter(|twin| twin.invariant() == self.violation.invariant) {
                 let mut run = self.runner.play(script);
                 verdict.findings.absorb(self.runner.compare(twin, script, &mut run, script.seed));
             }
         }
-        let same = |breach: &&Breach| breach.law == self.breach.law && breach.shape == self.breach.shape;
-        let found = verdict.findings.breaches.iter().find(same).cloned();
-        found.map(|breach| (breach, verdict))
+        let same = |violation: &&Violation| {
+            violation.invariant == self.violation.invariant && violation.shape == self.violation.shape
+        };
+        let found = verdict.findings.violations.iter().find(same).cloned();
+        found.map(|violation| (violation, verdict))
     }
 
     /// Accepts a candidate if it still fails.
@@ -235,7 +240,7 @@ impl Search<'_> {
 
     fn finish(mut self) -> Shrunk {
         // Refused steps that cannot expect a refusal would stop a play. They change nothing.
-        let (mut breach, mut verdict) = self.find(&self.best).expect("the best script fails");
+        let (mut violation, mut verdict) = self.find(&self.best).expect("the best script fails");
         let mute = |verdict: &Verdict, best: &Script| -> BTreeMap<usize, u16> {
             let says = |place: &usize| can_expect_refusal(&best.steps[*place].value);
             verdict
@@ -250,27 +255,31 @@ impl Search<'_> {
             let script = self.without(|place| gone.contains_key(&place));
             self.attempts = self.attempts.min(ATTEMPTS_MAX - 1);
             if self.try_it(script) {
-                (breach, verdict) = self.find(&self.best).expect("the best script fails");
+                (violation, verdict) = self.find(&self.best).expect("the best script fails");
             }
         }
-        if self.extend_to(&breach) {
-            (breach, verdict) = self.find(&self.best).expect("the best script fails");
+        if self.extend_to(&violation) {
+            (violation, verdict) = self.find(&self.best).expect("the best script fails");
         }
         let mut script = self.best;
         for (place, status) in &verdict.refusals {
             expect_refusal(&mut script.steps[*place].value, *status);
         }
-        script.title =
-            format!("Invariant {} ({}): {}", breach.law.number(), breach.law.as_str(), breach.shape);
-        Shrunk { script, breach, attempts: self.attempts }
+        script.title = format!(
+            "Invariant {} ({}): {}",
+            violation.invariant.number(),
+            violation.invariant.as_str(),
+            violation.shape
+        );
+        Shrunk { script, violation, attempts: self.attempts }
     }
 
     /// Appends a wait until the violation, because only a sweep goes on after the last step. Returns `true` if it was
     /// needed.
-    fn extend_to(&mut self, breach: &Breach) -> bool {
+    fn extend_to(&mut self, violation: &Violation) -> bool {
         let waited: u64 = self.best.steps.iter().map(|step| waited_micros(&step.value)).sum();
         let end = self.best.start.0 + waited;
-        let missing = breach.at.map_or(0, |at| at.0.saturating_sub(end));
+        let missing = violation.at.map_or(0, |at| at.0.saturating_sub(end));
         if missing == 0 {
             return false;
         }

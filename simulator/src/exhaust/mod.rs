@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use self::scope::Scope;
 use crate::{
-    law::Breach,
+    invariant::Violation,
     script::{At, Script, read_steps, step::Step, without_unknown_names},
     sweep::{Runner, Trace},
 };
@@ -37,7 +37,7 @@ struct State([u8; 16]);
 pub struct Tried {
     state: State,
     /// The first violation.
-    pub breach: Option<Breach>,
+    pub violation: Option<Violation>,
     /// The number of checks of each invariant.
     pub checks: u64,
 }
@@ -156,20 +156,20 @@ impl Exploration {
         Tried {
             state,
             checks: verdict.findings.total(),
-            breach: verdict.findings.breaches.into_iter().next(),
+            violation: verdict.findings.violations.into_iter().next(),
         }
     }
 
     /// Records the results of the sequences of one length, in the order in which they were handed out. Returns the
     /// first violation, which ends the search.
-    pub fn record_results(&mut self, tried: Vec<(Path, Tried)>) -> Option<(Path, Breach)> {
+    pub fn record_results(&mut self, tried: Vec<(Path, Tried)>) -> Option<(Path, Violation)> {
         let mut broken = None;
-        for (path, Tried { state, breach, checks }) in tried {
+        for (path, Tried { state, violation, checks }) in tried {
             self.extent.sequences += 1;
             self.extent.checks += checks;
             self.extent.depth = path.0.len();
-            if let Some(breach) = breach {
-                broken.get_or_insert((path, breach));
+            if let Some(violation) = violation {
+                broken.get_or_insert((path, violation));
             } else if self.seen.len() < STATES_MAX && self.seen.insert(state) {
                 self.frontier.push(path);
             }

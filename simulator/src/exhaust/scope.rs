@@ -1,6 +1,6 @@
 //! The scope of an exhaustive search: a few objects, and the inputs that may occur in any order.
 
-use crate::law::Depth;
+use crate::invariant::Depth;
 
 /// A small world and an alphabet of inputs, as steps of scenarios.
 #[derive(Debug)]

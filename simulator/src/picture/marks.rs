@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::formatting::elapsed;
 use crate::{
-    law::{ApiState, ExpectedEvent},
+    invariant::{ApiState, ExpectedEvent},
     record::{Entry, Observation, RecordedCall, RecordedPost},
     sweep::Run,
 };

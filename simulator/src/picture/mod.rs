@@ -19,7 +19,7 @@ use self::{
 };
 use crate::{
     demo::DemoFault,
-    law::{Breach, Depth},
+    invariant::{Depth, Violation},
     script::Script,
     shrink::as_played,
     sweep::Runner,
@@ -38,7 +38,7 @@ pub struct Picture<'a> {
     /// The enabled demo fault.
     pub fault: Option<&'static DemoFault>,
     /// The violation found before, possibly by a deeper check than the page performs.
-    pub breach: Option<&'a Breach>,
+    pub violation: Option<&'a Violation>,
     /// Another failure: an unmet expectation, or a different transcript.
     pub failure: Option<&'a str>,
 }
@@ -66,7 +66,7 @@ struct PicturePage<'a> {
 
 /// A violated invariant, and the number of violations of the same shape.
 struct Broken {
-    law: String,
+    invariant: String,
     shape: String,
     what: String,
     rests_on: &'static str,
@@ -110,7 +110,7 @@ pub fn page(picture: &Picture<'_>) -> String {
     let mut run = runner.play(script);
     let (expected, shown) = runner.expected(script, &mut run);
     let verdict = runner.judge(script, &mut run, Depth::Objects);
-    let broken = broken(picture.breach.into_iter().chain(&verdict.findings.breaches));
+    let broken = broken(picture.violation.into_iter().chain(&verdict.findings.violations));
     let names = ObjectNames::of(&run.dry_run.names, &shown);
     let (lanes, mut marks) = marks(&run, &expected, &names);
     for mark in &mut marks {
@@ -173,20 +173,21 @@ fn commands(picture: &Picture<'_>, script: &Script) -> (String, [String; 2]) {
 }
 
 /// Returns one entry for each kind of failure, at its first occurrence.
-fn broken<'a>(breaches: impl Iterator<Item = &'a Breach>) -> Vec<Broken> {
+fn broken<'a>(violations: impl Iterator<Item = &'a Violation>) -> Vec<Broken> {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let mut kinds: Vec<Broken> = Vec::new();
-    for breach in breaches.filter(|breach| seen.insert(breach.to_string())) {
-        let law = format!("invariant {} ({})", breach.law.number(), breach.law.as_str());
-        match kinds.iter().position(|known| known.law == law && known.shape == breach.shape) {
+    for violation in violations.filter(|violation| seen.insert(violation.to_string())) {
+        let invariant =
+            format!("invariant {} ({})", violation.invariant.number(), violation.invariant.as_str());
+        match kinds.iter().position(|known| known.invariant == invariant && known.shape == violation.shape) {
             Some(known) => kinds[known].times += 1,
             None if kinds.len() < KINDS_MAX => kinds.push(Broken {
-                law,
-                shape: breach.shape.clone(),
-                what: plain(&breach.what),
-                rests_on: breach.law.rests_on(),
+                invariant,
+                shape: violation.shape.clone(),
+                what: plain(&violation.what),
+                rests_on: violation.invariant.rests_on(),
                 times: 1,
-                at: breach.at,
+                at: violation.at,
             }),
             None => {}
         }

@@ -50,7 +50,7 @@ steps:
 /// Returns the page, and the details of its marks.
 fn drawn(source: &str, fault: Option<&'static DemoFault>) -> (String, Vec<serde_json::Value>) {
     let script = Script::parse("a b.yaml", source).unwrap();
-    let page = page(&Picture { script: &script, fault, breach: None, failure: None });
+    let page = page(&Picture { script: &script, fault, violation: None, failure: None });
     let (_, marks) = page.split_once(r#"id="details">"#).unwrap();
     let marks = serde_json::from_str(marks.split_once("</script>").unwrap().0).unwrap();
     (page, marks)
@@ -91,7 +91,7 @@ fn a_violation_is_named_at_the_top_and_marked_in_place() {
 #[test]
 fn a_random_world_is_offered_as_a_file_with_the_same_page() {
     let script = crate::workload::draw(5).script;
-    let picture = Picture { script: &script, fault: None, breach: None, failure: None };
+    let picture = Picture { script: &script, fault: None, violation: None, failure: None };
     let drawn = page(&picture);
     assert_eq!(drawn, page(&picture));
     let (_, text) = drawn.split_once("spellcheck=\"false\">\n").unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use reference_core::event::EventType;
 
-use crate::{law::ExpectedEvent, model::Situation, workload::Fault};
+use crate::{invariant::ExpectedEvent, model::Situation, workload::Fault};
 
 /// A combination of event type, state of the chain, and fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

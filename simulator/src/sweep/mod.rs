@@ -3,7 +3,7 @@
 //! [`Runner::try_seed`] does it for one seed, in five stages. `workload` draws a script of merchants, customers,
 //! payments and faults. The player plays it in a sandbox that records every request, sighting and delivery. Then
 //! the world is healed (chains, watchers and network work again) and four more days pass, within which every
-//! delivery must have ended. The invariants of [`crate::law`] compare the record, and what the API shows at the
+//! delivery must have ended. The invariants of [`crate::invariant`] compare the record, and what the API shows at the
 //! end, with an executable model of the specification. The result is a [`Verdict`]: findings, counts, and the cells
 //! of the coverage [`Matrix`] that this world reached.
 //!
@@ -45,7 +45,9 @@ pub use self::{
 };
 use crate::{
     demo::DemoFault,
-    law::{self, BookReading, Depth, ExpectedEvent, Findings, Law, ModelBook, ModelReplay, ReplayStart},
+    invariant::{
+        self, BookReading, Depth, ExpectedEvent, Findings, Invariant, ModelBook, ModelReplay, ReplayStart,
+    },
     model::Account,
     play::{Cause, DryRun, DryRunError, dry_run},
     record::{BookId, Detail, Record},
@@ -214,32 +216,33 @@ impl Runner<'_> {
         let Run { dry_run, record } = run;
         let mut findings = Findings::default();
         if self.canary {
-            findings.check(Law::Liveness, None, || Some(("the canary".to_owned(), "always".to_owned())));
+            findings
+                .check(Invariant::Liveness, None, || Some(("the canary".to_owned(), "always".to_owned())));
         }
         for DryRunError { what, cause, place } in &dry_run.errors {
             let is_walk = matches!(script.steps[*place].value, Step::Walk(_));
-            let law = if is_walk { Law::Paging } else { Law::Edges };
-            findings.check(law, None, || {
+            let invariant = if is_walk { Invariant::Paging } else { Invariant::Edges };
+            findings.check(invariant, None, || {
                 (is_walk && *cause == Cause::Unmet)
                     .then(|| ("a growing list is not read as of its page 1".to_owned(), what.clone()))
             });
         }
         let now = dry_run.sandbox.now();
-        findings.check(Law::Liveness, None, || {
+        findings.check(Invariant::Liveness, None, || {
             let due = dry_run.sandbox.next_of_service()?;
             Some(("the service has work left at the end".to_owned(), format!("something is due at {due}")))
         });
-        findings.absorb(law::judge_limits(record));
+        findings.absorb(invariant::judge_limits(record));
         let before = dry_run.sandbox.heights();
         let shown = match shown(dry_run, depth) {
             Ok(shown) => shown,
             Err(error) => {
-                findings.check(Law::Paging, None, || Some(("a list cannot be read".to_owned(), error)));
+                findings.check(Invariant::Paging, None, || Some(("a list cannot be read".to_owned(), error)));
                 return Verdict { findings, ..Verdict::default() };
             }
         };
         let replay = ModelReplay::run(replay_start(script, dry_run, &shown), record, now);
-        findings.absorb(law::judge_books(&replay, &shown, &dry_run.sandbox, &before));
+        findings.absorb(invariant::judge_books(&replay, &shown, &dry_run.sandbox, &before));
         findings.absorb(replay.compare_event_ids(&shown));
         if depth == Depth::Events {
             let heights = Mode::ALL.map(|mode| {
@@ -251,15 +254,17 @@ impl Runner<'_> {
                 let reading = BookReading { now, heights, public_url: BASE, base: BASE };
                 (*id, ModelBook { book: replay.model.book(*id), ids: &replay.ids[id], reading })
             });
-            findings.absorb(law::judge_lists(dry_run, &books.collect()));
+            findings.absorb(invariant::judge_lists(dry_run, &books.collect()));
         }
         let (events, cells) = (replay.expected.len(), replay.expected.iter().flat_map(Cell::of).collect());
         findings.absorb(replay.findings);
         // A faulty object is also delivered, so findings on deliveries come last.
-        let is_echo = |law| matches!(law, Law::Deliveries | Law::SameObject | Law::Liveness);
-        findings
-            .breaches
-            .sort_by_key(|breach| (is_echo(breach.law), breach.at.is_none(), breach.at, breach.law));
+        let is_echo = |invariant| {
+            matches!(invariant, Invariant::Deliveries | Invariant::SameObject | Invariant::Liveness)
+        };
+        findings.violations.sort_by_key(|violation| {
+            (is_echo(violation.invariant), violation.at.is_none(), violation.at, violation.invariant)
+        });
         let recorded = shown.books.values().flat_map(|book| &book.events);
         let recorded =
             recorded.map(|event| (format!("{} of {}", event.kind, event.subject()), event.id.clone()));
@@ -289,7 +294,7 @@ impl Runner<'_> {
     }
 
     /// Returns the events that the model expects in a played world, and the state that the API shows at the end.
-    pub fn expected(&self, script: &Script, run: &mut Run) -> (Vec<ExpectedEvent>, law::ApiState) {
+    pub fn expected(&self, script: &Script, run: &mut Run) -> (Vec<ExpectedEvent>, invariant::ApiState) {
         let now = run.dry_run.sandbox.now();
         let Ok(shown) = shown(&mut run.dry_run, Depth::Objects) else { return Default::default() };
         let replay_start = replay_start(script, &run.dry_run, &shown);
@@ -308,12 +313,12 @@ impl Runner<'_> {
 }
 
 /// Returns the state of a played world as the API shows it.
-fn shown(dry_run: &mut DryRun, depth: Depth) -> Result<law::ApiState, String> {
+fn shown(dry_run: &mut DryRun, depth: Depth) -> Result<invariant::ApiState, String> {
     let books: Vec<BookId> = dry_run.observers.keys().copied().collect();
-    law::read_api_state(dry_run, books, depth)
+    invariant::read_api_state(dry_run, books, depth)
 }
 
-impl law::Reader for DryRun {
+impl invariant::Reader for DryRun {
     /// Gets a response now, or as soon as the rate limit allows.
     fn get(&mut self, book: BookId, target: &str) -> (u16, Bytes) {
         let (path, query) =
@@ -335,7 +340,7 @@ impl law::Reader for DryRun {
 }
 
 /// Returns the facts known before a replay.
-fn replay_start<'s>(script: &Script, dry_run: &DryRun, shown: &'s law::ApiState) -> ReplayStart<'s> {
+fn replay_start<'s>(script: &Script, dry_run: &DryRun, shown: &'s invariant::ApiState) -> ReplayStart<'s> {
     let DryRun { sandbox, observers, .. } = dry_run;
     let first = Sandbox::first_settings();
     let mut account = Account::new(Sandbox::FIRST_ACCOUNT, &first.name, script.start);

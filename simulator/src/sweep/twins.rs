@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{Run, Runner, first_difference};
 use crate::{
-    law::{Depth, Findings, Law},
+    invariant::{Depth, Findings, Invariant},
     model::{TRIES, TimelineEntry},
     record::{Entry, Observation, Record},
     script::{
@@ -53,11 +53,11 @@ impl Twin {
     ];
 
     /// Returns the invariant that requires equal results.
-    pub const fn law(self) -> Law {
+    pub const fn invariant(self) -> Invariant {
         match self {
-            Twin::LiveAlone | Twin::TestAlone => Law::ModesApart,
-            Twin::Restarted => Law::Restart,
-            Twin::Later | Twin::Renamed | Twin::Split | Twin::Shuffled => Law::Metamorphic,
+            Twin::LiveAlone | Twin::TestAlone => Invariant::ModesApart,
+            Twin::Restarted => Invariant::Restart,
+            Twin::Later | Twin::Renamed | Twin::Split | Twin::Shuffled => Invariant::Metamorphic,
         }
     }
 
@@ -126,7 +126,7 @@ impl Runner<'_> {
     /// Plays a twin of a world and compares the results.
     pub fn compare(&self, twin: Twin, script: &Script, run: &mut Run, seed: u64) -> Findings {
         let mut findings = Findings::default();
-        let law = twin.law();
+        let invariant = twin.invariant();
         let mut other = self.play(&twin.of(script, seed));
         let shape = match twin {
             Twin::LiveAlone | Twin::TestAlone => {
@@ -143,7 +143,7 @@ impl Runner<'_> {
                     }
                 };
                 let alone = of_mode(&other.record, &keys_of(&other, mode), mode);
-                findings.check(law, None, || {
+                findings.check(invariant, None, || {
                     let difference = first_difference(&base, &alone)?;
                     Some((format!("{mode} mode differs without the other mode"), difference))
                 });
@@ -170,7 +170,7 @@ impl Runner<'_> {
                 endings.get(name).cloned().unwrap_or_else(|| "not there".to_owned())
             };
             let (ending, other) = (in_world(&one), in_world(&two));
-            findings.check(law, None, || {
+            findings.check(invariant, None, || {
                 (other != ending).then(|| (shape.to_owned(), format!("{name}: {ending} / {other}")))
             });
         }

@@ -3,14 +3,14 @@
 use simulator::{
     demo::DemoFault,
     exhaust::{Exploration, Extent, Path, Scope},
-    law::Breach,
+    invariant::Violation,
     script::Script,
     shrink::shrink,
     sweep::Runner,
 };
 
 /// Tries every sequence up to a length; stops at the first violation.
-fn exhaust(runner: &Runner<'_>, search: &mut Exploration, depth: usize) -> Option<(Path, Breach)> {
+fn exhaust(runner: &Runner<'_>, search: &mut Exploration, depth: usize) -> Option<(Path, Violation)> {
     for _ in 0..=depth {
         let tried = search.next_paths().into_iter().map(|path| {
             let tried = search.attempt(runner, &path);
@@ -48,8 +48,8 @@ fn every_scope_satisfies_every_invariant() {
     let figures = Scope::ALL.iter().map(|scope| {
         let mut search = Exploration::new(scope);
         let depth = if scope.is_hidden { 2 } else { 3 };
-        if let Some((path, breach)) = exhaust(&Runner::default(), &mut search, depth) {
-            panic!("{}: {}: {breach}", scope.name, search.words(&path));
+        if let Some((path, violation)) = exhaust(&Runner::default(), &mut search, depth) {
+            panic!("{}: {}: {violation}", scope.name, search.words(&path));
         }
         let Extent { sequences, states, .. } = search.extent;
         (scope.name, sequences, states)
@@ -63,13 +63,13 @@ fn check(fault: &str, scope: &str, length_max: usize) {
     let fault = DemoFault::find(fault).expect("it is one of them");
     let runner = Runner::with_fault(Some(fault));
     let mut search = search(scope);
-    let (path, breach) =
+    let (path, violation) =
         exhaust(&runner, &mut search, length_max).unwrap_or_else(|| panic!("{scope}: not found"));
-    let shrunk = shrink(&runner, &search.script(&path), &breach);
+    let shrunk = shrink(&runner, &search.script(&path), &violation);
     let text = shrunk.script.to_yaml();
     let again = Script::parse("found.yaml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    assert!(!runner.try_script(&again).findings.breaches.is_empty(), "{text}");
-    assert!(Runner::default().try_script(&again).findings.breaches.is_empty(), "{text}");
+    assert!(!runner.try_script(&again).findings.violations.is_empty(), "{text}");
+    assert!(Runner::default().try_script(&again).findings.violations.is_empty(), "{text}");
 }
 
 #[test]
@@ -87,6 +87,6 @@ fn a_walk_above_the_rate_limit_violates_no_invariant() {
     let text =
         format!("title: walks\npace: 0s\nsteps:\n  - open: {{ charge: c1, asset: BTC }}\n{}", walk.repeat(8));
     let script = Script::parse("walks.yaml", &text).unwrap_or_else(|error| panic!("{error}"));
-    let breaches = Runner::default().try_script(&script).findings.breaches;
-    assert!(breaches.is_empty(), "{breaches:?}");
+    let violations = Runner::default().try_script(&script).findings.violations;
+    assert!(violations.is_empty(), "{violations:?}");
 }

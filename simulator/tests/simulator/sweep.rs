@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use simulator::{
     demo::DemoFault,
-    law::{Breach, Law},
+    invariant::{Invariant, Violation},
     play::{LocalStage, play},
     script::Script,
     shrink::shrink,
@@ -16,32 +16,36 @@ use simulator::{
 /// The number of worlds with a fingerprint in the golden file.
 const GOLDEN: u64 = 100;
 
-fn breaches(runner: &Runner<'_>, seeds: std::ops::Range<u64>) -> Vec<String> {
+fn violations(runner: &Runner<'_>, seeds: std::ops::Range<u64>) -> Vec<String> {
     let mut broken = Vec::new();
     for seed in seeds {
         let verdict = runner.try_seed(seed);
         assert_eq!(verdict.differs, None, "seed {seed} played twice");
-        broken
-            .extend(verdict.findings.breaches.iter().take(2).map(|breach| format!("seed {seed}: {breach}")));
+        broken.extend(
+            verdict.findings.violations.iter().take(2).map(|violation| format!("seed {seed}: {violation}")),
+        );
     }
     broken
 }
 
 #[test]
 fn random_worlds_satisfy_every_invariant() {
-    let broken = breaches(&Runner::default(), 100..140);
+    let broken = violations(&Runner::default(), 100..140);
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
 #[test]
 fn few_worlds_check_every_invariant() {
-    let mut checks = [0; Law::ALL.len()];
+    let mut checks = [0; Invariant::ALL.len()];
     for seed in (0..120).filter(|seed| seed % 16 == 5 || seed % 16 == 8) {
         let verdict = Runner::default().try_seed(seed);
         checks.iter_mut().zip(verdict.findings.checks).for_each(|(sum, n)| *sum += n);
     }
-    let untried: Vec<&str> =
-        Law::ALL.into_iter().filter(|law| checks[*law as usize] == 0).map(Law::as_str).collect();
+    let untried: Vec<&str> = Invariant::ALL
+        .into_iter()
+        .filter(|invariant| checks[*invariant as usize] == 0)
+        .map(Invariant::as_str)
+        .collect();
     assert!(untried.is_empty(), "never put to the test: {}", untried.join(", "));
 }
 
@@ -78,7 +82,7 @@ fn the_worlds_of_seeds_never_change() {
 fn the_canary_is_reported() {
     let runner = Runner { canary: true, ..Runner::default() };
     let verdict = runner.try_seed(1);
-    assert!(verdict.findings.breaches.iter().any(|breach| breach.shape == "the canary"));
+    assert!(verdict.findings.violations.iter().any(|violation| violation.shape == "the canary"));
 }
 
 /// A service that takes every post as a success.
@@ -99,24 +103,24 @@ impl Tamper for Hopeful {
 fn check_shrinking(make: fn() -> Box<dyn Tamper>, steps_max: usize) {
     let wrong: &dyn Fn() -> Box<dyn Tamper> = &make;
     let runner = Runner { wrong: Some(wrong), ..Runner::default() };
-    let (script, breach): (Script, Breach) = (0..60)
+    let (script, violation): (Script, Violation) = (0..60)
         .find_map(|seed| {
             let script = workload::draw(seed).script;
-            let breach = runner.try_script(&script).findings.breaches.into_iter().next()?;
-            Some((script, breach))
+            let violation = runner.try_script(&script).findings.violations.into_iter().next()?;
+            Some((script, violation))
         })
         .expect("some world shows it");
-    let shrunk = shrink(&runner, &script, &breach);
+    let shrunk = shrink(&runner, &script, &violation);
     assert!(shrunk.script.steps.len() <= steps_max, "{}", shrunk.script.to_yaml());
     // The result is a scenario: it parses back, violates the same invariant, and passes on the correct service.
     let text = shrunk.script.to_yaml();
     let again = Script::parse("shrunk.yaml", &text).unwrap_or_else(|error| panic!("{error}"));
-    let found = runner.try_script(&again).findings.breaches;
+    let found = runner.try_script(&again).findings.violations;
     assert!(
-        found.iter().any(|other| (other.law, &other.shape) == (breach.law, &breach.shape)),
-        "{breach}\n{text}"
+        found.iter().any(|other| (other.invariant, &other.shape) == (violation.invariant, &violation.shape)),
+        "{violation}\n{text}"
     );
-    assert!(Runner::default().try_script(&again).findings.breaches.is_empty(), "{text}");
+    assert!(Runner::default().try_script(&again).findings.violations.is_empty(), "{text}");
     play(&again, None, &mut LocalStage::new()).unwrap_or_else(|error| panic!("{error}\n{text}"));
 }
 
@@ -152,7 +156,12 @@ fn every_scenario_satisfies_every_invariant() {
         let script = Script::parse(&path.to_string_lossy(), &text).unwrap_or_else(|error| panic!("{error}"));
         let verdict = runner.try_script(&script);
         broken.extend(
-            verdict.findings.breaches.iter().take(2).map(|breach| format!("{}: {breach}", path.display())),
+            verdict
+                .findings
+                .violations
+                .iter()
+                .take(2)
+                .map(|violation| format!("{}: {violation}", path.display())),
         );
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));

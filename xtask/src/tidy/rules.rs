@@ -206,7 +206,7 @@ mod tests {
         check(CORE, "use std::fmt;\n//! Late.\n", "1 header");
         check(CORE, "", "1 header");
         check("simulator/src/chain/tests.rs", "use super::*;", "");
-        check("simulator/src/chain/tests/laws.rs", "use super::*;", "");
+        check("simulator/src/chain/tests/invariants.rs", "use super::*;", "");
         check("simulator/tests/golden.rs", "use simulator;", "");
     }
 

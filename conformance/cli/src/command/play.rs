@@ -286,7 +286,7 @@ fn draw(path: &Path, pieces: &[ScenarioFile], endings: &[PlayResult], args: &Pla
     let picture = Picture {
         script: &script,
         fault: args.demo_fault,
-        breach: verdict.findings.breaches.first(),
+        violation: verdict.findings.violations.first(),
         failure: failure.as_deref(),
     };
     files::write_whole(path, &picture::page(&picture))

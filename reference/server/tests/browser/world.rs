@@ -35,7 +35,7 @@ async fn open(browser: &Browser, script: &Script, fault: Option<&str>) -> (TempD
     let fault = fault.map(|name| DemoFault::ALL.iter().find(|it| it.name == name).expect("a fault"));
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("world.html");
-    let html = picture::page(&Picture { script, fault, breach: None, failure: None });
+    let html = picture::page(&Picture { script, fault, violation: None, failure: None });
     std::fs::write(&path, html).expect("a page can be written");
     let page = browser.page().await;
     page.open(&format!("file://{}", path.display())).await;

@@ -1,4 +1,4 @@
-//! Random histories of charges, judged by laws that do not know the code.
+//! Random histories of charges, checked against invariants, independent of the code.
 //!
 //! The judge keeps its own books: what it reported to the service about the chain, and what it read before.
 

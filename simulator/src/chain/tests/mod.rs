@@ -1,7 +1,7 @@
 //! Tests of a chain: examples of one line each, and properties of random histories.
 
 mod behaviour;
-mod laws;
+mod invariants;
 
 use std::collections::BTreeSet;
 

@@ -24,7 +24,7 @@ use reference_core::{
 use reference_wire::{Api, AttemptRequest, Response};
 use serde_json::Value;
 use simulator::{
-    law::{self, BookReading, Depth, Findings, ModelBook, Reader, local},
+    invariant::{self, BookReading, Depth, Findings, ModelBook, Reader, local},
     model::{DeliveryState, Ids, List, ObjectContext, PageReader, Reading},
     record::BookId,
     tamper::{OwnedRequest, PostFate, Tamper},
@@ -87,7 +87,7 @@ fn parsed(response: &Response) -> (u16, Value) {
 }
 
 fn first(findings: Findings) -> Verdict {
-    findings.breaches.into_iter().next().map_or(Ok(()), |breach| Err(breach.to_string()))
+    findings.violations.into_iter().next().map_or(Ok(()), |violation| Err(violation.to_string()))
 }
 
 impl Reader for Driver {
@@ -368,7 +368,7 @@ impl Driver {
 
     /// Compares everything visible, after each operation.
     pub(super) fn check(&mut self, state: &State) -> Verdict {
-        let shown = law::read_api_state(self, BOOKS, Depth::Events)?;
+        let shown = invariant::read_api_state(self, BOOKS, Depth::Events)?;
         let mut findings = Findings::default();
         for (id, shown) in &shown.books {
             let known = self.known.get_mut(id).expect("every book is known");
@@ -392,9 +392,9 @@ impl Driver {
                 let height = height(&state.heights, id.1, asset);
                 height..=height
             };
-            law::compare_book(&mut findings, (book, &known.ids), shown, reading(state, &heights));
+            invariant::compare_book(&mut findings, (book, &known.ids), shown, reading(state, &heights));
         }
-        law::judge_addresses(&mut findings, &shown);
+        invariant::judge_addresses(&mut findings, &shown);
         first(findings)?;
         for id in BOOKS {
             self.check_deliveries(id, state).map_err(|why| format!("deliveries of {id:?}: {why}"))?;
@@ -423,7 +423,7 @@ impl Driver {
             let reading = reading(state, &heights[id.1 as usize]);
             (*id, ModelBook { book: state.book(*id), ids, reading })
         });
-        first(law::judge_lists(self, &books.collect()))
+        first(invariant::judge_lists(self, &books.collect()))
     }
 
     fn check_deliveries(&mut self, id: BookId, state: &State) -> Verdict {
@@ -484,7 +484,7 @@ impl Driver {
         }
         let mut findings = Findings::default();
         let body = (expected.as_str(), &*post.body);
-        law::compare_delivery(&mut findings, state.now, "a delivery", body, event.is_none());
+        invariant::compare_delivery(&mut findings, state.now, "a delivery", body, event.is_none());
         first(findings)
     }
 }

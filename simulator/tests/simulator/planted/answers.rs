@@ -10,7 +10,7 @@ use reference_core::{
 use reference_wire::{Request, Response};
 use serde_json::{Value, json};
 use simulator::{
-    law::Law::{
+    invariant::Invariant::{
         Confirmations, Conservation, Edges, Filters, LateMoney, Limit, LockEnd, ModesApart, Once, Order,
         Paging, PaidMoney, SameObject, Tolerance,
     },

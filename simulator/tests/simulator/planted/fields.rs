@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use simulator::{
-    law::Law::{self, Edges, Filters, Once, Order, Paging, SameObject},
+    invariant::Invariant::{self, Edges, Filters, Once, Order, Paging, SameObject},
     tamper::{PostFate, Tamper},
 };
 
@@ -45,8 +45,8 @@ fn links(body: &mut Value, change: impl Fn(&str) -> String) {
     }
 }
 
-const LISTS: &[Law] = &[Paging, Filters];
-const FIELDS: &[Law] = &[SameObject, Edges, Once, Order, Paging];
+const LISTS: &[Invariant] = &[Paging, Filters];
+const FIELDS: &[Invariant] = &[SameObject, Edges, Once, Order, Paging];
 const WHY: &str = "it compares objects after each operation, and lists only at the end";
 
 pub(super) const FAULTS: &[PlantedFault] = &[

@@ -13,7 +13,7 @@ use std::{fs, path::Path};
 
 use simulator::{
     demo::DemoFault,
-    law::{Breach, Law},
+    invariant::{Invariant, Violation},
     sweep::Runner,
     tamper::Tamper,
 };
@@ -23,7 +23,7 @@ pub(crate) struct PlantedFault {
     /// The description of the fault.
     pub(crate) name: &'static str,
     /// The invariants that may be violated first in a sweep; empty if a sweep need not find it.
-    laws: &'static [Law],
+    invariants: &'static [Invariant],
     /// Creates the tamper.
     pub(crate) make: fn() -> Box<dyn Tamper>,
     /// The reason why the state-machine test cannot detect it, if there is one.
@@ -31,8 +31,12 @@ pub(crate) struct PlantedFault {
 }
 
 impl PlantedFault {
-    const fn new(name: &'static str, laws: &'static [Law], make: fn() -> Box<dyn Tamper>) -> PlantedFault {
-        PlantedFault { name, laws, make, unseen_by_machine: None }
+    const fn new(
+        name: &'static str,
+        invariants: &'static [Invariant],
+        make: fn() -> Box<dyn Tamper>,
+    ) -> PlantedFault {
+        PlantedFault { name, invariants, make, unseen_by_machine: None }
     }
 
     const fn by_sweeps_only(mut self, why: &'static str) -> PlantedFault {
@@ -55,8 +59,8 @@ pub(crate) fn faults() -> impl Iterator<Item = &'static PlantedFault> {
 
 /// The first seeds of the searches.
 const STARTS: [u64; 3] = [0, 1_000, 2_000];
-/// The number of worlds until the first breach, and the breach; `None` if the fault was missed.
-type Found = Option<(u64, Breach)>;
+/// The number of worlds until the first violation, and the violation; `None` if the fault was missed.
+type Found = Option<(u64, Violation)>;
 
 /// The maximum number of worlds until a fault must be found.
 const WORLDS_MAX: u64 = 600;
@@ -66,7 +70,7 @@ fn find(right: &Runner<'_>, fault: &PlantedFault, start: u64) -> Found {
     let runner = Runner { wrong: Some(&fault.make), ..right.clone() };
     (0..WORLDS_MAX).find_map(|n| {
         let verdict = runner.try_seed(start + n);
-        verdict.findings.breaches.first().map(|breach| (n + 1, breach.clone()))
+        verdict.findings.violations.first().map(|violation| (n + 1, violation.clone()))
     })
 }
 
@@ -90,9 +94,9 @@ fn find_all(faults: &[&PlantedFault]) -> Vec<Vec<Found>> {
 
 #[test]
 fn every_planted_fault_is_found_by_its_invariant() {
-    let faults: Vec<&PlantedFault> = faults().filter(|fault| !fault.laws.is_empty()).collect();
+    let faults: Vec<&PlantedFault> = faults().filter(|fault| !fault.invariants.is_empty()).collect();
     assert!(faults.len() >= 30, "{} planted faults", faults.len());
-    let mut table = String::from("worlds  law             planted bug\n");
+    let mut table = String::from("worlds  invariant       planted bug\n");
     let mut missed = Vec::new();
     for (fault, finds) in faults.iter().zip(find_all(&faults)) {
         let mut worlds = Vec::new();
@@ -100,18 +104,22 @@ fn every_planted_fault_is_found_by_its_invariant() {
         for (start, found) in STARTS.into_iter().zip(finds) {
             match found {
                 None => missed.push(format!("{}: not found from seed {start}", fault.name)),
-                Some((_, breach)) if !fault.laws.contains(&breach.law) => {
-                    missed.push(format!("{}: found from seed {start} by {breach}", fault.name));
+                Some((_, violation)) if !fault.invariants.contains(&violation.invariant) => {
+                    missed.push(format!("{}: found from seed {start} by {violation}", fault.name));
                 }
-                Some((n, breach)) => {
-                    first = first.or(Some(breach.law));
+                Some((n, violation)) => {
+                    first = first.or(Some(violation.invariant));
                     worlds.push(n);
                 }
             }
         }
         worlds.sort_unstable();
         let median = worlds.get(worlds.len() / 2).copied().unwrap_or_default();
-        table.push_str(&format!("{median:>6}  {:<14}  {}\n", first.map_or("-", Law::as_str), fault.name));
+        table.push_str(&format!(
+            "{median:>6}  {:<14}  {}\n",
+            first.map_or("-", Invariant::as_str),
+            fault.name
+        ));
     }
     assert!(missed.is_empty(), "{}\n{table}", missed.join("\n"));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulator/planted/found.txt");

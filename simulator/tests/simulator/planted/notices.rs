@@ -12,7 +12,7 @@ use reference_core::{
 use reference_wire::{AttemptRequest, Request, Response};
 use serde_json::Value;
 use simulator::{
-    law::Law::{
+    invariant::Invariant::{
         self, Confirmations, Conservation, Deliveries, Edges, LateMoney, LockEnd, Once, Order, PaidMoney,
         SameObject, Tolerance,
     },
@@ -134,7 +134,7 @@ impl Tamper for AnyCoinCounts {
     }
 }
 
-const CHAIN: &[Law] =
+const CHAIN: &[Invariant] =
     &[Confirmations, PaidMoney, LockEnd, LateMoney, Tolerance, Conservation, Edges, Once, SameObject];
 /// A fault: a fee bump is reported a moment after the removal of the replaced transaction.
 #[derive(Default)]

@@ -11,7 +11,7 @@ use reference_core::{
 };
 use reference_wire::AttemptRequest;
 use simulator::{
-    law::Law::{self, Deliveries, Liveness, Once, SameObject},
+    invariant::Invariant::{self, Deliveries, Liveness, Once, SameObject},
     tamper::{PostFate, Tamper},
 };
 use uuid::Uuid;
@@ -122,7 +122,7 @@ fn post_id(id: &Uuid) -> String {
     id.to_string()
 }
 
-const SENT: &[Law] = &[Deliveries, Once, SameObject, Liveness];
+const SENT: &[Invariant] = &[Deliveries, Once, SameObject, Liveness];
 pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("a retry has a new event id", SENT, || {
         posts(|_, _, post| {

@@ -14,7 +14,7 @@ use std::{
 use serde_json::{Value, json};
 use simulator::{
     exhaust::{Exploration, Extent, Path, Scope, Tried},
-    law::Breach,
+    invariant::Violation,
     shrink::shrink,
     sweep::Runner,
 };
@@ -43,7 +43,7 @@ struct ScopeResult {
 /// A shortest sequence that violates an invariant.
 struct CounterExample {
     words: String,
-    breach: Breach,
+    violation: Violation,
     path: PathBuf,
 }
 
@@ -69,8 +69,8 @@ pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
                 is_cut = true;
                 break;
             };
-            if let Some((path, breach)) = search.record_results(tried) {
-                found = Some(save(args, &search, &path, breach)?);
+            if let Some((path, violation)) = search.record_results(tried) {
+                found = Some(save(args, &search, &path, violation)?);
                 break;
             }
         }
@@ -113,7 +113,7 @@ fn attempt(
                         break;
                     }
                     let tried = search.attempt(&runner, &paths[n]);
-                    if tried.breach.is_some() {
+                    if tried.violation.is_some() {
                         last.fetch_min(n, Ordering::Relaxed);
                     }
                     own.push((n, tried));
@@ -131,12 +131,17 @@ fn attempt(
 }
 
 /// Shrinks the sequence and writes it to a file.
-fn save(args: &Sweep, search: &Exploration, path: &Path, breach: Breach) -> Result<CounterExample, Failure> {
+fn save(
+    args: &Sweep,
+    search: &Exploration,
+    path: &Path,
+    violation: Violation,
+) -> Result<CounterExample, Failure> {
     let runner = Runner::with_fault(args.demo_fault);
-    let script = shrink(&runner, &search.script(path), &breach).script;
-    let name = format!("invariant-{}-{}.yaml", breach.law.number(), search.scope().name);
+    let script = shrink(&runner, &search.script(path), &violation).script;
+    let name = format!("invariant-{}-{}.yaml", violation.invariant.number(), search.scope().name);
     let file = save_scenario(&args.save, &name, &script.to_yaml())?;
-    Ok(CounterExample { words: search.words(path), breach, path: file })
+    Ok(CounterExample { words: search.words(path), violation, path: file })
 }
 
 fn text(all: &[ScopeResult], args: &Sweep, code: u8) -> String {
@@ -154,8 +159,8 @@ fn text(all: &[ScopeResult], args: &Sweep, code: u8) -> String {
     }
     for found in all.iter().filter_map(|it| it.found.as_ref()) {
         let path = found.path.display();
-        let _ = writeln!(text, "\n{BAD}fail{BAD:#}  {}", found.breach);
-        let _ = writeln!(text, "      rests on {}", found.breach.law.rests_on());
+        let _ = writeln!(text, "\n{BAD}fail{BAD:#}  {}", found.violation);
+        let _ = writeln!(text, "      rests on {}", found.violation.invariant.rests_on());
         let _ = writeln!(text, "      a shortest way there: {}", found.words);
         let _ = writeln!(text, "      again: chargeproof sweep {path}{switch}");
         let _ = writeln!(text, "             chargeproof play {path} --transcript{switch}");
@@ -187,10 +192,10 @@ fn report(all: &[ScopeResult], args: &Sweep, code: u8) -> Value {
     let scopes: Vec<Value> = all
         .iter()
         .map(|ScopeResult { scope, extent, found, took, is_cut }| {
-            let failure = found.as_ref().map(|CounterExample { words, breach, path }| {
+            let failure = found.as_ref().map(|CounterExample { words, violation, path }| {
                 json!({
-                    "number": breach.law.number(), "law": breach.law.as_str(), "shape": breach.shape,
-                    "what": breach.what, "inputs": words, "scenario": path.display().to_string(),
+                    "number": violation.invariant.number(), "law": violation.invariant.as_str(), "shape": violation.shape,
+                    "what": violation.what, "inputs": words, "scenario": path.display().to_string(),
                 })
             });
             json!({

@@ -25,11 +25,11 @@ pub(super) fn judge_files(args: &Sweep) -> Result<u8, Failure> {
         rows.push((name, runner.try_script(&script)));
         scripts.push(script);
     }
-    let failed = rows.iter().position(|(_, verdict)| !verdict.findings.breaches.is_empty());
+    let failed = rows.iter().position(|(_, verdict)| !verdict.findings.violations.is_empty());
     if let Some(path) = &args.html {
         let place = failed.unwrap_or(0);
-        let breach = rows[place].1.findings.breaches.first();
-        let picture = Picture { script: &scripts[place], fault: args.demo_fault, breach, failure: None };
+        let violation = rows[place].1.findings.violations.first();
+        let picture = Picture { script: &scripts[place], fault: args.demo_fault, violation, failure: None };
         write(path, &picture::page(&picture))?;
     }
     match args.format {

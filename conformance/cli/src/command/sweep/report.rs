@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use simulator::{
     demo::DemoFault,
-    law::{Breach, Law},
+    invariant::{Invariant, Violation},
     sweep::Verdict,
 };
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The maximum number of violations shown for a file.
-const BREACHES_SHOWN: usize = 5;
+const VIOLATIONS_SHOWN: usize = 5;
 
 /// Returns the rate per second, rounded down: precise enough for values that differ between runs.
 fn rate(count: u64, sum: &SweepTotals) -> u64 {
@@ -104,7 +104,7 @@ fn figures(sum: &SweepTotals, table: Option<Width>) -> String {
         sum.from,
         sum.events,
         sum.posts,
-        Law::ALL.len()
+        Invariant::ALL.len()
     ));
     line(format!(
         "per second: {} simulations, {} events, {} checks, with {} jobs; {} twins and second runs",
@@ -114,8 +114,11 @@ fn figures(sum: &SweepTotals, table: Option<Width>) -> String {
         sum.jobs,
         sum.beside
     ));
-    let untried: Vec<&str> =
-        Law::ALL.into_iter().filter(|law| sum.checks[*law as usize] == 0).map(Law::as_str).collect();
+    let untried: Vec<&str> = Invariant::ALL
+        .into_iter()
+        .filter(|invariant| sum.checks[*invariant as usize] == 0)
+        .map(Invariant::as_str)
+        .collect();
     if !untried.is_empty() {
         line(format!("not exercised: {}", untried.join(", ")));
     }
@@ -128,10 +131,10 @@ fn figures(sum: &SweepTotals, table: Option<Width>) -> String {
 
 fn failure(group: &FailureGroup, fault: Option<&DemoFault>) -> String {
     let mut text = String::new();
-    let FailureGroup { breach, first, seeds, saved } = group;
+    let FailureGroup { violation, first, seeds, saved } = group;
     let switch = fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
-    let _ = writeln!(text, "\n{BAD}fail{BAD:#}  {breach}");
-    let _ = writeln!(text, "      rests on {}", breach.law.rests_on());
+    let _ = writeln!(text, "\n{BAD}fail{BAD:#}  {violation}");
+    let _ = writeln!(text, "      rests on {}", violation.invariant.rests_on());
     let found = if *seeds == 1 { format!("seed {first}") } else { format!("{seeds} seeds, first {first}") };
     let _ = writeln!(text, "      {found}: chargeproof sweep --seed {first}{switch}");
     if let Some(saved) = saved {
@@ -149,12 +152,12 @@ fn failure(group: &FailureGroup, fault: Option<&DemoFault>) -> String {
 }
 
 pub(super) fn json(sum: &SweepTotals) -> Value {
-    let laws: Vec<Value> = Law::ALL
+    let invariants: Vec<Value> = Invariant::ALL
         .into_iter()
-        .map(|law| {
+        .map(|invariant| {
             json!({
-                "number": law.number(), "law": law.as_str(), "rests_on": law.rests_on(),
-                "checks": sum.checks[law as usize],
+                "number": invariant.number(), "law": invariant.as_str(), "rests_on": invariant.rests_on(),
+                "checks": sum.checks[invariant as usize],
             })
         })
         .collect();
@@ -196,7 +199,7 @@ pub(super) fn json(sum: &SweepTotals) -> Value {
         "posts": sum.posts,
         "checks": checks,
         "per_second": { "seeds": rate(sum.worlds, sum), "events": rate(sum.events, sum), "checks": rate(checks, sum) },
-        "laws": laws,
+        "laws": invariants,
         "failures": sum.groups.values().map(failure_json).collect::<Vec<_>>(),
         "digests": sum.digests,
         "differing": differing,
@@ -206,18 +209,18 @@ pub(super) fn json(sum: &SweepTotals) -> Value {
     })
 }
 
-fn breach_json(breach: &Breach) -> Value {
+fn violation_json(violation: &Violation) -> Value {
     json!({
-        "number": breach.law.number(),
-        "law": breach.law.as_str(),
-        "shape": breach.shape,
-        "what": breach.what,
-        "at": breach.at.map(|at| at.to_string()),
+        "number": violation.invariant.number(),
+        "law": violation.invariant.as_str(),
+        "shape": violation.shape,
+        "what": violation.what,
+        "at": violation.at.map(|at| at.to_string()),
     })
 }
 
 fn failure_json(group: &FailureGroup) -> Value {
-    let mut value = breach_json(&group.breach);
+    let mut value = violation_json(&group.violation);
     value["first_seed"] = group.first.into();
     value["seeds"] = group.seeds.into();
     value["scenario"] = json!(group.saved.as_ref().map(|saved| saved.path.display().to_string()));
@@ -266,14 +269,14 @@ pub(super) fn merged_json(merged: &MergedSweep) -> Value {
 pub(super) fn files_text(rows: &[(String, Verdict)]) -> String {
     let mut text = String::new();
     for (name, verdict) in rows {
-        let breaches = &verdict.findings.breaches;
-        let (style, word) = (if breaches.is_empty() { GOOD } else { BAD }, file_word(verdict));
+        let violations = &verdict.findings.violations;
+        let (style, word) = (if violations.is_empty() { GOOD } else { BAD }, file_word(verdict));
         let _ = writeln!(text, "{style}{word}{style:#}  {name}, {} checks", verdict.findings.total());
-        for breach in breaches.iter().take(BREACHES_SHOWN) {
-            let _ = writeln!(text, "      {breach}");
+        for violation in violations.iter().take(VIOLATIONS_SHOWN) {
+            let _ = writeln!(text, "      {violation}");
         }
-        if breaches.len() > BREACHES_SHOWN {
-            let _ = writeln!(text, "      and {} more", breaches.len() - BREACHES_SHOWN);
+        if violations.len() > VIOLATIONS_SHOWN {
+            let _ = writeln!(text, "      and {} more", violations.len() - VIOLATIONS_SHOWN);
         }
         for skipped in &verdict.skipped {
             let _ = writeln!(text, "      not judged: {skipped}");
@@ -284,7 +287,7 @@ pub(super) fn files_text(rows: &[(String, Verdict)]) -> String {
 
 /// Returns the result of a file as a word. A file with a skipped step has not passed.
 fn file_word(verdict: &Verdict) -> &'static str {
-    match (verdict.findings.breaches.is_empty(), verdict.skipped.is_empty()) {
+    match (verdict.findings.violations.is_empty(), verdict.skipped.is_empty()) {
         (true, true) => word(0),
         (true, false) => word(3),
         (false, _) => word(1),
@@ -295,10 +298,10 @@ pub(super) fn files_json(rows: &[(String, Verdict)]) -> Value {
     let rows: Vec<Value> = rows
         .iter()
         .map(|(name, verdict)| {
-            let breaches: Vec<Value> = verdict.findings.breaches.iter().map(breach_json).collect();
+            let violations: Vec<Value> = verdict.findings.violations.iter().map(violation_json).collect();
             let (result, checks) = (file_word(verdict), verdict.findings.total());
             let mut row =
-                json!({ "scenario": name, "result": result, "checks": checks, "breaches": breaches });
+                json!({ "scenario": name, "result": result, "checks": checks, "breaches": violations });
             if !verdict.skipped.is_empty() {
                 row["not_judged"] = json!(verdict.skipped);
             }

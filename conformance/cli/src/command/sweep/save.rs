@@ -26,8 +26,8 @@ pub(super) fn save_groups(sum: &mut SweepTotals, directory: &Path) -> Result<(),
 
 fn save(runner: &Runner<'_>, directory: &Path, group: &FailureGroup) -> Result<SavedScenario, Failure> {
     let script = workload::draw(group.first).script;
-    let mut shrunk = shrink(runner, &script, &group.breach);
-    let name = format!("invariant-{}-seed-{}.yaml", group.breach.law.number(), group.first);
+    let mut shrunk = shrink(runner, &script, &group.violation);
+    let name = format!("invariant-{}-seed-{}.yaml", group.violation.invariant.number(), group.first);
     let path = save_scenario(directory, &name, &shrunk.script.to_yaml())?;
     shrunk.script.path = path.display().to_string();
     Ok(SavedScenario { path, shrunk })
@@ -37,9 +37,9 @@ fn save(runner: &Runner<'_>, directory: &Path, group: &FailureGroup) -> Result<S
 pub(super) fn page(sum: &SweepTotals) -> String {
     let group = sum.groups.values().min_by_key(|group| group.first);
     let drawn = || workload::draw(group.map_or(sum.from, |group| group.first)).script;
-    let (script, breach) = match group.and_then(|group| group.saved.as_ref()) {
-        Some(SavedScenario { shrunk, .. }) => (&shrunk.script, Some(&shrunk.breach)),
-        None => (&drawn(), group.map(|group| &group.breach)),
+    let (script, violation) = match group.and_then(|group| group.saved.as_ref()) {
+        Some(SavedScenario { shrunk, .. }) => (&shrunk.script, Some(&shrunk.violation)),
+        None => (&drawn(), group.map(|group| &group.violation)),
     };
-    picture::page(&Picture { script, fault: sum.fault, breach, failure: None })
+    picture::page(&Picture { script, fault: sum.fault, violation, failure: None })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use reference_core::event::EventType;
 use serde::{Deserialize, Serialize};
 use simulator::{
-    law::{Breach, Law},
+    invariant::{Invariant, Violation},
     model::Situation,
     sweep::{Cell, Matrix},
     workload::Fault,
@@ -61,7 +61,8 @@ pub(super) struct ShardResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FailedInvariant {
-    law: u32,
+    #[serde(rename = "law")]
+    invariant: u32,
     shape: String,
     what: String,
     first_seed: u64,
@@ -102,9 +103,9 @@ impl ShardResults {
 impl ShardResult {
     pub(super) fn of(shard: Shard, sum: &SweepTotals, overlap: BTreeMap<u64, String>) -> ShardResult {
         let failed = |group: &FailureGroup| FailedInvariant {
-            law: group.breach.law.number(),
-            shape: group.breach.shape.clone(),
-            what: group.breach.what.clone(),
+            invariant: group.violation.invariant.number(),
+            shape: group.violation.shape.clone(),
+            what: group.violation.what.clone(),
             first_seed: group.first,
             seeds: group.seeds,
         };
@@ -120,7 +121,10 @@ impl ShardResult {
             beside: sum.beside,
             events: sum.events,
             posts: sum.posts,
-            checks: Law::ALL.into_iter().map(|law| (law.number(), sum.checks[law as usize])).collect(),
+            checks: Invariant::ALL
+                .into_iter()
+                .map(|invariant| (invariant.number(), sum.checks[invariant as usize]))
+                .collect(),
             failures: sum.groups.values().map(failed).collect(),
             digests: sum.digests.clone(),
             overlap,
@@ -160,17 +164,18 @@ impl ShardResult {
             ..SweepTotals::default()
         };
         for (number, checks) in &self.checks {
-            other.checks[law(*number)? as usize] = *checks;
+            other.checks[invariant(*number)? as usize] = *checks;
         }
         for failed in &self.failures {
-            let breach = Breach {
-                law: law(failed.law)?,
+            let violation = Violation {
+                invariant: invariant(failed.invariant)?,
                 shape: failed.shape.clone(),
                 what: failed.what.clone(),
                 at: None,
             };
-            let place = (breach.law, breach.shape.clone());
-            let group = FailureGroup { breach, first: failed.first_seed, seeds: failed.seeds, saved: None };
+            let place = (violation.invariant, violation.shape.clone());
+            let group =
+                FailureGroup { violation, first: failed.first_seed, seeds: failed.seeds, saved: None };
             other.groups.insert(place, group);
         }
         let mut matrix = Matrix::default();
@@ -186,10 +191,10 @@ impl ShardResult {
     }
 }
 
-fn law(number: u32) -> Result<Law, String> {
-    Law::ALL
+fn invariant(number: u32) -> Result<Invariant, String> {
+    Invariant::ALL
         .into_iter()
-        .find(|law| law.number() == number)
+        .find(|invariant| invariant.number() == number)
         .ok_or_else(|| format!("there is no invariant {number} in this program"))
 }
 

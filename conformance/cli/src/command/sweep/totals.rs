@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use simulator::{
     demo::DemoFault,
-    law::{Breach, Law},
+    invariant::{Invariant, Violation},
     shrink::Shrunk,
     sweep::{Matrix, Verdict},
 };
@@ -13,7 +13,7 @@ use crate::signals::INTERRUPTED;
 
 /// Failures of one invariant and shape.
 pub(super) struct FailureGroup {
-    pub(super) breach: Breach,
+    pub(super) violation: Violation,
     /// The first seed, which is shrunk.
     pub(super) first: u64,
     pub(super) seeds: u64,
@@ -33,9 +33,9 @@ pub(super) struct SweepTotals {
     pub(super) beside: u64,
     pub(super) events: u64,
     pub(super) posts: u64,
-    pub(super) checks: [u64; Law::ALL.len()],
+    pub(super) checks: [u64; Invariant::ALL.len()],
     pub(super) matrix: Matrix,
-    pub(super) groups: BTreeMap<(Law, String), FailureGroup>,
+    pub(super) groups: BTreeMap<(Invariant, String), FailureGroup>,
     /// Simulations whose second run differed.
     pub(super) differing: BTreeMap<u64, String>,
     /// Digests of simulations that were run twice.
@@ -69,17 +69,17 @@ impl SweepTotals {
             self.digests.insert(seed, digest);
         }
         // Later violations are often consequences of the first.
-        if let Some(breach) = verdict.findings.breaches.into_iter().next() {
-            let place = (breach.law, breach.shape.clone());
+        if let Some(violation) = verdict.findings.violations.into_iter().next() {
+            let place = (violation.invariant, violation.shape.clone());
             let group = self.groups.entry(place).or_insert(FailureGroup {
-                breach: breach.clone(),
+                violation: violation.clone(),
                 first: seed,
                 seeds: 0,
                 saved: None,
             });
             group.seeds += 1;
             if seed < group.first {
-                (group.first, group.breach) = (seed, breach);
+                (group.first, group.violation) = (seed, violation);
             }
         }
     }
@@ -110,7 +110,7 @@ impl SweepTotals {
                 Some(known) => {
                     known.seeds += group.seeds;
                     if group.first < known.first {
-                        (known.first, known.breach) = (group.first, group.breach);
+                        (known.first, known.violation) = (group.first, group.violation);
                     }
                 }
             }

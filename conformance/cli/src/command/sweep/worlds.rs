@@ -41,7 +41,7 @@ pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &
                     // Seeds wrap around.
                     let seed = from.wrapping_add(begin).wrapping_add(n);
                     let verdict = runner.try_seed(seed);
-                    if !verdict.findings.breaches.is_empty() {
+                    if !verdict.findings.violations.is_empty() {
                         has_failed.store(true, Ordering::Relaxed);
                         bar.set_message(format!("seed {seed} violates an invariant"));
                     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{ModelReplay, Object, request_fields::read};
 use crate::{
-    law::Law,
+    invariant::Invariant,
     model::operation::{IDEMPOTENCY_KEY_MAX, Operation},
     record::RecordedCall,
 };
@@ -60,7 +60,7 @@ impl ModelReplay<'_> {
         };
         if let Some(status) = refusal {
             let about = format!("{} {} at {at}", call.method, call.path);
-            self.must_answer(Law::Edges, at, ("a wrong request", &about), status, call.status);
+            self.must_answer(Invariant::Edges, at, ("a wrong request", &about), status, call.status);
         }
         refusal.is_some()
     }

@@ -13,7 +13,7 @@ use super::{
     request_fields::{RequestFields, read},
 };
 use crate::{
-    law::Law,
+    invariant::Invariant,
     model::{ChargeTexts, Details, NextAddress, Order, Terms, money, operation},
     record::{BookId, RecordedCall},
 };
@@ -53,7 +53,7 @@ impl ModelReplay<'_> {
                 let is_asked = fields.custom_fields.as_ref().is_some_and(|answers| !answers.is_empty());
                 let price = fields.cents().filter(|cents| *cents > 0 && !is_asked);
                 if price.is_none() {
-                    self.must_answer(Law::Edges, at, ("open", ""), 422, call.status);
+                    self.must_answer(Invariant::Edges, at, ("open", ""), 422, call.status);
                 }
                 price.map(|cents| ChargePrice {
                     cents,
@@ -64,7 +64,7 @@ impl ModelReplay<'_> {
             }
             Some(Some((of, Object::Link(no)))) if of == id => self.price_of_link(at, (id, no), call, fields),
             Some(_) => {
-                self.must_answer(Law::Edges, at, ("open by a link", ""), 422, call.status);
+                self.must_answer(Invariant::Edges, at, ("open by a link", ""), 422, call.status);
                 None
             }
         };
@@ -123,7 +123,7 @@ impl ModelReplay<'_> {
                 Some(ChargePrice { cents, currency, link: Some(no), invoice: None })
             }
             Err(refusal) => {
-                self.must_answer(Law::Edges, at, ("open by a link", ""), refusal, call.status);
+                self.must_answer(Invariant::Edges, at, ("open by a link", ""), refusal, call.status);
                 None
             }
         }
@@ -152,7 +152,7 @@ impl ModelReplay<'_> {
             None if call.status == 503 => 503,
             None => good,
         };
-        self.must_answer(Law::Edges, at, ("open", ""), expected, call.status);
+        self.must_answer(Invariant::Edges, at, ("open", ""), expected, call.status);
     }
 
     /// Creates a charge: by itself, by a link, or for an invoice. Its address is read from the API, and so is its rate
@@ -172,14 +172,14 @@ impl ModelReplay<'_> {
         let Some((owner, seen)) = shown.charge(code) else {
             // The rest is unknown if an account has no observer key.
             if shown.books.len() == Mode::ALL.len() * self.model.accounts.len() {
-                self.findings.check(Law::Once, Some(at), || {
+                self.findings.check(Invariant::Once, Some(at), || {
                     let shape = "an opened charge is missing in the list";
                     Some((shape.to_owned(), format!("{code}, opened at {at}")))
                 });
             }
             return;
         };
-        self.findings.check(Law::ModesApart, Some(at), || {
+        self.findings.check(Invariant::ModesApart, Some(at), || {
             (owner != id).then(|| ("a charge belongs to another book".to_owned(), code.to_owned()))
         });
         let body: Value = read(&call.body).unwrap_or_default();
@@ -189,13 +189,13 @@ impl ModelReplay<'_> {
         let rate =
             self.model.rates.get(&pair).copied().flatten().or_else(shown_rate).filter(|rate| *rate > 0);
         let Some(rate) = rate else {
-            self.findings.check(Law::Tolerance, Some(at), || {
+            self.findings.check(Invariant::Tolerance, Some(at), || {
                 Some(("the rate of a charge cannot be read".to_owned(), code.to_owned()))
             });
             return;
         };
         let next = self.model.book(id).wallets.next_address(asset, &self.ids[&id].addresses);
-        self.findings.check(Law::Conservation, Some(at), || match next {
+        self.findings.check(Invariant::Conservation, Some(at), || match next {
             NextAddress::Listed(expected) if expected != seen.deposit_address => {
                 let shape = "a charge has another address than the next of its wallet's list";
                 let got = &seen.deposit_address;
@@ -226,25 +226,25 @@ impl ModelReplay<'_> {
         fields: &RequestFields,
     ) {
         let book = self.model.at(id).1;
-        let (law, good, done) = match act {
+        let (invariant, good, done) = match act {
             "cancel" => {
                 let why = match call.path.starts_with("/sandbox") {
                     true => Details::Reason("dashboard"),
                     false => Details::None,
                 };
-                (Law::Edges, 200, book.cancel(at, no, why))
+                (Invariant::Edges, 200, book.cancel(at, no, why))
             }
             "refunds" => {
                 let decimals = book.charges[no].terms.asset.facts().decimals;
                 let units = fields.amount.as_ref().and_then(|amount| operation::units(amount, decimals));
                 let more = (fields.txid.clone(), fields.reason.clone());
                 let done = units.ok_or(422).and_then(|units| book.refund(at, no, units, more));
-                (Law::Conservation, 201, done)
+                (Invariant::Conservation, 201, done)
             }
-            "accept" => (Law::LateMoney, 200, book.accept(at, no, fields.txid.as_deref())),
+            "accept" => (Invariant::LateMoney, 200, book.accept(at, no, fields.txid.as_deref())),
             _ => return,
         };
         let expected = done.err().unwrap_or(good);
-        self.must_answer(law, at, (act.trim_end_matches('s'), code), expected, call.status);
+        self.must_answer(invariant, at, (act.trim_end_matches('s'), code), expected, call.status);
     }
 }

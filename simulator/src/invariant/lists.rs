@@ -9,9 +9,9 @@ use bytes::Bytes;
 use reference_core::event::EventType;
 
 use super::{
-    BookReading, Findings, Law, Reader,
+    BookReading, Findings, Invariant, Reader,
     compare::ANY_BLOCKS,
-    diff::{differences, law_of_page},
+    diff::{differences, invariant_of_page},
     page::{CHARGE_STATUSES, INVOICE_STATUSES, ListRequest, public_ids},
 };
 use crate::{
@@ -78,14 +78,14 @@ fn row(of: &ModelBook<'_>, list: List, no: usize) -> String {
 
 impl<R: Reader> Judge<'_, R> {
     /// Reads a list page by page, following its links, and compares each page completely.
-    fn list(&mut self, law: Law, shape: &str, target: &str) {
+    fn list(&mut self, invariant: Invariant, shape: &str, target: &str) {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut next = ListRequest::read(path, Some(query)).and_then(Result::ok);
         let mut target = target.to_owned();
         while let Some(request) = next.take() {
             let expected = self.page(&request);
             let (status, body) = self.reader.get(self.id, &target);
-            let same = self.compare(law, (shape, &target), (&expected, status, &body));
+            let same = self.compare(invariant, (shape, &target), (&expected, status, &body));
             next = ListRequest::next(&expected).filter(|_| same);
             if let Some(request) = &next {
                 target = request.target();
@@ -104,7 +104,7 @@ impl<R: Reader> Judge<'_, R> {
     /// Compares a response. Returns `true` if it is as expected.
     fn compare(
         &mut self,
-        law: Law,
+        invariant: Invariant,
         (shape, target): (&str, &str),
         (expected, status, body): (&str, u16, &Bytes),
     ) -> bool {
@@ -116,11 +116,11 @@ impl<R: Reader> Judge<'_, R> {
         }
         let first = found.first();
         // Missing or extra rows belong to the list, differences in a row to the object.
-        let law = match first {
-            Some(first) if law_of_page(&found, true).is_none() => first.law(),
-            _ => law,
+        let invariant = match first {
+            Some(first) if invariant_of_page(&found, true).is_none() => first.invariant(),
+            _ => invariant,
         };
-        self.findings.check(law, None, || match first {
+        self.findings.check(invariant, None, || match first {
             None if status == 200 => None,
             None => Some((shape.to_owned(), format!("GET {target}: {status}"))),
             Some(first) => {
@@ -136,9 +136,9 @@ impl<R: Reader> Judge<'_, R> {
         const SHAPE: &str = "a page of a list";
         for list in List::ALL {
             let (length, path) = (self.book.book.length(list), list.path());
-            self.list(Law::Paging, SHAPE, path);
+            self.list(Invariant::Paging, SHAPE, path);
             for per_page in [1, 7].into_iter().filter(|size| length / size < SINGLE_RECORDS_MAX) {
-                self.list(Law::Paging, SHAPE, &format!("{path}?per_page={per_page}"));
+                self.list(Invariant::Paging, SHAPE, &format!("{path}?per_page={per_page}"));
             }
             let size = (length / 3).clamp(1, 9);
             let last = length.div_ceil(size);
@@ -153,7 +153,7 @@ impl<R: Reader> Judge<'_, R> {
         if let Some(Ok(request)) = ListRequest::read(path, Some(query)) {
             let expected = self.page(&request);
             let (status, body) = self.reader.get(self.id, target);
-            self.compare(Law::Paging, ("a page by its number", target), (&expected, status, &body));
+            self.compare(Invariant::Paging, ("a page by its number", target), (&expected, status, &body));
         }
     }
 
@@ -181,7 +181,7 @@ impl<R: Reader> Judge<'_, R> {
             targets.push(format!("/v1/events?{filter}={}&per_page=1", ids.code(subject)));
         }
         for target in targets {
-            self.list(Law::Filters, SHAPE, &target);
+            self.list(Invariant::Filters, SHAPE, &target);
         }
     }
 
@@ -194,7 +194,11 @@ impl<R: Reader> Judge<'_, R> {
                 let expected = format!("{{\"data\":{}}}", row(self.book, list, no));
                 let target = format!("{}/{id}", list.path());
                 let (status, body) = self.reader.get(self.id, &target);
-                self.compare(Law::SameObject, ("an object of its own", &target), (&expected, status, &body));
+                self.compare(
+                    Invariant::SameObject,
+                    ("an object of its own", &target),
+                    (&expected, status, &body),
+                );
             }
         }
     }
@@ -207,11 +211,11 @@ impl<R: Reader> Judge<'_, R> {
         let invoices = other.invoices.iter().rev().take(2).map(|code| ("invoices", "invoice", code));
         for (list, filter, code) in charges.chain(invoices) {
             self.absent(&format!("/v1/{list}/{code}"), &absent);
-            self.list(Law::ModesApart, SHAPE, &format!("/v1/events?{filter}={code}"));
+            self.list(Invariant::ModesApart, SHAPE, &format!("/v1/events?{filter}={code}"));
         }
         if let Some(link) = other.links.last() {
             self.absent(&format!("/v1/payment-links/{link}"), &absent);
-            self.list(Law::ModesApart, SHAPE, &format!("/v1/charges?payment_link={link}"));
+            self.list(Invariant::ModesApart, SHAPE, &format!("/v1/charges?payment_link={link}"));
         }
         for event in other.events.iter().rev().take(2) {
             self.absent(&format!("/v1/events/{event}"), &absent);
@@ -220,7 +224,7 @@ impl<R: Reader> Judge<'_, R> {
 
     fn absent(&mut self, target: &str, absent: &(u16, Bytes)) {
         let answer = self.reader.get(self.id, target);
-        self.findings.check(Law::ModesApart, None, || {
+        self.findings.check(Invariant::ModesApart, None, || {
             (answer.0 != 404 || answer != *absent).then(|| {
                 let shape = "an object of another book is not answered like an unknown one";
                 (shape.to_owned(), target.to_owned())

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 use reference_core::{asset::Asset, time::Timestamp};
 
 use super::{
-    BookApiState, Depth, Findings, Law,
-    diff::{CHARGE_LAWS, Difference, differences},
+    BookApiState, Depth, Findings, Invariant,
+    diff::{CHARGE_INVARIANTS, Difference, differences},
 };
 use crate::model::{Book, EventView, Ids, ObjectContext, Presentation, Subject, TimelineEntry, WithText};
 
@@ -46,8 +46,8 @@ pub(super) fn compare_json(
 ) {
     let found = differences(expected, actual, blocks);
     if found.is_empty() {
-        let laws = if kind == CHARGE { &CHARGE_LAWS[..] } else { &[Law::SameObject] };
-        laws.iter().for_each(|law| findings.checks[*law as usize] += 1);
+        let invariants = if kind == CHARGE { &CHARGE_INVARIANTS[..] } else { &[Invariant::SameObject] };
+        invariants.iter().for_each(|invariant| findings.checks[*invariant as usize] += 1);
     }
     report(findings, (kind, about), at, &found, None);
 }
@@ -58,10 +58,10 @@ pub(super) fn report(
     (kind, about): (&str, &str),
     at: Option<Timestamp>,
     found: &[Difference],
-    law: Option<Law>,
+    invariant: Option<Invariant>,
 ) {
     for difference in found {
-        findings.check(law.unwrap_or_else(|| difference.law()), at, || {
+        findings.check(invariant.unwrap_or_else(|| difference.invariant()), at, || {
             let shape = match difference.field().as_str() {
                 "" => format!("{kind} differs"),
                 field => format!("{kind}: `{field}` differs"),
@@ -82,22 +82,22 @@ pub fn compare_book(
     let context = ObjectContext { ids, public_url: reading.public_url, now: reading.now, heights: &heights };
     let charges = listed(findings, "charge", &ids.charges, &shown.charges, |charge| &charge.code);
     for (no, seen) in charges {
-        let before = findings.breaches.len();
+        let before = findings.violations.len();
         compare_timeline(findings, (book, Subject::Charge(no)), &seen.code, &seen.timeline);
         let expected = book.charge_json(context, no, Presentation::Api);
         let blocks = reading.blocks(book.charges[no].terms.asset);
         // Differences in a timeline were reported event by event.
         let expected =
-            if findings.breaches.len() > before { with_timeline(&expected, seen) } else { expected };
+            if findings.violations.len() > before { with_timeline(&expected, seen) } else { expected };
         compare_json(findings, (CHARGE, &seen.code), None, (&expected, seen.json.get()), blocks);
     }
     let invoices = listed(findings, "invoice", &ids.invoices, &shown.invoices, |invoice| &invoice.code);
     for (no, seen) in invoices {
-        let before = findings.breaches.len();
+        let before = findings.violations.len();
         compare_timeline(findings, (book, Subject::Invoice(no)), &seen.code, &seen.timeline);
         let expected = book.invoice_json(context, no, Presentation::Api);
         let expected =
-            if findings.breaches.len() > before { with_timeline(&expected, seen) } else { expected };
+            if findings.violations.len() > before { with_timeline(&expected, seen) } else { expected };
         compare_json(findings, ("an invoice", &seen.code), None, (&expected, seen.json.get()), 0);
     }
     let links = listed(findings, "payment link", &ids.links, &shown.links, |link| &link.code);
@@ -128,7 +128,7 @@ fn listed<'s, T>(
 ) -> Vec<(usize, &'s T)> {
     let same = codes.len() == shown.len() && codes.iter().rev().eq(shown.iter().map(&code));
     let numbers: BTreeMap<&String, usize> = codes.iter().zip(0..).collect();
-    findings.check(Law::Once, None, || {
+    findings.check(Invariant::Once, None, || {
         (!same).then(|| {
             let unknown = shown.iter().map(&code).find(|code| !numbers.contains_key(code));
             let missing = codes.iter().find(|made| !shown.iter().any(|object| code(object) == *made));
@@ -143,35 +143,35 @@ fn listed<'s, T>(
 }
 
 /// Returns the invariant that a missing, extra or different event violates.
-fn law_of(expected: Option<&str>, actual: Option<&str>, at_lock_end: bool) -> Law {
+fn invariant_of(expected: Option<&str>, actual: Option<&str>, at_lock_end: bool) -> Invariant {
     let about = |kind: &str| expected == Some(kind) || actual == Some(kind);
     if at_lock_end
         && (about("charge.expired") || about("charge.late_payment") || about("charge.payment_detected"))
     {
-        return Law::LockEnd;
+        return Invariant::LockEnd;
     }
     if about("charge.paid") && about("charge.underpaid") {
-        return Law::Tolerance;
+        return Invariant::Tolerance;
     }
     if expected == actual {
-        return Law::Confirmations;
+        return Invariant::Confirmations;
     }
     if about("charge.late_payment") {
-        return Law::LateMoney;
+        return Invariant::LateMoney;
     }
     if about("charge.paid") || about("charge.underpaid") || about("charge.payment_detected") {
-        return Law::Confirmations;
+        return Invariant::Confirmations;
     }
     if about("charge.refunded") {
-        return Law::Conservation;
+        return Invariant::Conservation;
     }
     if about("charge.expired") {
-        return Law::LockEnd;
+        return Invariant::LockEnd;
     }
     if about("invoice.paid") || about("invoice.sent") || about("invoice.viewed") {
-        Law::Once
+        Invariant::Once
     } else {
-        Law::Edges
+        Invariant::Edges
     }
 }
 
@@ -188,7 +188,7 @@ fn compare_timeline(
         let kinds = (expected.map(|event| event.kind), actual.map(|entry| entry.event.as_str()));
         let time = expected.map(|event| event.at.to_string());
         if kinds.0 == kinds.1 && time.as_deref() == actual.map(|entry| entry.time.as_str()) {
-            findings.checks[law_of(kinds.0, kinds.1, false) as usize] += 1;
+            findings.checks[invariant_of(kinds.0, kinds.1, false) as usize] += 1;
             continue;
         }
         let shown = actual.and_then(|entry| Timestamp::parse(&entry.time));
@@ -199,7 +199,7 @@ fn compare_timeline(
         };
         let is_close = |at: Timestamp| end.is_some_and(|end| at.0.abs_diff(end) <= 1);
         let at_lock_end = at.is_some_and(is_close) || shown.is_some_and(is_close);
-        findings.check(law_of(kinds.0, kinds.1, at_lock_end), at, || {
+        findings.check(invariant_of(kinds.0, kinds.1, at_lock_end), at, || {
             let word = |kind: Option<&str>| kind.unwrap_or("nothing").to_owned();
             let shape = match kinds.0 == kinds.1 {
                 true => format!("{} has the wrong time", word(kinds.0)),
@@ -223,7 +223,7 @@ fn compare_events(
     reading: BookReading<'_>,
 ) {
     let oldest_first: Vec<&WithText<EventView>> = shown.iter().rev().collect();
-    findings.check(Law::Order, None, || {
+    findings.check(Invariant::Order, None, || {
         let rises = oldest_first.is_sorted_by(|one, two| one.id < two.id);
         (!rises).then(|| ("ids of events do not rise".to_owned(), book.mode.to_string()))
     });
@@ -234,16 +234,16 @@ fn compare_events(
         let is_it = expected.zip(actual).is_some_and(|(expected, actual)| {
             expected.kind == actual.kind && context.ids.code(expected.subject) == actual.subject()
         });
-        let law = match kinds.0.or(kinds.1) {
-            _ if book.events.len() != shown.len() => Law::Once,
-            Some("charge.late_payment") => Law::LateMoney,
-            Some("charge.paid") => Law::PaidMoney,
-            _ => Law::SameObject,
+        let invariant = match kinds.0.or(kinds.1) {
+            _ if book.events.len() != shown.len() => Invariant::Once,
+            Some("charge.late_payment") => Invariant::LateMoney,
+            Some("charge.paid") => Invariant::PaidMoney,
+            _ => Invariant::SameObject,
         };
         // In lists of different lengths, other differences are more informative.
         let shown_at = actual.and_then(|event| Timestamp::parse(&event.created_at));
-        let at = expected.map(|event| event.at).or(shown_at).filter(|_| law != Law::Once);
-        findings.check(law, at, || {
+        let at = expected.map(|event| event.at).or(shown_at).filter(|_| invariant != Invariant::Once);
+        findings.check(invariant, at, || {
             let word = |kind: Option<&str>| kind.unwrap_or("nothing").to_owned();
             (!is_it).then(|| {
                 let shape = format!("{} is listed instead of {}", word(kinds.1), word(kinds.0));
@@ -280,18 +280,18 @@ pub fn compare_delivery(
     let body = String::from_utf8_lossy(body);
     let found = differences(expected, &body, ANY_BLOCKS);
     if found.is_empty() {
-        findings.checks[Law::SameObject as usize] += 1;
+        findings.checks[Invariant::SameObject as usize] += 1;
     }
     for difference in found {
         // The contract does not specify the sample of a test.
         if is_test && difference.path == "data" && difference.expected.is_none() {
             continue;
         }
-        let law = match difference.path.as_str() {
-            "id" | "event" | "mode" | "created_at" | "test" => Law::Deliveries,
-            _ => Law::SameObject,
+        let invariant = match difference.path.as_str() {
+            "id" | "event" | "mode" | "created_at" | "test" => Invariant::Deliveries,
+            _ => Invariant::SameObject,
         };
-        findings.check(law, Some(at), || {
+        findings.check(invariant, Some(at), || {
             let shape = format!("a delivery: `{}` differs", difference.field());
             Some((shape, format!("{about}: {}", difference.in_words())))
         });

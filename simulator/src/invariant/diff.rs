@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::Law;
+use super::Invariant;
 
 /// A value that differs between an expected and an actual JSON text.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,51 +93,51 @@ impl Difference {
     }
 
     /// Returns the invariant of the field.
-    pub(super) fn law(&self) -> Law {
+    pub(super) fn invariant(&self) -> Invariant {
         let field = self.field();
         let field = field.strip_prefix("data.").unwrap_or(&field);
         let field = ["charge.", "invoice."].iter().find_map(|of| field.strip_prefix(of)).unwrap_or(field);
-        law_of_field(field.split('.').next().unwrap_or_default())
+        invariant_of_field(field.split('.').next().unwrap_or_default())
     }
 }
 
 /// The invariants of the fields of a charge.
-pub(super) const CHARGE_LAWS: [Law; 8] = [
-    Law::Edges,
-    Law::PaidMoney,
-    Law::Confirmations,
-    Law::Tolerance,
-    Law::Conservation,
-    Law::LockEnd,
-    Law::Order,
-    Law::SameObject,
+pub(super) const CHARGE_INVARIANTS: [Invariant; 8] = [
+    Invariant::Edges,
+    Invariant::PaidMoney,
+    Invariant::Confirmations,
+    Invariant::Tolerance,
+    Invariant::Conservation,
+    Invariant::LockEnd,
+    Invariant::Order,
+    Invariant::SameObject,
 ];
 
 /// Returns the invariant of a field of an object or a page.
-fn law_of_field(name: &str) -> Law {
+fn invariant_of_field(name: &str) -> Invariant {
     match name {
-        "status" | "voided_at" | "timeline" => Law::Edges,
-        "received_amount" | "paid_at" => Law::PaidMoney,
-        "transactions" => Law::Confirmations,
+        "status" | "voided_at" | "timeline" => Invariant::Edges,
+        "received_amount" | "paid_at" => Invariant::PaidMoney,
+        "transactions" => Invariant::Confirmations,
         "remaining_amount" | "overpaid" | "asset_amount" | "fiat_amount" | "fiat_currency"
-        | "exchange_rate" => Law::Tolerance,
-        "refunded_amount" | "refunds" | "deposit_address" => Law::Conservation,
-        "expires_at" => Law::LockEnd,
-        "created_at" | "number" => Law::Order,
-        "sent_at" | "viewed_at" | "accepting_payments" => Law::Once,
-        "links" | "meta" => Law::Paging,
-        _ => Law::SameObject,
+        | "exchange_rate" => Invariant::Tolerance,
+        "refunded_amount" | "refunds" | "deposit_address" => Invariant::Conservation,
+        "expires_at" => Invariant::LockEnd,
+        "created_at" | "number" => Invariant::Order,
+        "sent_at" | "viewed_at" | "accepting_payments" => Invariant::Once,
+        "links" | "meta" => Invariant::Paging,
+        _ => Invariant::SameObject,
     }
 }
 
 /// Returns the invariant of a page with unexpected rows or another total; `None` if only fields differ.
-pub(super) fn law_of_page(found: &[Difference], is_filtered: bool) -> Option<Law> {
+pub(super) fn invariant_of_page(found: &[Difference], is_filtered: bool) -> Option<Invariant> {
     let is_other_row = |path: &str| match path.strip_prefix("data[").and_then(|rest| rest.split_once(']')) {
         Some((_, rest)) => ["", ".id"].contains(&rest),
         None => path == "meta.total",
     };
-    let law = if is_filtered { Law::Filters } else { Law::Paging };
-    found.iter().any(|difference| is_other_row(&difference.path)).then_some(law)
+    let invariant = if is_filtered { Invariant::Filters } else { Invariant::Paging };
+    found.iter().any(|difference| is_other_row(&difference.path)).then_some(invariant)
 }
 
 /// Truncates a value for a report.

@@ -15,7 +15,7 @@ use super::{
     request_fields::{RequestFields, read},
 };
 use crate::{
-    law::Law,
+    invariant::Invariant,
     model::{Account, RepeatKind, WalletModel, money},
     record::{BookId, RecordedCall},
     workload::Fault,
@@ -173,7 +173,7 @@ impl ModelReplay<'_> {
             .model
             .books()
             .any(|(other, book)| other != id && (book.wallets.share(&wallet) || has_charge(&other)));
-        self.findings.check(Law::Conservation, Some(at), || {
+        self.findings.check(Invariant::Conservation, Some(at), || {
             let shape = "a wallet is taken that another account or mode has or had";
             is_elsewhere.then(|| (shape.to_owned(), format!("{} {asset} at {at}", id.1)))
         });
@@ -214,7 +214,7 @@ impl ModelReplay<'_> {
         let Some((owner, asks)) = owner.zip(self.asker(call)).filter(|(owner, asks)| owner != asks) else {
             return false;
         };
-        self.findings.check(Law::ModesApart, Some(at), || {
+        self.findings.check(Invariant::ModesApart, Some(at), || {
             (call.status != 404).then(|| {
                 let whose = if owner.0 == asks.0 { "of the other mode" } else { "of another account" };
                 let shape = format!("an act on an object {whose} is answered {}, not 404", call.status);
@@ -236,7 +236,7 @@ impl ModelReplay<'_> {
                     book.keep_answer(at, scope, request, self.answers.len());
                     self.answers.push((call.status, call.answer.clone()));
                 }
-                self.findings.check(Law::Once, Some(at), || {
+                self.findings.check(Invariant::Once, Some(at), || {
                     call.replayed.then(|| ("a first request is marked as replayed".to_owned(), about))
                 });
                 return false;
@@ -253,7 +253,7 @@ impl ModelReplay<'_> {
                 (call.status == 409 && !call.replayed, "an idempotency key of another request is accepted")
             }
         };
-        self.findings.check(Law::Once, Some(at), || {
+        self.findings.check(Invariant::Once, Some(at), || {
             (!fits).then(|| (shape.to_owned(), format!("{about}, answered {}", call.status)))
         });
         true

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use reference_core::time::{Span, Timestamp};
 
-use super::{Findings, Law};
+use super::{Findings, Invariant};
 use crate::record::{Entry, Observation, Record, RecordedCall};
 
 const PER_MINUTE: usize = 120;
@@ -56,11 +56,11 @@ pub fn judge_limits(record: &Record) -> Findings {
         let about = format!("{} {} at {at}", call.method, call.path);
         match windows.admit(*at, call) {
             Some(free) => {
-                findings.check(Law::Limit, Some(*at), || {
+                findings.check(Invariant::Limit, Some(*at), || {
                     let shape = "a request beyond the limit is taken";
                     (call.status != 429).then(|| (shape.to_owned(), about.clone()))
                 });
-                findings.check(Law::Limit, Some(*at), || {
+                findings.check(Invariant::Limit, Some(*at), || {
                     (call.status == 429 && call.retry_after != Some(free)).then(|| {
                         let what = format!("{about}: expected {free}, got {:?}", call.retry_after);
                         ("Retry-After is not the time until a request is accepted".to_owned(), what)
@@ -68,7 +68,7 @@ pub fn judge_limits(record: &Record) -> Findings {
                 });
             }
             // E-mails have a separate limit.
-            None => findings.check(Law::Limit, Some(*at), || {
+            None => findings.check(Invariant::Limit, Some(*at), || {
                 let by_mail = call.path.ends_with("/send") || call.path == "/v1/invoices";
                 let shape = "a request within the limit is refused";
                 (call.status == 429 && !by_mail).then(|| (shape.to_owned(), about))

@@ -6,10 +6,10 @@ use reference_core::time::{Span, Timestamp};
 
 use super::{ModelReplay, Object, bearer};
 use crate::{
-    law::{
-        Law,
+    invariant::{
+        Invariant,
         compare::{ANY_BLOCKS, report},
-        diff::{differences, law_of_page},
+        diff::{differences, invariant_of_page},
         page::{ListRequest, public_ids},
     },
     model::{List, ObjectContext, Presentation},
@@ -40,7 +40,7 @@ impl ModelReplay<'_> {
         let bearer = bearer(call);
         let is_live = self.bearers.contains_key(bearer) && !self.revoked.contains(bearer);
         let is_refused = call.status == 401;
-        self.findings.check(Law::ModesApart, Some(at), || {
+        self.findings.check(Invariant::ModesApart, Some(at), || {
             let shape = match is_live {
                 true if is_refused => "a valid key is refused",
                 false if !is_refused => "a revoked, unknown or missing key is accepted",
@@ -88,14 +88,14 @@ impl ModelReplay<'_> {
             Ok(expected) if is_good => {
                 let actual = String::from_utf8_lossy(&call.answer);
                 let found = differences(&expected, &actual, ANY_BLOCKS);
-                self.findings.checks[Law::SameObject as usize] += u64::from(found.is_empty());
-                let law = law_of_page(&found, is_filtered);
-                report(&mut self.findings, ("an answer", &about), Some(at), &found, law);
+                self.findings.checks[Invariant::SameObject as usize] += u64::from(found.is_empty());
+                let invariant = invariant_of_page(&found, is_filtered);
+                report(&mut self.findings, ("an answer", &about), Some(at), &found, invariant);
             }
             Ok(_) if call.method != "GET" => {}
-            Ok(_) => self.must_answer(Law::SameObject, at, ("read", &about), 200, call.status),
+            Ok(_) => self.must_answer(Invariant::SameObject, at, ("read", &about), 200, call.status),
             Err(status) if call.method == "GET" => {
-                self.must_answer(Law::SameObject, at, ("read", &about), status, call.status);
+                self.must_answer(Invariant::SameObject, at, ("read", &about), status, call.status);
             }
             Err(_) => {}
         }

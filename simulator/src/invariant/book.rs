@@ -7,7 +7,7 @@ use std::{
 
 use reference_core::{asset::Asset, mode::Mode};
 
-use super::{ApiState, BookReading, Findings, Law, ModelReplay, compare::compare_book};
+use super::{ApiState, BookReading, Findings, Invariant, ModelReplay, compare::compare_book};
 use crate::{
     chain::Chain,
     model::{ChargeView, InvoiceView, money},
@@ -73,25 +73,25 @@ fn judge_path(findings: &mut Findings, seen: &ChargeView) {
         }
         status = next;
     }
-    findings.check(Law::Edges, None, || {
+    findings.check(Invariant::Edges, None, || {
         wrong.map(|(from, event)| (format!("{event} from {from}"), seen.code.clone()))
     });
-    findings.check(Law::Edges, None, || {
+    findings.check(Invariant::Edges, None, || {
         (status.is_some_and(|status| status != seen.status)).then(|| {
             let derived = status.unwrap_or("nothing");
             (format!("events lead to {derived}, the status is {}", seen.status), seen.code.clone())
         })
     });
-    findings.check(Law::Edges, None, || {
+    findings.check(Invariant::Edges, None, || {
         ((seen.status == "paid") != seen.paid_at.is_some())
             .then(|| ("paid_at is not set exactly when it is paid".to_owned(), seen.code.clone()))
     });
     let times: Vec<&str> = seen.timeline.iter().map(|line| line.time.as_str()).collect();
-    findings.check(Law::Order, None, || {
+    findings.check(Invariant::Order, None, || {
         (!times.is_sorted()).then(|| ("times of a timeline fall".to_owned(), seen.code.clone()))
     });
     let paid = seen.timeline.iter().filter(|line| line.event == "charge.paid").count();
-    findings.check(Law::Once, None, || {
+    findings.check(Invariant::Once, None, || {
         (paid > 1 || (paid == 1) != (seen.status == "paid")).then(|| {
             (format!("{paid} times charge.paid for a charge that is {}", seen.status), seen.code.clone())
         })
@@ -100,7 +100,7 @@ fn judge_path(findings: &mut Findings, seen: &ChargeView) {
 
 /// Checks that no charge is open at the end: a hold lasts at most a day.
 fn judge_rest(findings: &mut Findings, seen: &ChargeView) {
-    findings.check(Law::Liveness, None, || {
+    findings.check(Invariant::Liveness, None, || {
         matches!(seen.status.as_str(), "pending" | "underpaid")
             .then(|| (format!("a charge is still {} at the end", seen.status), seen.code.clone()))
     });
@@ -128,7 +128,7 @@ fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusi
         .map(|transfer| units(&transfer.amount))
         .sum();
     let coin = |units: u128| money::written(units, asset);
-    findings.check(Law::Conservation, None, || {
+    findings.check(Invariant::Conservation, None, || {
         (on_chain + reversed != credited + waiting).then(|| {
             let what = format!(
                 "{}: on chain {}, credited {}, waiting {}, reversed {}",
@@ -141,16 +141,16 @@ fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusi
             ("a charge does not show the balance on the chain".to_owned(), what)
         })
     });
-    findings.check(Law::Conservation, None, || {
+    findings.check(Invariant::Conservation, None, || {
         (coin(credited) != seen.received_amount).then(|| {
             ("received_amount is not the sum of the credited transfers".to_owned(), seen.code.clone())
         })
     });
-    findings.check(Law::PaidMoney, None, || {
+    findings.check(Invariant::PaidMoney, None, || {
         (reversed > 0)
             .then(|| ("a transfer that is not on the chain is counted".to_owned(), seen.code.clone()))
     });
-    findings.check(Law::Confirmations, None, || {
+    findings.check(Invariant::Confirmations, None, || {
         let mut known = BTreeSet::new();
         let twice = seen.transactions.iter().find(|transfer| {
             let outputs = chain.transaction(&transfer.txid.as_str().into()).map_or(0, |tx| {
@@ -162,7 +162,7 @@ fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusi
             ("a transaction counts twice".to_owned(), format!("{} {}", seen.code, transfer.txid))
         })
     });
-    findings.check(Law::Confirmations, None, || {
+    findings.check(Invariant::Confirmations, None, || {
         let wrong = seen.transactions.iter().find(|transfer| {
             let depth = |height| {
                 let transaction = chain.transaction(&transfer.txid.as_str().into());
@@ -181,12 +181,12 @@ fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusi
 fn judge_invoice(findings: &mut Findings, seen: &InvoiceView) {
     let code = &seen.code;
     let settled = seen.timeline.iter().filter(|entry| entry.event == "invoice.paid").count();
-    findings.check(Law::Once, None, || {
+    findings.check(Invariant::Once, None, || {
         (settled > 1 || (settled == 1) != (seen.status == "paid")).then(|| {
             (format!("{settled} times invoice.paid for an invoice that is {}", seen.status), code.clone())
         })
     });
-    findings.check(Law::Once, None, || {
+    findings.check(Invariant::Once, None, || {
         let waits = seen.charges.iter().any(|charge| charge.status == "pending");
         (seen.status != "open" && waits)
             .then(|| (format!("an invoice that is {} has a pending charge", seen.status), code.clone()))
@@ -198,7 +198,7 @@ pub fn judge_addresses(findings: &mut Findings, shown: &ApiState) {
     let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
     for charge in shown.books.values().flat_map(|book| &book.charges) {
         let before = owners.insert(&charge.deposit_address, &charge.code);
-        findings.check(Law::Conservation, None, || {
+        findings.check(Invariant::Conservation, None, || {
             before.map(|other| {
                 ("two charges share an address".to_owned(), format!("{other} and {}", charge.code))
             })

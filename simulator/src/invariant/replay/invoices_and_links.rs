@@ -8,7 +8,7 @@ use super::{
     request_fields::{RequestFields, read},
 };
 use crate::{
-    law::Law,
+    invariant::Invariant,
     model::{InvoiceDraft, InvoiceTexts, LinkModel},
     record::{BookId, RecordedCall},
 };
@@ -28,7 +28,7 @@ impl ModelReplay<'_> {
             true => book.issue(at, account, draft, fields.send_email == Some(true)),
             false => Err(422),
         };
-        self.must_answer(Law::Edges, at, ("issue", ""), issued.err().unwrap_or(201), call.status);
+        self.must_answer(Invariant::Edges, at, ("issue", ""), issued.err().unwrap_or(201), call.status);
         let made = read::<CreatedAnswer>(&call.answer).filter(|_| call.status == 201);
         if let Some((CreatedAnswer { data }, no)) = made.zip(issued.ok()) {
             self.ids.get_mut(&id).expect("every book has names").invoices.push(data.id.clone());
@@ -55,7 +55,7 @@ impl ModelReplay<'_> {
             "choose" => return self.choose(at, (id, no, code), call, fields),
             _ => return,
         };
-        self.must_answer(Law::Edges, at, (act, code), done.err().unwrap_or(200), call.status);
+        self.must_answer(Invariant::Edges, at, (act, code), done.err().unwrap_or(200), call.status);
     }
 
     fn choose(
@@ -68,13 +68,15 @@ impl ModelReplay<'_> {
         let Some(asset) = fields.asset.as_deref().and_then(Asset::parse) else { return };
         let same = match self.model.book(id).choose(no, asset) {
             Ok(same) => same,
-            Err(refusal) => return self.must_answer(Law::Edges, at, ("choose", code), refusal, call.status),
+            Err(refusal) => {
+                return self.must_answer(Invariant::Edges, at, ("choose", code), refusal, call.status);
+            }
         };
         let Some(chosen) = read::<ChosenCharge>(&call.answer).filter(|_| call.status == 200) else {
             // Without a wallet or a rate the world may refuse, which changes nothing.
             let may = matches!(call.status, 422 | 503) && same.is_none();
             let expected = if may { call.status } else { 200 };
-            return self.must_answer(Law::Edges, at, ("choose", code), expected, call.status);
+            return self.must_answer(Invariant::Edges, at, ("choose", code), expected, call.status);
         };
         match same {
             None => {
@@ -85,7 +87,7 @@ impl ModelReplay<'_> {
             }
             Some(open) => {
                 let is_it = self.ids[&id].charges[open] == chosen.charge;
-                self.findings.check(Law::Edges, Some(at), || {
+                self.findings.check(Invariant::Edges, Some(at), || {
                     let shape = "choosing the coin of the pending charge gives another charge";
                     (!is_it).then(|| (shape.to_owned(), code.to_owned()))
                 });
@@ -97,7 +99,7 @@ impl ModelReplay<'_> {
         let Some(id) = self.asker(call) else { return };
         let body = read(&call.body).unwrap_or_default();
         let expected = if LinkModel::may_be(None, at, &body) { 201 } else { 422 };
-        self.must_answer(Law::Edges, at, ("make a link", ""), expected, call.status);
+        self.must_answer(Invariant::Edges, at, ("make a link", ""), expected, call.status);
         let Some(CreatedAnswer { data }) = read(&call.answer).filter(|_| call.status == 201) else { return };
         let (account, book) = self.model.at(id);
         book.links.push(LinkModel::new(at, account.default_currency, &body));
@@ -123,6 +125,6 @@ impl ModelReplay<'_> {
             ("PATCH", []) => 422,
             _ => return,
         };
-        self.must_answer(Law::Edges, at, ("change a link", code), expected, call.status);
+        self.must_answer(Invariant::Edges, at, ("change a link", code), expected, call.status);
     }
 }

@@ -17,7 +17,7 @@ use reference_core::{asset::Asset, mode::Mode, sighting::Sighting, time::Timesta
 
 pub use self::faults::FaultSet;
 use self::{answers::ListReads, faults::FaultTracker, posts::Posts};
-use super::{ApiState, Findings, Law, limits::LimitWindows};
+use super::{ApiState, Findings, Invariant, limits::LimitWindows};
 use crate::{
     model::{Account, Ids, Model, Situation, Subject},
     record::{BookId, Entry, Observation, Record, RecordedCall},
@@ -236,14 +236,14 @@ impl<'a> ModelReplay<'a> {
     /// Checks that a response has the expected status.
     fn must_answer(
         &mut self,
-        law: Law,
+        invariant: Invariant,
         at: Timestamp,
         (act, about): (&str, &str),
         expected: u16,
         actual: u16,
     ) {
         self.is_judged = true;
-        self.findings.check(law, Some(at), || {
+        self.findings.check(invariant, Some(at), || {
             (expected != actual).then(|| {
                 let shape = format!("{act} is answered {actual}, not {expected}");
                 (shape, format!("{act} {about} at {at}"))

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::ModelReplay;
 use crate::{
-    law::{ApiState, Findings, Law, compare_delivery, hmac::Keyed},
+    invariant::{ApiState, Findings, Invariant, compare_delivery, hmac::Keyed},
     model::{Book, DeliveryState, EndpointSwitch, Envelope, ObjectContext},
     record::{BookId, RecordedCall, RecordedPost, Signature},
 };
@@ -145,7 +145,7 @@ impl<'a> ModelReplay<'a> {
             let first = FirstPost { body: &post.body, kind: post.kind, endpoint: post.endpoint };
             self.posts.first.insert(post.delivery, first);
             let Some(read) = Envelope::read(&post.body) else {
-                self.findings.check(Law::Deliveries, Some(at), || {
+                self.findings.check(Invariant::Deliveries, Some(at), || {
                     Some(("a body is not valid JSON".to_owned(), post.delivery.to_string()))
                 });
                 return;
@@ -155,12 +155,12 @@ impl<'a> ModelReplay<'a> {
         let first = &self.posts.first[&post.delivery];
         let same = first.body == post.body && first.kind == post.kind;
         let same_endpoint = first.endpoint == post.endpoint;
-        self.findings.check(Law::Once, Some(at), || {
+        self.findings.check(Invariant::Once, Some(at), || {
             (!same).then(|| {
                 ("an attempt carries another body than the first".to_owned(), post.delivery.to_string())
             })
         });
-        self.findings.check(Law::Deliveries, Some(at), || {
+        self.findings.check(Invariant::Deliveries, Some(at), || {
             (!same_endpoint)
                 .then(|| ("a delivery goes to another endpoint".to_owned(), post.delivery.to_string()))
         });
@@ -169,7 +169,7 @@ impl<'a> ModelReplay<'a> {
         let state = book.deliveries[no].state;
         book.post(no);
         let tries = book.deliveries[no].tries;
-        self.findings.check(Law::Deliveries, Some(at), || {
+        self.findings.check(Invariant::Deliveries, Some(at), || {
             (state != DeliveryState::Waiting(at)).then(|| {
                 let shape = match state {
                     DeliveryState::Waiting(due) if due < at => "an attempt is late",
@@ -188,7 +188,7 @@ impl<'a> ModelReplay<'a> {
     fn begin_delivery(&mut self, at: Timestamp, post: &RecordedPost, read: &Envelope<'_>) {
         if read.test {
             let fields = self.posts.known.contains_key(&post.delivery);
-            self.findings.check(Law::Deliveries, Some(at), || {
+            self.findings.check(Invariant::Deliveries, Some(at), || {
                 (!fields || read.event_id.is_some())
                     .then(|| ("a test delivery without a request".to_owned(), post.delivery.to_string()))
             });
@@ -200,7 +200,7 @@ impl<'a> ModelReplay<'a> {
         let due = self.due(at, post, read.subject());
         let about = read.subject();
         let why = due.is_none().then(|| (self.why_not_due(post, about), format!("{about} at {at}")));
-        self.findings.check(Law::Deliveries, Some(at), || why);
+        self.findings.check(Invariant::Deliveries, Some(at), || why);
         self.judge_event_id(at, post, read);
         if let Some((id, no)) = due {
             self.posts.known.insert(post.delivery, (id, no));
@@ -257,13 +257,13 @@ impl<'a> ModelReplay<'a> {
     fn judge_event_id(&mut self, at: Timestamp, post: &RecordedPost, read: &Envelope<'_>) {
         let (id, subject) = (read.event_id.as_deref().unwrap_or_default().to_owned(), read.subject());
         let fresh = self.posts.sent.insert((post.endpoint, id.clone()));
-        self.findings.check(Law::Once, Some(at), || {
+        self.findings.check(Invariant::Once, Some(at), || {
             (!fresh)
                 .then(|| ("an event is delivered to an endpoint by two deliveries".to_owned(), id.clone()))
         });
         let known = self.posts.subjects.entry(id.clone()).or_insert_with(|| (subject.to_owned(), post.kind));
         let same = (known.0.as_str(), known.1) == (subject, post.kind);
-        self.findings.check(Law::Once, Some(at), || {
+        self.findings.check(Invariant::Once, Some(at), || {
             (!same).then(|| ("two events share an id".to_owned(), id.clone()))
         });
     }
@@ -286,7 +286,7 @@ impl<'a> ModelReplay<'a> {
                 })
             }
         });
-        self.findings.check(Law::Deliveries, Some(at), || {
+        self.findings.check(Invariant::Deliveries, Some(at), || {
             (!is_signed).then(|| {
                 ("the signature is not that of the endpoint's secret".to_owned(), post.delivery.to_string())
             })
@@ -295,7 +295,7 @@ impl<'a> ModelReplay<'a> {
         let id = post.delivery.hyphenated().encode_lower(&mut digits);
         let rest = post.body.strip_prefix(b"{\"id\":\"").and_then(|body| body.strip_prefix(id.as_bytes()));
         let begins_with_it = rest.is_some_and(|rest| rest.starts_with(b"\","));
-        self.findings.check(Law::Deliveries, Some(at), || {
+        self.findings.check(Invariant::Deliveries, Some(at), || {
             let is_in_body = begins_with_it || Envelope::read(&post.body).is_some_and(|read| read.id == *id);
             (!is_in_body).then(|| {
                 ("the delivery's header is not the id in its body".to_owned(), post.delivery.to_string())
@@ -323,7 +323,7 @@ impl<'a> ModelReplay<'a> {
         }
         for (id, (subject, kind)) in &self.posts.subjects {
             let same = listed.get(id.as_str()) == Some(&(subject.as_str(), *kind));
-            findings.check(Law::SameObject, None, || {
+            findings.check(Invariant::SameObject, None, || {
                 let shape = "a delivered event is missing in the list under its id";
                 (!same).then(|| (shape.to_owned(), format!("{kind} {id}")))
             });
@@ -337,7 +337,7 @@ impl<'a> ModelReplay<'a> {
             let book = self.model.book(id);
             let delivery = &book.deliveries[no];
             let Some(event) = delivery.event.map(|no| &book.events[no]) else { continue };
-            self.findings.check(Law::Deliveries, Some(delivery.opened), || {
+            self.findings.check(Invariant::Deliveries, Some(delivery.opened), || {
                 matches!(delivery.state, DeliveryState::Waiting(_)).then(|| {
                     let subject = self.ids[&id].code(event.subject);
                     (format!("{} is not delivered", event.kind), format!("{subject} of {}", event.at))
@@ -346,7 +346,7 @@ impl<'a> ModelReplay<'a> {
         }
         for (uuid, (id, no)) in &self.posts.known {
             let state = self.model.book(*id).deliveries[*no].state;
-            self.findings.check(Law::Liveness, None, || match state {
+            self.findings.check(Invariant::Liveness, None, || match state {
                 DeliveryState::Waiting(at) => {
                     Some(("a delivery is still waiting at the end".to_owned(), format!("{uuid} for {at}")))
                 }

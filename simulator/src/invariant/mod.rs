@@ -26,36 +26,36 @@ pub use self::{
     replay::{ExpectedEvent, FaultSet, ModelReplay, ReplayStart},
 };
 
-macro_rules! laws {
+macro_rules! invariants {
     ($($variant:ident $number:literal $word:literal $rests_on:literal;)*) => {
         /// An invariant.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[allow(missing_docs, reason = "the words say it")]
-        pub enum Law { $($variant),* }
+        pub enum Invariant { $($variant),* }
 
-        impl Law {
+        impl Invariant {
             /// All invariants.
-            pub const ALL: [Law; [$($number),*].len()] = [$(Law::$variant),*];
+            pub const ALL: [Invariant; [$($number),*].len()] = [$(Invariant::$variant),*];
 
             /// Returns its number.
             pub const fn number(self) -> u32 {
-                match self { $(Law::$variant => $number),* }
+                match self { $(Invariant::$variant => $number),* }
             }
 
             /// Returns its name in reports.
             pub const fn as_str(self) -> &'static str {
-                match self { $(Law::$variant => $word),* }
+                match self { $(Invariant::$variant => $word),* }
             }
 
             /// Returns the requirements that it is based on.
             pub const fn rests_on(self) -> &'static str {
-                match self { $(Law::$variant => $rests_on),* }
+                match self { $(Invariant::$variant => $rests_on),* }
             }
         }
     };
 }
 
-laws! {
+invariants! {
     Edges         1  "edges"         "open.charge.status, open.invoice.status, charge.paid_at";
     Once          2  "once"          "events.id, events.types, delivery.id, invoice.settles, open.idempotency";
     Order         3  "order"         "events.timeline, events.created_at";
@@ -78,9 +78,9 @@ laws! {
 
 /// A violation of an invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breach {
+pub struct Violation {
     /// The invariant.
-    pub law: Law,
+    pub invariant: Invariant,
     /// The kind of violation, without names and amounts.
     pub shape: String,
     /// The details in this world: object, time, expected and actual value.
@@ -89,9 +89,9 @@ pub struct Breach {
     pub at: Option<Timestamp>,
 }
 
-impl fmt::Display for Breach {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "invariant {} ({}) {}", self.law.number(), self.law.as_str(), self.shape)?;
+        write!(f, "invariant {} ({}) {}", self.invariant.number(), self.invariant.as_str(), self.shape)?;
         if !self.what.is_empty() {
             write!(f, ": {}", self.what)?;
         }
@@ -106,30 +106,30 @@ const CODE_MIN: usize = 12;
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// The violations.
-    pub breaches: Vec<Breach>,
+    pub violations: Vec<Violation>,
     /// The number of checks of each invariant, in order.
-    pub checks: [u64; Law::ALL.len()],
+    pub checks: [u64; Invariant::ALL.len()],
     /// The number of responses that no rule covers, by method, path and status.
     pub unjudged: BTreeMap<String, u64>,
 }
 
 impl Findings {
-    /// Performs one check of an invariant. `breach` returns the shape and the details of a violation.
+    /// Performs one check of an invariant. `violation` returns the shape and the details of a violation.
     pub fn check(
         &mut self,
-        law: Law,
+        invariant: Invariant,
         at: Option<Timestamp>,
-        breach: impl FnOnce() -> Option<(String, String)>,
+        violation: impl FnOnce() -> Option<(String, String)>,
     ) {
-        self.checks[law as usize] += 1;
-        if let Some((shape, what)) = breach() {
-            self.breaches.push(Breach { law, shape, what, at });
+        self.checks[invariant as usize] += 1;
+        if let Some((shape, what)) = violation() {
+            self.violations.push(Violation { invariant, shape, what, at });
         }
     }
 
     /// Adds the findings of another check.
     pub fn absorb(&mut self, other: Findings) {
-        self.breaches.extend(other.breaches);
+        self.violations.extend(other.violations);
         for (own, other) in self.checks.iter_mut().zip(other.checks) {
             *own += other;
         }
@@ -140,13 +140,13 @@ impl Findings {
 
     /// Replaces codes and ids in the details by names, given as pairs of a name and a code or id.
     pub fn name_objects(&mut self, names: impl Iterator<Item = (String, String)>) {
-        if self.breaches.is_empty() {
+        if self.violations.is_empty() {
             return;
         }
         // A saved value can be any text, so short ones stay.
         for (name, code) in names.filter(|(_, code)| code.len() >= CODE_MIN) {
-            for breach in self.breaches.iter_mut().filter(|breach| breach.what.contains(&code)) {
-                breach.what = breach.what.replace(&code, &name);
+            for violation in self.violations.iter_mut().filter(|violation| violation.what.contains(&code)) {
+                violation.what = violation.what.replace(&code, &name);
             }
         }
     }
