@@ -258,18 +258,7 @@ impl Runner<'_> {
         }
         let (events, cells) = (replay.expected.len(), replay.expected.iter().flat_map(Cell::of).collect());
         findings.absorb(replay.findings);
-        // A faulty object is also delivered, so findings on deliveries come last.
-        let is_echo = |invariant| {
-            matches!(invariant, Invariant::Deliveries | Invariant::SameObject | Invariant::Liveness)
-        };
-        findings.violations.sort_by_key(|violation| {
-            (is_echo(violation.invariant), violation.at.is_none(), violation.at, violation.invariant)
-        });
-        let recorded = shown.books.values().flat_map(|book| &book.events);
-        let recorded =
-            recorded.map(|event| (format!("{} of {}", event.kind, event.subject()), event.id.clone()));
-        let given = dry_run.names.iter().map(|(name, code)| (name.clone(), code.clone()));
-        findings.name_objects(recorded.chain(given));
+        order_and_name(&mut findings, dry_run, &shown);
         let posts = record
             .seen
             .iter()
@@ -310,6 +299,20 @@ impl Runner<'_> {
     pub fn digest(&self, seed: u64) -> String {
         Trace::of(&self.play(&workload::draw(seed).script).record).digest()
     }
+}
+
+/// Orders violations by cause, and replaces ids in their text by the names of the scenario.
+fn order_and_name(findings: &mut Findings, dry_run: &DryRun, shown: &invariant::ApiState) {
+    // A faulty object is also delivered, so violations of deliveries come last.
+    let is_echo =
+        |invariant| matches!(invariant, Invariant::Deliveries | Invariant::SameObject | Invariant::Liveness);
+    findings.violations.sort_by_key(|violation| {
+        (is_echo(violation.invariant), violation.at.is_none(), violation.at, violation.invariant)
+    });
+    let events = shown.books.values().flat_map(|book| &book.events);
+    let events = events.map(|event| (format!("{} of {}", event.kind, event.subject()), event.id.clone()));
+    let objects = dry_run.names.iter().map(|(name, code)| (name.clone(), code.clone()));
+    findings.name_objects(events.chain(objects));
 }
 
 /// Returns the state of a played world as the API shows it.

@@ -117,7 +117,7 @@ fn a_sweep_stops_at_the_first_failure_and_draws_it_shrunk() {
     let output = sweep(directory.path(), &arguments, &[]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert_eq!(text.matches("fail  ").count(), 1, "{text}");
+    assert_eq!(text.matches("\nfail  ").count(), 1, "{text}");
     let saved = fs::read_dir(directory.path().join("sweep-failures")).unwrap().count();
     let page = fs::read_to_string(directory.path().join("first.html")).unwrap();
     assert!(saved == 1 && page.contains("<title>fail: Invariant "), "{saved} files, {page}");
