@@ -136,7 +136,7 @@ pub(crate) const STEPS: &[Step] = &[
         name: "docs",
         what: "no warning from rustdoc",
         run: Run::Cargo {
-            // Examples, of which there are none, select the features that tests use: `clippy` has checked the dependencies so.
+            // Examples select the features that tests use, with which `clippy` has checked the dependencies.
             arguments: &[
                 "doc",
                 "--locked",
