@@ -12,7 +12,7 @@ use url::{Host, Url};
 
 use super::{
     ProgressDisplay, event_sources,
-    keys::{OTHER_ACCOUNT_KEY, REVOKED_KEY, SECOND_KEY},
+    keys::{LIVE_KEY, OTHER_ACCOUNT_KEY, REVOKED_KEY, SECOND_KEY, TEST_KEY},
     sandbox_world::{SandboxTarget, SandboxWorld, ask},
 };
 use crate::{
@@ -110,7 +110,8 @@ fn provides(args: &Check, config: &Config) -> bool {
         &config.check.revoked_key_file,
     ];
     let Check { without, allow_writes, hook, prepare, receiving, .. } = args;
-    let optional_keys = [SECOND_KEY, OTHER_ACCOUNT_KEY, REVOKED_KEY];
+    // A user with keys means the very address, which may be a gateway in front of a reference server.
+    let keys = [LIVE_KEY, TEST_KEY, SECOND_KEY, OTHER_ACCOUNT_KEY, REVOKED_KEY];
     !without.is_empty()
         || *allow_writes
         || hook.is_some()
@@ -118,7 +119,7 @@ fn provides(args: &Check, config: &Config) -> bool {
         || receiving.receiver.is_some()
         || receiving.deliveries.is_some()
         || files.iter().any(|file| file.is_some())
-        || optional_keys.iter().any(|name| env::var_os(name).is_some())
+        || keys.iter().any(|name| env::var_os(name).is_some())
 }
 
 /// Opens a branch with a frozen clock; `None` if the server is not a reference server or refuses.
