@@ -190,21 +190,21 @@ fn some_paid_at(recording: &Recording) -> Result<(), CheckError> {
 fn paid_at(recording: &Recording) -> CheckResult {
     some_paid_at(recording)?;
     each_subject(recording, "charge", "a charge that was paid", |it| {
-        let member_text = || member_text(&it.object, "paid_at");
+        let actual = || member_text(&it.object, "paid_at");
         let value = it.object.get("paid_at").filter(|value| !value.is_null());
         let Some(value) = value else {
             // A late or refunded payment may have no `paid_at`, and a listed event may show a later state of the
             // charge: only a delivered payment must have it.
             let sure = it.is_payment() && it.is_delivered && it.object.get("paid_at").is_some();
-            return sure.then(|| Some(("paid_at of a charge that is paid".into(), member_text())));
+            return sure.then(|| Some(("paid_at of a charge that is paid".into(), actual())));
         };
         let text = value.as_str().unwrap_or_default();
         if !it.is_delivered {
             let fine = utc(text).is_ok();
-            return Some((!fine).then(|| ("paid_at as an ISO 8601 time in UTC".into(), member_text())));
+            return Some((!fine).then(|| ("paid_at as an ISO 8601 time in UTC".into(), actual())));
         }
         let fine = text.ends_with('Z') && has_microseconds(text);
-        Some((!fine).then(|| ("paid_at in UTC with microseconds and a Z".into(), member_text())))
+        Some((!fine).then(|| ("paid_at in UTC with microseconds and a Z".into(), actual())))
     })
 }
 

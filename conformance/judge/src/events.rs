@@ -165,7 +165,7 @@ fn otherwise_listed(
     Some((format!("{member}.{name}"), member_text(&event[member], name)))
 }
 
-/// A text of the object that every page shows alike, before and after it was shown otherwise here.
+/// Returns a text of the object that differs from all pages, if these agree before and after the response.
 fn other_text(
     views: &[PageView<'_>],
     mode: Mode,

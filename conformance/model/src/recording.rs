@@ -119,7 +119,7 @@ pub enum Caller {
 /// The round in which an event is requested with its id in capital letters.
 pub const RESPELLED: u8 = 8;
 
-/// The round in which texts that only resemble the id of an event are asked for.
+/// The round in which texts that resemble the id of an event are requested.
 pub const RESEMBLING: u8 = 7;
 
 /// A token that is not a valid key.

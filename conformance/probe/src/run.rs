@@ -4,12 +4,11 @@
 //! ([`Group`]), and [`record`] runs these groups in sequence. Every request is recorded with its response and its
 //! [`Purpose`](conformance_model::recording::Purpose). Another package computes verdicts from the recording alone.
 //!
-//! *The budget comes first.* Each group states its worst case as a constant ([`Cost`]: requests with the live key,
-//! the test key, any other, together). [`budget`] adds them up before the first byte is sent, so that an operator
-//! of a production-like system knows what a check costs. Functional requests with the two keys stay within 88 (110
-//! with `--thorough`), well below the limit of 120 a minute, so that a check cannot exhaust its own quota. Bursts,
-//! repeated requests, single objects and inserts have bounds of their own. A ledger counts what was spent, and no
-//! request beyond the budget is sent.
+//! *Budget.* Each group has its worst case as a constant ([`Cost`]: requests with the live key, the test key, any
+//! other, and the total). [`budget`] sums them before the first request, so that the operator of a production-like
+//! system knows the cost of a check. Functional requests with the two keys stay well below the limit of 120 per
+//! minute, so that a check cannot exhaust its quota. Bursts, retries, single objects and inserts have separate
+//! bounds. A ledger counts the requests, and none beyond the budget is sent.
 //!
 //! *Order.* `Account` is first and checks the keys. `Burst` is next, because it exhausts the limit, and all later
 //! groups then run in a fresh window. The groups that read follow. `Leaks` uses the rest of the budget. `Inserts`
@@ -26,7 +25,7 @@
 //! Account      the account behind each key               2 requests
 //! Lists        pages of both modes, which show the ids   at most 34; 20 are reserved for Isolation and 1 for Leaks
 //! Isolation    absent, foreign and absent ids            at most 26
-//! Leaks        one event of each type, by the other key  what is left of 88
+//! Leaks        one event of each type, by the other key  the rest of the budget
 //! ```
 //!
 //! Must not contain: a verdict, a judgement of a response beyond the choice of the next request, or a request that

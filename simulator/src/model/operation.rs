@@ -139,7 +139,7 @@ const REFUND: &[BodyField] = &[
     field("txid", FieldKind::Text(TEXT_MAX)),
     field("reason", FieldKind::Text(PROSE_MAX)),
 ];
-/// Nothing is required: a change has only the changed fields.
+/// The fields of a payment link. None is required, because a change has only the changed ones.
 const LINK: &[BodyField] = &[
     field("title", FieldKind::Text(TEXT_MAX)),
     field("description", FieldKind::Text(PROSE_MAX)),

@@ -463,7 +463,7 @@ mod tests {
         check("escape: \\u0041", "escape: \\u0041");
     }
 
-    /// Otherwise two objects of a renamed world could get the same name.
+    /// A drawn name with such a letter could equal the new name of another object.
     #[test]
     fn no_drawn_name_starts_with_a_replacement_letter() {
         for seed in 0..100 {

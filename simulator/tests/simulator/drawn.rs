@@ -11,10 +11,10 @@ use simulator::{
     workload,
 };
 
-/// So many worlds draw everything.
+/// The number of worlds that together draw everything.
 const WORLDS: u64 = 120;
 
-/// How often something was drawn: in requests that were granted, refused, and with null.
+/// The number of draws of a field or parameter: in granted and in refused requests, and with null.
 #[derive(Default)]
 struct Drawn {
     granted: u64,
@@ -48,7 +48,7 @@ fn note(body: &Value, before: &str, good: bool, drawn: &mut BTreeMap<String, Dra
     }
 }
 
-/// What the worlds of these seeds draw, by operation and by field or parameter; the operation itself has no name.
+/// Returns the draws of all worlds by operation and by field or parameter. The empty name counts the operation itself.
 fn drawn() -> BTreeMap<(String, String), Drawn> {
     let mut all: BTreeMap<(String, String), Drawn> = BTreeMap::new();
     let runner = Runner::default();
@@ -113,7 +113,7 @@ fn resolved<'v>(api: &'v Value, value: &'v Value) -> &'v Value {
     }
 }
 
-/// Otherwise a new field of the API would never be drawn.
+/// A field that is missing in the table would never be drawn.
 #[test]
 fn the_operations_are_those_of_the_api_description() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../reference/openapi.json");

@@ -4,6 +4,7 @@
 //! contains both, and an environment variable of the process selects one bug, so one build serves all. The shipped source
 //! has no such switch.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,9 +77,6 @@ pub(crate) struct PlantedOptions {
     /// Only bugs whose area or name contains this text
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
-    /// Writes found.txt
-    #[arg(long)]
-    bless: bool,
 }
 
 /// Runs the task. Returns `true` if every bug is found that `bugs.toml` does not call unseen, and no other.
@@ -87,9 +85,7 @@ pub(crate) struct PlantedOptions {
 ///
 /// A bug does not fit the source, the copy does not build, or a search fails.
 pub(crate) fn run(root: &Path, options: &PlantedOptions) -> Result<bool, String> {
-    let here = root.join("xtask/src/planted");
-    let Bugs { bug: bugs } =
-        toml::from_str(&read(&here.join("bugs.toml"))?).map_err(|err| err.to_string())?;
+    let bugs = bugs(root)?;
     let copy = root.join("target/planted");
     copy_packages(root, &copy, &bugs)?;
     let program = build(root, &copy)?;
@@ -107,10 +103,6 @@ pub(crate) fn run(root: &Path, options: &PlantedOptions) -> Result<bool, String>
     if !options.only.is_empty() {
         return Ok(true);
     }
-    let golden = here.join("found.txt");
-    if options.bless {
-        fs::write(&golden, &table).map_err(|err| err.to_string())?;
-    }
     let missed = chosen
         .iter()
         .zip(&results)
@@ -119,6 +111,16 @@ pub(crate) fn run(root: &Path, options: &PlantedOptions) -> Result<bool, String>
         println!("not as bugs.toml says: {}", bug.name);
     }
     Ok(missed.count() == 0)
+}
+
+/// Returns the bugs. Each fits the source of its file.
+fn bugs(root: &Path) -> Result<Vec<Bug>, String> {
+    let list = read(&root.join("xtask/src/planted/bugs.toml"))?;
+    let Bugs { bug: bugs } = toml::from_str(&list).map_err(|err| err.to_string())?;
+    for name in bugs.iter().map(|bug| &bug.file).collect::<BTreeSet<_>>() {
+        plant(name, read(&root.join(name))?, &bugs)?;
+    }
+    Ok(bugs)
 }
 
 fn read(path: &Path) -> Result<String, String> {
@@ -261,12 +263,12 @@ fn search_all(
                 while let Some((number, bug)) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let found = search(program, *number, figures);
                     eprintln!("{number} {}: {found:?}", bug.name);
-                    all.lock().expect("nobody panics here").push((*number, found));
+                    all.lock().expect("not poisoned").push((*number, found));
                 }
             });
         }
     });
-    let mut all = all.into_inner().expect("nobody panics here");
+    let mut all = all.into_inner().expect("not poisoned");
     all.sort_by_key(|(number, _)| *number);
     all.into_iter().map(|(_, found)| found).collect()
 }
@@ -282,4 +284,16 @@ fn table(bugs: &[(usize, &Bug)], results: &[Found]) -> String {
     let is_found = |found: &&Found| found.iter().any(|(_, what)| what != "-");
     let _ = writeln!(table, "{} of {} found", results.iter().filter(is_found).count(), results.len());
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A change of the core or the API must not leave a bug unplanted.
+    #[test]
+    fn every_bug_fits_its_source() {
+        let root = crate::root().expect("the workspace");
+        assert!(!bugs(&root).expect("bugs that fit").is_empty());
+    }
 }

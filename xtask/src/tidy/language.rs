@@ -11,8 +11,6 @@ const OPENINGS: [&str; 15] = [
     "How", "If", "Nobody", "Nothing", "Somebody", "What", "When", "Where", "Whether", "Which", "Who",
     "Whoever", "Whom", "Whose", "Why",
 ];
-/// The share of doc comments that may open so, in thousandths.
-const SHARE_MAX: usize = 15;
 /// Words with a standard word in their place, and the number of their occurrences in Rust files. The number may only fall:
 /// lower it when words were replaced.
 const WORDS: [(&str, &str, usize); 24] = [
@@ -59,13 +57,12 @@ pub(super) fn indirect_openings(files: &BTreeMap<String, String>) -> Vec<String>
             }
         }
     }
-    if indirect.len() * 1000 <= total * SHARE_MAX {
+    if indirect.is_empty() {
         return Vec::new();
     }
     let listed = indirect.iter().take(LISTED_MAX).map(|place| format!("\n    {place}")).collect::<String>();
     vec![format!(
-        "{} of {total} doc comments open with an indirect question; at most {SHARE_MAX} in 1000 may. Name the thing instead \
-         (\"The number of …\", \"Returns …\"):{listed}",
+        "{} of {total} doc comments open with an indirect question. Name the thing instead (\"The number of …\", \"Returns …\"):{listed}",
         indirect.len()
     )]
 }

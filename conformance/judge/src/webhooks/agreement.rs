@@ -20,7 +20,7 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::of("isolation.delivered", NEEDS, isolated),
 ];
 
-/// What a payment changes, and both show with 18 decimals.
+/// The members that a payment changes. Events and deliveries show both with 18 decimals.
 const RECEIVED: [(&str, &[&str]); 2] = [("charge", &["received_amount"]), ("invoice", &[])];
 
 /// Returns the exchange in which a key requested a delivered event.

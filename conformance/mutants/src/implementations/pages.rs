@@ -233,7 +233,7 @@ fn is_filtered(request: &Request) -> bool {
     request.query.keys().any(|name| is_filter(name))
 }
 
-/// Lists of test mode come from a copy that never learns of new records, if the turn fits.
+/// Serves lists of test mode from a copy without new records, in the turns that `fits` selects.
 fn behind(server: &mut FakeServer, fits: fn(u64) -> bool) {
     let copy = server.test.clone();
     let mut turn = 0;

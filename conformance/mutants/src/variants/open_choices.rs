@@ -1,4 +1,4 @@
-//! Honest services that fill in what the specification leaves open: shapes, orders, caches, limits and texts.
+//! Correct services with other choices where the specification leaves one: shapes, orders, caches, limits and texts.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{Variant, choices, each_link, on, plain, raw};
 use crate::fake::{FakeServer, Limiter, Reply, Request};
 use crate::mutant::rewrite;
 
-/// What HTTP says of HEAD is no rule of the specification.
+/// The statement about HEAD, which follows from HTTP and not from the specification.
 const NO_HEAD: &[&str] = &["answers.head"];
 
 pub(super) const VARIANTS: &[Variant] = &[

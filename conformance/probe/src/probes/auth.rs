@@ -49,7 +49,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     for path in unusual {
         session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, &path).await;
     }
-    // In turns on every path that a key is served at: each has its own way to the keys in some services.
+    // The forgeries alternate between all paths, because some services check the key separately on each path.
     let mut served = paths(session);
     served.retain(|path| is_served(session, path));
     for (turn, forgery) in FORGERIES.into_iter().enumerate() {

@@ -16,7 +16,8 @@ use crate::session::{Session, path_of};
 const KEY: Caller = Caller::Own(Mode::Test);
 /// The page size: small, so that short lists have several pages, but not 1.
 const SIZE: u64 = 2;
-/// Whole and first, second and third page either way, and the fresh one twice, once more if it lacks what was created.
+/// The requests per list: the long page, the first page, the second and third page either way, and the final long page,
+/// three times if it lacks the created record.
 const PER_LIST: u32 = 9;
 /// The time until a new record is in its list.
 const SETTLING: Duration = Duration::from_secs(2);

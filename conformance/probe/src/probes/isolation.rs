@@ -238,7 +238,7 @@ async fn twins(session: &mut Session<'_>, mode: Mode, list: List, filter: &str, 
     }
 }
 
-/// The other account: one of its events and one of its charges, asked for with our key of the same mode.
+/// Requests an event and a charge of the other account with the own key of the same mode.
 pub(crate) async fn probe_other(session: &mut Session<'_>) {
     let account = session.ask(Caller::OtherAccount, Purpose::Account, ACCOUNT_PATH).await;
     let stated = stated_mode(&account);

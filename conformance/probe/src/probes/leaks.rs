@@ -16,7 +16,8 @@ use crate::probes::positions::sized;
 use crate::session::Session;
 
 const ASKED_MAX: u32 = EVENT_TYPES.len() as u32;
-/// Each mode's events with the other's key and once alone, a page of a size out of range, three filters, each with two values, an old event, an id in capitals and two that resemble one.
+/// The events of each mode with the other key and once with their own, a page with an invalid size, three filters with
+/// two values each, an old event, an id in capital letters and two texts that resemble an id.
 const MOST: u32 = 3 * ASKED_MAX + 1 + 6 + 4;
 const OUT_OF_RANGE: u64 = 101;
 pub(crate) const COST: Cost = Cost { live: MOST, test: MOST, other: 0, total: MOST };
@@ -58,7 +59,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
 }
 
-/// Texts that begin as an id does, or as which an id begins.
+/// Requests an id with one more and with one less character.
 async fn resembling_ids(session: &mut Session<'_>) {
     let Some(id) = telling_events(session, Mode::Test).into_iter().find(|id| id.is_ascii()) else { return };
     let shortened = id[..id.len().saturating_sub(1)].to_owned();

@@ -21,7 +21,7 @@ use crate::{
 /// The status of a charge (`open.charge.status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ChargeStatus {
-    /// Nothing was credited yet.
+    /// No payment is credited yet.
     Pending,
     /// A confirmed payment fell short; the rest may follow.
     Underpaid,

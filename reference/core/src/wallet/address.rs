@@ -98,7 +98,7 @@ fn eip55(account: &[u8; 20]) -> String {
 
 /// An address as this service spells it. People write some kinds in other ways: the accounts of the Ethereum family
 /// without the checksum in their letters, segwit in capitals as QR codes have it, Bitcoin Cash without its network.
-/// What is no such address stays as it is.
+/// Any other text is returned unchanged.
 pub fn spelled(form: AddressForm, mode: Mode, text: &str) -> String {
     let network = if mode == Mode::Live { "bitcoincash:" } else { "bchtest:" };
     match form {

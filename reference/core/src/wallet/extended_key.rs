@@ -34,7 +34,7 @@ impl ExtendedKey {
     ///
     /// # Errors
     ///
-    /// Why the text is refused, as a [`WalletError`]: a private key, another network or coin, or no extended key of an
+    /// A [`WalletError`] with the reason: a private key, another network or coin, or no extended key of an
     /// account at all. No private key is repeated in it.
     pub fn parse(text: &str, form: AddressForm, mode: Mode) -> Result<ExtendedKey, WalletError> {
         if secret::is_secret(text) {

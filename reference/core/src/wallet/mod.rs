@@ -56,7 +56,7 @@ impl Wallet {
     ///
     /// # Errors
     ///
-    /// Why the text is refused, as a [`WalletError`]. No private key is repeated in it.
+    /// A [`WalletError`] with the reason. It repeats no private key.
     pub fn read(
         text: &str,
         script: Option<Script>,

@@ -54,7 +54,7 @@ fn an_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What one mode's people see: every answer and every post, in order.
+/// The responses and posts of each mode, in order.
 struct Play {
     service: TestService,
     seen: [Vec<String>; 2],

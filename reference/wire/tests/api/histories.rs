@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::test_service::{LOCK, TestService, code, word};
 
-/// What is due for every charge of these histories.
+/// The amount due of every charge of these histories.
 const DUE: &str = "0.0025";
 const REQUIRED: u32 = 2;
 /// A transfer's amount goes with its name. 0.002475 is just enough.
@@ -61,14 +61,14 @@ fn a_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the judge knows of a charge.
+/// The expected state of a charge.
 struct Case {
     code: String,
     ends: Timestamp,
     status: String,
-    /// First seen when, and how it stands now.
+    /// The transfers: the time of the first sighting, and the current depth.
     chain: BTreeMap<usize, (Timestamp, Depth)>,
-    /// Late transfers that the owner took.
+    /// The accepted late transfers.
     accepted: BTreeSet<usize>,
     paid_at: Value,
     events: usize,

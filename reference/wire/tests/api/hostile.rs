@@ -55,7 +55,7 @@ pub(crate) fn everything(service: &mut TestService) -> Vec<String> {
     all
 }
 
-/// What every answer must be, whatever was asked.
+/// Checks the rules for every response, whatever the request.
 pub(crate) fn judge(call: &Call, reply: &Reply) -> Result<(), TestCaseError> {
     let status = reply.status();
     prop_assert!(

@@ -23,11 +23,11 @@ use reference_core::{
 use reference_wire::{Api, AttemptRequest, Request, Response};
 use serde_json::Value;
 
-/// When every service opens: 2026-09-20T10:00:00Z.
+/// The start of every service: 2026-09-20T10:00:00Z.
 pub(crate) const OPENING: Timestamp = Timestamp(1_789_898_400_000_000);
 /// The address that clients call.
 pub(crate) const BASE: &str = "https://api.svc.example";
-/// How long a rate is locked.
+/// The duration of a rate lock.
 pub(crate) const LOCK: Span = Span::mins(30);
 /// One microsecond.
 pub(crate) const TICK: Span = Span::micros(1);
@@ -94,7 +94,7 @@ impl Call {
     }
 }
 
-/// What came back.
+/// A received response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reply(pub(crate) Response);
 
@@ -286,7 +286,7 @@ impl TestService {
         self.get(target).data().as_array().expect("a list").clone()
     }
 
-    /// How many live records a list has.
+    /// Returns the number of live records of a list.
     pub(crate) fn total(&mut self, path: &str) -> u64 {
         self.get(path).json()["meta"]["total"].as_u64().expect("every list has a total")
     }
@@ -298,7 +298,7 @@ impl TestService {
         self.see_together(charge, &[(txid, amount, depth)]);
     }
 
-    /// What the watcher says at one moment: transactions, amounts and depths.
+    /// Reports sightings of one moment: transactions, amounts and depths.
     pub(crate) fn see_together(&mut self, charge: &str, seen: &[(&str, &str, Depth)]) {
         let charge = self.book(Mode::Live).find_charge(code(charge)).expect("a charge of this service");
         let charge = self.book(Mode::Live).charge(charge);

@@ -102,7 +102,7 @@ pub struct Walk {
     pub key: Option<At<Name>>,
 }
 
-/// How a client finds the next page.
+/// The way of a client to the next page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WalkBy {

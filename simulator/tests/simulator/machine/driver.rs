@@ -42,7 +42,7 @@ const SEED: Seed = Seed(7);
 /// The difference from the expected state, if any.
 pub(super) type Verdict = Result<(), String>;
 
-/// What a client knows of a book: the ids of its objects, in order of creation, and its keys.
+/// The knowledge of a client about a book: the ids of its objects, in order of creation, and its keys.
 #[derive(Default)]
 pub(super) struct KnownBook {
     pub(super) ids: Ids,

@@ -194,7 +194,7 @@ fn reads(world: &mut JournaledWorld, now: Timestamp) -> Vec<String> {
     world.peek(|sandbox| looks(sandbox, now))
 }
 
-/// Where the keys are among them.
+/// The index of the keys in the result of `looks`.
 const KEYS: usize = 2;
 
 fn looks(sandbox: &mut Sandbox, now: Timestamp) -> Vec<String> {

@@ -12,11 +12,11 @@ const SECTOR: usize = 512;
 /// A world that is used, and the disk of it.
 struct UsedWorld {
     writes: Vec<Write>,
-    /// After each call: how many writes had been made when it was acknowledged, and what the world showed.
+    /// For each call: the number of writes when it was acknowledged, and the responses of the world then.
     acknowledged: Vec<(usize, Vec<String>)>,
 }
 
-/// What the world shows at the moment that it stands at, with its snapshots.
+/// Returns the responses of the world at its current time, and its snapshots.
 fn shown(driver: &mut Driver, journal: &Journal) -> Vec<String> {
     driver.now = driver.world.now();
     let mut shown = driver.reads();

@@ -30,7 +30,7 @@ fn full() -> io::Error {
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) bytes: Vec<u8>,
-    /// Nothing can be written.
+    /// `true` if every write fails.
     pub(crate) fails: bool,
     pub(crate) writes: Vec<Write>,
     pub(crate) checkpoint: Option<Vec<u8>>,
