@@ -17,9 +17,12 @@ pub const TEXT_MAX: usize = 255;
 pub const PROSE_MAX: usize = 2_000;
 /// The longest `Idempotency-Key`, in characters.
 pub const IDEMPOTENCY_KEY_MAX: usize = 255;
-const METADATA_KEYS_MAX: usize = 20;
-const METADATA_KEY_MAX: usize = 40;
-const METADATA_VALUE_MAX: usize = 500;
+/// The most entries of metadata.
+pub const METADATA_KEYS_MAX: usize = 20;
+/// The longest key of metadata, in characters.
+pub const METADATA_KEY_MAX: usize = 40;
+/// The longest value of metadata, in characters.
+pub const METADATA_VALUE_MAX: usize = 500;
 /// The highest price, in cents.
 pub const CENTS_MAX: u128 = 99_999_999_999_999;
 

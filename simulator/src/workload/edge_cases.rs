@@ -3,24 +3,23 @@
 
 use std::collections::BTreeMap;
 
+use reference_core::rng::RngStream;
 use serde_json::{Value, json};
 
 use super::{DAY, HOUR, MINUTE, Plan, SECOND, steps};
-use crate::script::{
-    At,
-    step::{ExpectedResponse, Key, OpenAccount, Repeat, Request, Shorthand, Step},
-    value::Name,
+use crate::{
+    model::operation::{
+        IDEMPOTENCY_KEY_MAX, METADATA_KEY_MAX, METADATA_KEYS_MAX, METADATA_VALUE_MAX, PROSE_MAX, TEXT_MAX,
+    },
+    script::{
+        At,
+        step::{Key, OpenAccount, Repeat, Shorthand, Step},
+        value::Name,
+    },
 };
 
 /// The second account.
 pub(super) const NEIGHBOUR: &str = "bakery";
-/// The maximum characters of prose, texts, metadata keys and values, and the maximum number of metadata keys.
-const PROSE_MAX: usize = 2_000;
-const TEXT_MAX: usize = 255;
-const METADATA_KEY_MAX: usize = 40;
-const METADATA_VALUE_MAX: usize = 500;
-const METADATA_KEYS_MAX: usize = 20;
-const IDEMPOTENCY_KEY_MAX: usize = 255;
 /// The highest price for which the amount due can be computed in every coin.
 const CENTS_MAX: u64 = 999_999_999_999;
 
@@ -89,22 +88,11 @@ impl Plan {
                     _ => ("POST", "/refunds"),
                 };
                 let body = (method == "POST").then(|| json!({ "amount": "0.000001" }));
-                self.add(
-                    at + draw.below(3 * HOUR),
-                    Step::Request(Request {
-                        method: Some(method.to_owned()),
-                        path: steps::at(format!("/v1/charges/${{c{charge}}}{tail}")),
-                        key: Some(steps::name(&key)),
-                        body: body.filter(|_| tail == "/refunds"),
-                        headers: BTreeMap::new(),
-                        times: None,
-                        save: BTreeMap::new(),
-                        expect: ExpectedResponse {
-                            status: Some(steps::at(404)),
-                            ..ExpectedResponse::default()
-                        },
-                    }),
-                );
+                let path = format!("/v1/charges/${{c{charge}}}{tail}");
+                let mut intrusion = steps::request(method, path, &key);
+                intrusion.body = body.filter(|_| tail == "/refunds");
+                intrusion.expect.status = Some(steps::at(404));
+                self.add(at + draw.below(3 * HOUR), Step::Request(intrusion));
             }
         }
     }
@@ -123,12 +111,7 @@ impl Plan {
     pub(super) fn plan_repeats(&mut self, charge: &str, at: u64) {
         let mut draw = self.stream(&format!("again/{charge}"));
         for _ in 0..draw.between(1, 3) {
-            let later = match draw.below(6) {
-                0 => DAY - 1 + draw.below(2),
-                1 => 0,
-                2 | 3 => draw.between(1, 10 * SECOND),
-                _ => draw.between(MINUTE, 3 * HOUR),
-            };
+            let later = repeat_delay(&mut draw);
             let other = draw.chance(1, 4).then(|| "Another order".to_owned());
             let repeat = Repeat { charge: steps::name(charge), description: other, refused: None };
             self.add(at + later, Step::Repeat(Shorthand(repeat)));
@@ -191,4 +174,15 @@ impl Plan {
 /// Returns a text of this number of characters with this beginning.
 fn longest(text: &str, chars: usize) -> String {
     text.chars().chain(std::iter::repeat('é')).take(chars).collect()
+}
+
+/// Draws the time from a request with an idempotency key to its repetition: at once, soon, or around the end of the day for
+/// which responses are stored.
+pub(super) fn repeat_delay(draw: &mut RngStream) -> u64 {
+    match draw.below(6) {
+        0 => DAY - 1 + draw.below(2),
+        1 => 0,
+        2 | 3 => draw.between(1, 10 * SECOND),
+        _ => draw.between(MINUTE, 3 * HOUR),
+    }
 }

@@ -5,9 +5,7 @@ use reference_core::mode::Mode;
 
 use super::{DAY, Fault, HOUR, MINUTE, Plan, SECOND, steps};
 use crate::script::{
-    step::{
-        Congest, ExpectedResponse, Key, Notices, Request, Settings, Shorthand, Stall, Step, Walk, WalkBy,
-    },
+    step::{Congest, Key, Notices, Settings, Shorthand, Stall, Step, Walk, WalkBy},
     value::Name,
 };
 
@@ -101,19 +99,10 @@ impl Plan {
             let key = self.add_key(at, &format!("burst{n}"), mode);
             let spread = draw.below(50) * SECOND;
             let ask = |times, status: u16| {
-                Step::Request(Request {
-                    method: None,
-                    path: steps::at("/v1/account".to_owned()),
-                    key: Some(steps::name(&key)),
-                    body: None,
-                    headers: Default::default(),
-                    times: Some(times),
-                    save: Default::default(),
-                    expect: ExpectedResponse {
-                        status: Some(steps::at(status)),
-                        ..ExpectedResponse::default()
-                    },
-                })
+                let mut burst = steps::request("GET", "/v1/account".to_owned(), &key);
+                burst.times = Some(times);
+                burst.expect.status = Some(steps::at(status));
+                Step::Request(burst)
             };
             self.add(at, ask(60, 200));
             self.add(at + spread, ask(60, 200));

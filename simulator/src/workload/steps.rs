@@ -1,5 +1,7 @@
 //! Constructors for steps without source positions.
 
+use std::collections::BTreeMap;
+
 use reference_core::{
     asset::{Asset, Currency},
     mode::Mode,
@@ -9,8 +11,8 @@ use reference_core::{
 use crate::script::{
     At, SourceSpan,
     step::{
-        Accept, Answers, AtTransaction, By, Cancel, FeeLevel, MerchantState, Notices, Pay, Rate, Refund,
-        Shorthand, Step, Watcher,
+        Accept, Answers, AtTransaction, By, Cancel, ExpectedResponse, FeeLevel, MerchantState, Notices, Pay,
+        Rate, Refund, Request, Shorthand, Step, Watcher,
     },
     value::{Amount, AssetCode, CurrencyCode, Duration, FiatRate, InMode, Name, Price, Share},
 };
@@ -47,6 +49,20 @@ pub(super) fn cents(cents: u64) -> Amount {
 /// Formats hundredths: 250 gives `2.5`.
 pub(super) fn percent(hundredths: u32) -> String {
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+/// Returns a request with a key.
+pub(super) fn request(method: &str, path: String, key: &str) -> Request {
+    Request {
+        method: (method != "GET").then(|| method.to_owned()),
+        path: at(path),
+        key: Some(name(key)),
+        body: None,
+        headers: BTreeMap::new(),
+        times: None,
+        save: BTreeMap::new(),
+        expect: ExpectedResponse::default(),
+    }
 }
 
 pub(super) fn amount(text: String) -> At<Amount> {

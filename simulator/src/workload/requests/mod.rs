@@ -6,8 +6,6 @@ mod objects;
 mod reads;
 mod settings;
 
-use std::collections::BTreeMap;
-
 use reference_core::{
     mode::Mode,
     rng::RngStream,
@@ -16,29 +14,22 @@ use reference_core::{
 use serde_json::{Value, json};
 
 use super::{
-    DAY, HOUR, MINUTE, Plan, SECOND, steps,
+    Plan,
+    edge_cases::repeat_delay,
+    steps,
     values::{self, Context},
 };
 use crate::{
-    model::operation::Operation,
-    script::step::{ExpectedResponse, Request, Step},
+    model::operation::{IDEMPOTENCY_KEY_MAX, Operation},
+    script::step::{Request, Step},
 };
 
 /// Values of `Idempotency-Key`. They are few, so that different requests use the same one.
 const IDEMPOTENCY_KEYS: [&str; 3] = ["order", "again", "ключ"];
 
-/// Returns a request under `/v1`.
+/// Returns a request with the key of a mode.
 fn request(method: &str, path: &str, mode: Mode) -> Request {
-    Request {
-        method: (method != "GET").then(|| method.to_owned()),
-        path: steps::at(path.to_owned()),
-        key: Some(steps::name(mode.as_str())),
-        body: None,
-        headers: BTreeMap::new(),
-        times: None,
-        save: BTreeMap::new(),
-        expect: ExpectedResponse::default(),
-    }
+    steps::request(method, path.to_owned(), mode.as_str())
 }
 
 fn operation(method: &str, path: &str) -> Operation {
@@ -95,8 +86,8 @@ impl Plan {
         if keyed {
             let key = match draw.below(12) {
                 0 => " ".to_owned(),
-                1 => "k".repeat(256),
-                2 => "ö".repeat(255),
+                1 => "k".repeat(IDEMPOTENCY_KEY_MAX + 1),
+                2 => "ö".repeat(IDEMPOTENCY_KEY_MAX),
                 n => IDEMPOTENCY_KEYS[n as usize % IDEMPOTENCY_KEYS.len()].to_owned(),
             };
             asked.headers.insert("Idempotency-Key".to_owned(), key);
@@ -106,12 +97,7 @@ impl Plan {
             return;
         }
         for _ in 0..draw.between(1, 2) {
-            let later = match draw.below(6) {
-                0 => DAY - 1 + draw.below(3),
-                1 => 0,
-                2 | 3 => draw.between(1, 10 * SECOND),
-                _ => draw.between(MINUTE, 3 * HOUR),
-            };
+            let later = repeat_delay(draw);
             let mut again = asked.clone();
             again.save.clear();
             match draw.below(6) {

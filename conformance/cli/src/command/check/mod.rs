@@ -82,9 +82,9 @@ pub(super) fn outcome(args: &Check, config: &Config) -> Result<Outcome, Failure>
             match ServedBranch::open(&base, args, config, &runtime, &screen)? {
                 Some(branch) => {
                     screen.is_real = false;
-                    let outcome = check_world(branch.world(), &mut screen, interrupt)?;
+                    let outcome = check_world(branch.world(), &mut screen, interrupt);
                     branch.end()?;
-                    outcome
+                    outcome?
                 }
                 None => check_url(base, args, config, &runtime, &mut screen, interrupt)?,
             }
