@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs};
 
 use serde::Deserialize;
 
-use crate::support::{program, stderr, text};
+use crate::support::{printed, program, text};
 
 /// The command lines of one test.
 #[derive(Deserialize)]
@@ -59,8 +59,8 @@ fn check(group: &CaseGroup, case: &CommandCase) {
     let line = format!("{} {}", group.start, case.run);
     let arguments = line.split(' ').filter(|word| !word.is_empty()).map(|word| word.replace('\u{a0}', " "));
     let output = program(directory.path()).args(arguments).envs(&group.env).output().unwrap();
-    let stderr = stderr(&output);
-    assert_eq!(output.status.code(), Some(case.code), "{line}: {stderr}");
-    assert!(stderr.contains(&case.says), "{line}: {:?} in {stderr}", case.says);
+    let printed = printed(&output);
+    assert_eq!(output.status.code(), Some(case.code), "{line}: {printed}");
+    assert!(printed.contains(&case.says), "{line}: {:?} in {printed}", case.says);
     assert!(!group.is_stdout_empty || output.stdout.is_empty(), "{line}: {}", text(&output.stdout));
 }

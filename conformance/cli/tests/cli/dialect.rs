@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use testkit::Running;
 
-use crate::support::{program, serve, start, stderr};
+use crate::support::{printed, program, serve, start};
 
 const CONFIG: &str = r#"
 [dialect]
@@ -97,8 +97,8 @@ fn keys_and_the_document_carry_the_new_names_and_the_suite_knows_them() {
     };
     let good = check(renamed.path());
     // The run is incomplete, without violations.
-    assert_eq!(good.status.code(), Some(3), "{}", stderr(&good));
+    assert_eq!(good.status.code(), Some(3), "{}", printed(&good));
     let bad = check(usual.path());
-    assert_eq!(bad.status.code(), Some(2), "{}", stderr(&bad));
-    assert!(stderr(&bad).contains("set `key_prefix` in [dialect] of chargeproof.toml"), "{}", stderr(&bad));
+    assert_eq!(bad.status.code(), Some(2), "{}", printed(&bad));
+    assert!(printed(&bad).contains("set `key_prefix` in [dialect] of chargeproof.toml"), "{}", printed(&bad));
 }

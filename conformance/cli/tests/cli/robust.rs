@@ -10,7 +10,7 @@ use std::{
 
 use testkit::{signal, until};
 
-use crate::support::{json, program, read, run, serve, stderr, text};
+use crate::support::{json, printed, program, read, run, serve, text};
 
 const LIVE: &str = "svc_live_Q8wZr3LmT6yVb1NxK5cJ";
 const TEST: &str = "svc_test_H4gPs7DfU2kWe9RtY0oA";
@@ -59,7 +59,7 @@ fn no_command_shows_a_key_that_the_target_echoes_in_any_encoding() {
         &["load", url, "--rate", "5", "--for", "1s", "--mix", "write", "--allow-writes", "--asset", "BTC"],
         &["fuzz", url, "--requests", "20", "--rate", "off", "--save", "found.json"],
     ] {
-        shown += &stderr(&with_keys(directory.path(), arguments));
+        shown += &printed(&with_keys(directory.path(), arguments));
     }
     for file in fs::read_dir(directory.path()).unwrap() {
         shown += &fs::read_to_string(file.unwrap().path()).unwrap();
@@ -91,7 +91,7 @@ fn foreign_text_starts_no_line_and_changes_no_direction() {
 
 #[track_caller]
 fn check_lines(output: &Output) {
-    let shown = stderr(output);
+    let shown = printed(output);
     assert!(!shown.contains('\u{202e}') && !shown.contains("##["), "{shown}");
     assert!(shown.lines().all(|line| !line.trim_start().starts_with("::error::foreign")), "{shown}");
 }
@@ -227,8 +227,8 @@ fn a_closed_stdout_ends_a_command_quietly_and_a_full_one_is_an_error() {
     }
     let full = File::options().write(true).open("/dev/full").unwrap();
     let output = program(directory.path()).args(["check", "--list"]).stdout(full).output().unwrap();
-    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
-    assert!(stderr(&output).contains("stdout can't be written"), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(5), "{}", printed(&output));
+    assert!(printed(&output).contains("stdout can't be written"), "{}", printed(&output));
 }
 
 #[track_caller]
@@ -236,7 +236,7 @@ fn check_bounded(name: &str, megabytes: usize, arguments: &[&str]) {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join(name), "x".repeat(megabytes * 1024 * 1024 + 1)).unwrap();
     let output = run(directory.path(), arguments);
-    let shown = stderr(&output);
+    let shown = printed(&output);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
     assert!(shown.contains(&format!("larger than {megabytes} MiB")) && shown.len() < 500, "{}", shown.len());
 }
@@ -261,7 +261,7 @@ fn an_error_quotes_little_of_a_file() {
     ] {
         let path = directory.path().join(name);
         fs::write(&path, content).unwrap();
-        let shown = stderr(&run(directory.path(), arguments));
+        let shown = printed(&run(directory.path(), arguments));
         assert!(shown.len() < 4_000, "{name}: {} bytes", shown.len());
         fs::remove_file(path).unwrap();
     }
@@ -278,8 +278,8 @@ fn unwritable_results_are_refused_before_the_work_without_leftovers() {
         (&["serve", "--ready-file", "no/such/file"], 2),
     ] {
         let output = with_keys(directory.path(), arguments);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains("can't be written"), "{}", stderr(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", printed(&output));
+        assert!(printed(&output).contains("can't be written"), "{}", printed(&output));
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left behind");
 }
@@ -289,7 +289,7 @@ fn a_baseline_is_written_filled_in_and_read() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let first = run(here, &["check", "--only", "account.*", "--baseline-write", "known.toml"]);
-    assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
+    assert_eq!(first.status.code(), Some(0), "{}", printed(&first));
     assert!(read(here, "known.toml").starts_with("# Failures that are known."));
     fs::write(
         here.join("known.toml"),
@@ -297,16 +297,16 @@ fn a_baseline_is_written_filled_in_and_read() {
     )
     .unwrap();
     let empty = run(here, &["check", "--only", "account.*", "--baseline-file", "known.toml"]);
-    assert_eq!(empty.status.code(), Some(2), "{}", stderr(&empty));
-    assert!(stderr(&empty).contains("`account.served` has no reason; fill it in"), "{}", stderr(&empty));
+    assert_eq!(empty.status.code(), Some(2), "{}", printed(&empty));
+    assert!(printed(&empty).contains("`account.served` has no reason; fill it in"), "{}", printed(&empty));
     fs::write(
         here.join("known.toml"),
         "[\"account.served\"]\nreason = \"a\"\nfingerprint = \"00\"\nexpires = 2999-01-01\n",
     )
     .unwrap();
     let stale = run(here, &["check", "--only", "account.*", "--baseline-file", "known.toml"]);
-    assert_eq!(stale.status.code(), Some(1), "{}", stderr(&stale));
-    assert!(stderr(&stale).contains("account.served holds now"), "{}", stderr(&stale));
+    assert_eq!(stale.status.code(), Some(1), "{}", printed(&stale));
+    assert!(printed(&stale).contains("account.served holds now"), "{}", printed(&stale));
 }
 
 #[test]
@@ -316,26 +316,26 @@ fn gaps_that_are_accepted_do_not_fail_a_run() {
     // No other statement requires the burst.
     let recorded =
         run(here, &["check", "--only", "limits.*,account.*", "--without", "burst", "--record", "run.json"]);
-    assert_eq!(recorded.status.code(), Some(0), "{}", stderr(&recorded));
+    assert_eq!(recorded.status.code(), Some(0), "{}", printed(&recorded));
     let text = read(here, "run.json").replace("[\"burst\"]", "[]");
     fs::write(here.join("run.json"), text).unwrap();
     for (accept, exit) in [("incomplete", 0), ("incomplete=burst", 0), ("incomplete=second,other", 3)] {
         let output = run(here, &["judge", "run.json", "--accept", accept]);
-        assert_eq!(output.status.code(), Some(exit), "{}", stderr(&output));
+        assert_eq!(output.status.code(), Some(exit), "{}", printed(&output));
         let allowed = format!("incomplete, which --accept {accept} allows");
-        assert_eq!(stderr(&output).contains(&allowed), exit == 0, "{}", stderr(&output));
+        assert_eq!(printed(&output).contains(&allowed), exit == 0, "{}", printed(&output));
     }
     let wrong = run(here, &["judge", "run.json", "--accept", "incomplete=tide"]);
-    assert!(stderr(&wrong).contains("some of revoked, second, other"), "{}", stderr(&wrong));
+    assert!(printed(&wrong).contains("some of revoked, second, other"), "{}", printed(&wrong));
 }
 
 #[test]
 fn a_quick_run_passes_and_lists_what_it_skips() {
     let directory = tempfile::tempdir().unwrap();
     let output = run(directory.path(), &["check", "--quick"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
     for part in ["--quick: the burst is left out", "left out", "Conforms: "] {
-        assert!(stderr(&output).contains(part), "{part} in {}", stderr(&output));
+        assert!(printed(&output).contains(part), "{part} in {}", printed(&output));
     }
 }
 
@@ -346,11 +346,11 @@ fn a_command_prepares_the_target() {
     let url = target(|_| "{}".to_owned());
     let prepare = "printf %s \"$CHARGEPROOF_URL\" > url; exit 7";
     let output = with_keys(here, &["check", &url, "--prepare", prepare]);
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
     assert!(
-        stderr(&output).contains("the --prepare command ended with exit status: 7"),
+        printed(&output).contains("the --prepare command ended with exit status: 7"),
         "{}",
-        stderr(&output)
+        printed(&output)
     );
     assert_eq!(read(here, "url"), format!("{url}/"));
 }
@@ -371,8 +371,8 @@ fn a_prepare_command_and_what_it_started_end_at_its_time_limit() {
     let here = directory.path();
     let url = target(|_| "{}".to_owned());
     let output = with_keys(here, &["check", &url, "--prepare", LASTING, "--prepare-time-limit", "1"]);
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("the --prepare command took longer than 1 s"), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+    assert!(printed(&output).contains("the --prepare command took longer than 1 s"), "{}", printed(&output));
     check_ended(here);
 }
 
@@ -388,6 +388,6 @@ fn a_prepare_command_and_what_it_started_end_on_a_signal() {
     until(|| here.join("id").exists());
     signal(child.id(), "TERM").unwrap();
     let output = child.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(130), "{}", printed(&output));
     check_ended(here);
 }

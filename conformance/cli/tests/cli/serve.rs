@@ -15,7 +15,7 @@ use testkit::{Connection, PATIENCE, Receiver, Request, Running, until};
 
 use crate::{
     cases::check_cases,
-    support::{program, run, serve, serve_as, stderr},
+    support::{printed, program, run, serve, serve_as},
 };
 
 const TOKEN: &str = "token-of-the-operator-1";
@@ -57,18 +57,33 @@ fn a_served_world_passes_check_without_options_and_is_left_unchanged() {
 
         let checked = run(directory.path(), &["check", served.word("url")]);
 
-        assert_eq!(checked.status.code(), Some(0), "{arguments:?}: {}", stderr(&checked));
-        assert!(stderr(&checked).contains("Conforms: every required statement was judged and holds"));
+        assert_eq!(checked.status.code(), Some(0), "{arguments:?}: {}", printed(&checked));
+        assert!(printed(&checked).contains("Conforms: every required statement was judged and holds"));
         assert_eq!(state(), before, "{arguments:?}");
         assert!(shop.next(Duration::ZERO).is_none(), "the handler of the served world received a delivery");
     }
+}
+
+/// The address may be a gateway, whose faults a branch would not show.
+#[test]
+fn a_given_key_checks_the_named_address_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let served = serve(directory.path(), &["--clock", "frozen"]);
+    let mut command = program(directory.path());
+    command.args(["check", served.word("url"), "--only", "account.served"]);
+    for (name, key) in [("CHARGEPROOF_LIVE_KEY", "live_key"), ("CHARGEPROOF_TEST_KEY", "test_key")] {
+        command.env(name, served.word(key));
+    }
+    let checked = command.output().expect("the program starts");
+    assert_eq!(checked.status.code(), Some(0), "{}", printed(&checked));
+    assert!(!printed(&checked).contains("a branch of its world"), "{}", printed(&checked));
 }
 
 #[test]
 fn a_violation_in_a_branch_is_reported_with_the_served_address() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve_as(program(directory.path()), &["--rate-limit", "100"]);
-    let checked = stderr(&run(directory.path(), &["check", served.word("url")]));
+    let checked = printed(&run(directory.path(), &["check", served.word("url")]));
     let again = format!("chargeproof check {} --only limits.served", served.word("url"));
     assert!(checked.contains(&again), "{checked}");
     assert!(checked.contains(&format!("'{}/v1/account'", served.word("url"))), "{checked}");
@@ -85,10 +100,10 @@ fn banner(directory: &Path, arguments: &[&str]) -> Vec<String> {
         .spawn()
         .expect("the program starts");
     let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-    let mut stderr = Vec::new();
+    let mut shown = Vec::new();
     for line in lines.map_while(Result::ok) {
         let is_last = line.starts_with("Press Ctrl-C");
-        stderr.push(line);
+        shown.push(line);
         if is_last {
             break;
         }
@@ -98,17 +113,17 @@ fn banner(directory: &Path, arguments: &[&str]) -> Vec<String> {
     }
     child.kill().expect("it runs");
     child.wait().expect("it ends");
-    stderr
+    shown
 }
 
 #[test]
 fn the_banner_has_what_a_shop_needs_as_lines_for_a_shell() {
     let directory = tempfile::tempdir().unwrap();
-    let stderr = banner(directory.path(), &["--seed", "7", "--forward-to", "http://localhost:3000/hooks"]);
+    let shown = banner(directory.path(), &["--seed", "7", "--forward-to", "http://localhost:3000/hooks"]);
     let value = |name: &str| {
         let start = format!("  export {name}=");
-        let found = stderr.iter().find_map(|line| line.strip_prefix(&start));
-        found.unwrap_or_else(|| panic!("{name} in {stderr:#?}")).to_owned()
+        let found = shown.iter().find_map(|line| line.strip_prefix(&start));
+        found.unwrap_or_else(|| panic!("{name} in {shown:#?}")).to_owned()
     };
     assert!(value("CHARGEPROOF_URL").starts_with("http://127.0.0.1:"), "the port is the one of --port");
     assert!(value("CHARGEPROOF_LIVE_KEY").starts_with("svc_live_"));
@@ -116,17 +131,17 @@ fn the_banner_has_what_a_shop_needs_as_lines_for_a_shell() {
     assert!(value("CHARGEPROOF_LIVE_WEBHOOK_SECRET").starts_with("whsec_"));
     assert_ne!(value("CHARGEPROOF_LIVE_WEBHOOK_SECRET"), value("CHARGEPROOF_TEST_WEBHOOK_SECRET"));
     let forward = "forward   http://localhost:3000/hooks";
-    assert!(stderr.iter().any(|line| line.starts_with(forward)), "{stderr:#?}");
+    assert!(shown.iter().any(|line| line.starts_with(forward)), "{shown:#?}");
 }
 
 #[test]
 fn https_has_a_certificate_that_clients_can_trust() {
     let directory = tempfile::tempdir().unwrap();
-    let stderr = banner(directory.path(), &["--tls"]);
-    assert!(stderr[0].starts_with("serving   https://127.0.0.1:"), "{stderr:#?}");
-    let trust = stderr.iter().find_map(|line| line.strip_prefix("trust     ")).expect("a path");
+    let shown = banner(directory.path(), &["--tls"]);
+    assert!(shown[0].starts_with("serving   https://127.0.0.1:"), "{shown:#?}");
+    let trust = shown.iter().find_map(|line| line.strip_prefix("trust     ")).expect("a path");
     let path = trust.split_whitespace().next().expect("a path");
-    assert!(stderr.iter().any(|line| line.contains(&format!("curl --cacert {path} "))), "{stderr:#?}");
+    assert!(shown.iter().any(|line| line.contains(&format!("curl --cacert {path} "))), "{shown:#?}");
     let pem = fs::read_to_string(path).expect("the certificate");
     assert!(pem.starts_with("-----BEGIN CERTIFICATE-----") && !pem.contains("PRIVATE KEY"), "{pem}");
     // The process was killed, so it did not delete the file.
@@ -141,9 +156,9 @@ fn a_browser_is_opened_at_the_dashboard() {
     // Renamed when complete, so that no partial file is read.
     fs::write(&script, "#!/bin/sh\necho \"$1\" > opened.part && mv opened.part opened\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let stderr = banner(directory.path(), &["--open"]);
+    let shown = banner(directory.path(), &["--open"]);
     let opened = fs::read_to_string(directory.path().join("opened")).unwrap();
-    assert!(stderr.contains(&format!("dashboard {}", opened.trim())), "{opened} in {stderr:#?}");
+    assert!(shown.contains(&format!("dashboard {}", opened.trim())), "{opened} in {shown:#?}");
 }
 
 #[test]
@@ -174,16 +189,16 @@ fn an_invalid_token_is_refused_and_not_repeated() {
             program.args(["serve", "--port", "0", "--sandbox-token-env", "OPERATOR_TOKEN"]).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         assert!(
-            stderr(&output).contains(part) && !stderr(&output).contains("short-secret"),
+            printed(&output).contains(part) && !printed(&output).contains("short-secret"),
             "{}",
-            stderr(&output)
+            printed(&output)
         );
     }
     let twice =
         ["serve", "--port", "0", "--forward-to", "http://localhost:1", "--forward-to", "http://localhost:1"];
     let output = run(directory.path(), &twice);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("is forwarded to already"), "{}", stderr(&output));
+    assert!(printed(&output).contains("is forwarded to already"), "{}", printed(&output));
 }
 
 #[test]
@@ -245,7 +260,7 @@ fn a_scenario_is_opened_in_the_state_after_a_step() {
     ] {
         let output = run(directory.path(), &[&["serve", "--port", "0"], arguments].concat());
         assert_eq!(output.status.code(), Some(2));
-        assert!(stderr(&output).contains(part), "{}", stderr(&output));
+        assert!(printed(&output).contains(part), "{}", printed(&output));
     }
 }
 
@@ -265,8 +280,8 @@ fn manual_calls_are_saved_as_a_scenario_that_plays() {
         (&["play", "--save-from", "http://127.0.0.1:1", "other.yaml"], 4, "127.0.0.1:1"),
     ] {
         let output = run(directory.path(), arguments);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(part), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", printed(&output));
+        assert!(printed(&output).contains(part), "{arguments:?}: {}", printed(&output));
     }
     let scenario = fs::read_to_string(directory.path().join("mine.yaml")).unwrap();
     assert!(scenario.contains("/v1/charges") && scenario.contains("/sandbox/pay"), "{scenario}");
@@ -303,8 +318,8 @@ fn an_invalid_world_file_is_refused_in_one_line() {
         )
         .unwrap();
         let output = run(directory.path(), &["serve", "--port", "0", "--from", "spoiled"]);
-        assert_eq!(output.status.code(), Some(2), "{from} {to}: {}", stderr(&output));
-        let shown = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{from} {to}: {}", printed(&output));
+        let shown = printed(&output);
         assert!(shown.starts_with("error: ") && !shown.contains("panicked"), "{from} {to}: {shown}");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     cases::check_cases,
-    support::{program, run, serve, stderr},
+    support::{printed, program, run, serve},
 };
 
 #[test]
@@ -14,15 +14,15 @@ fn a_commented_configuration_is_written_once() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let first = run(here, &["check", "--init"]);
-    assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
+    assert_eq!(first.status.code(), Some(0), "{}", printed(&first));
     let written = fs::read_to_string(here.join("chargeproof.toml")).unwrap();
     assert!(written.contains("#target = "), "{written}");
     let second = run(here, &["check", "--init"]);
     assert_eq!(second.status.code(), Some(2));
     assert!(
-        stderr(&second).contains("already exists; not overwritten. Name another file"),
+        printed(&second).contains("already exists; not overwritten. Name another file"),
         "{}",
-        stderr(&second)
+        printed(&second)
     );
     assert_eq!(fs::read_to_string(here.join("chargeproof.toml")).unwrap(), written);
     assert_eq!(run(here, &["check", "--init", "other.toml"]).status.code(), Some(0));
@@ -48,7 +48,7 @@ fn a_target_and_its_keys_may_be_in_files() {
     );
     fs::write(here.join("chargeproof.toml"), settings).unwrap();
     let judged = run(here, &["check", "--format", "json"]);
-    assert_eq!(judged.status.code(), Some(0), "{}", stderr(&judged));
+    assert_eq!(judged.status.code(), Some(0), "{}", printed(&judged));
     let report: Value = serde_json::from_slice(&judged.stdout).expect("JSON");
     assert_eq!(report["base"], format!("{url}/"));
     assert_eq!(String::from_utf8_lossy(&judged.stderr), "", "only the owner can read the files");
@@ -63,13 +63,13 @@ fn a_target_and_its_keys_may_be_in_files() {
         .output()
         .unwrap();
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(stderr(&wrong).contains("the live key is refused with 401"), "{}", stderr(&wrong));
+    assert!(printed(&wrong).contains("the live key is refused with 401"), "{}", printed(&wrong));
 
     fs::set_permissions(here.join("live.key"), fs::Permissions::from_mode(0o644)).unwrap();
     let seen = run(here, &["check"]);
     assert_eq!(seen.status.code(), Some(0));
     assert!(
-        stderr(&seen)
+        printed(&seen)
             .contains("`live.key` contains a key and is readable by other users; run: chmod 600 live.key")
     );
 

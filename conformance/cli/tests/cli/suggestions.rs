@@ -2,7 +2,7 @@
 
 use crate::{
     cases::check_cases,
-    support::{run, serve, stderr},
+    support::{printed, run, serve},
 };
 
 #[test]
@@ -15,8 +15,8 @@ fn a_port_in_use_is_reported_with_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve(directory.path(), &[]);
     let output = run(directory.path(), &["serve", "--listen", served.word("address")]);
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("another port with `--port`"), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+    assert!(printed(&output).contains("another port with `--port`"), "{}", printed(&output));
 }
 
 #[test]

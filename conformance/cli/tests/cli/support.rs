@@ -24,13 +24,13 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 }
 
 /// Returns stdout and stderr.
-pub(crate) fn stderr(output: &Output) -> String {
+pub(crate) fn printed(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
 #[track_caller]
 pub(crate) fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", printed(output)))
 }
 
 pub(crate) fn read(directory: &Path, name: &str) -> String {

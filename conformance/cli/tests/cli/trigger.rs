@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     cases::check_cases,
-    support::{json, program, run, serve, stderr},
+    support::{json, printed, program, run, serve},
 };
 
 #[test]
@@ -17,7 +17,7 @@ fn every_type_of_event_happens_in_both_modes() {
             let kind = kind.as_str();
             let arguments = ["trigger", kind, "--mode", mode, "--to", served.word("url"), "--format", "json"];
             let output = run(directory.path(), &arguments);
-            assert_eq!(output.status.code(), Some(0), "{kind} in {mode}: {}", stderr(&output));
+            assert_eq!(output.status.code(), Some(0), "{kind} in {mode}: {}", printed(&output));
             let made = json(&output);
             let is_it = |it: &Value| it["type"] == kind && it["what"] == "event" && it["mode"] == mode;
             let happened = made["happened"].as_array().expect("a list");
@@ -41,7 +41,7 @@ fn the_events_are_printed_in_lines() {
         .args(["trigger", "invoice.paid"])
         .output()
         .unwrap();
-    let text = stderr(&output);
+    let text = printed(&output);
     for kind in ["invoice.created", "invoice.viewed", "charge.paid", "invoice.paid"] {
         assert!(text.lines().any(|line| line.starts_with(kind)), "{kind} in {text}");
     }
