@@ -60,3 +60,13 @@ fn no_combination_of_options_exceeds_its_budget() {
         check(options);
     }
 }
+
+#[test]
+fn the_readme_shows_the_budget_of_a_check_with_two_keys() {
+    let outcome = run_with(FakeServer::default(), |plan| {
+        *plan = Plan::new(plan.base.clone(), plan.live_key.clone(), plan.test_key.clone());
+    });
+    let announced = outcome.budget.to_string();
+    let line = announced.lines().next().expect("a line");
+    assert!(include_str!("../../../../README.md").contains(line), "README.md should show: {line}");
+}
