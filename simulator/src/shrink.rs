@@ -389,6 +389,7 @@ fn can_expect_refusal(step: &Step) -> bool {
 fn expect_refusal(step: &mut Step, status: u16) -> bool {
     let refused = match step {
         Step::Wallet(it) => &mut it.refused,
+        Step::Resend(it) => &mut it.0.refused,
         Step::Endpoint(it) => &mut it.0.refused,
         Step::Accept(it) => &mut it.0.refused,
         Step::Open(it) => &mut it.refused,

@@ -191,7 +191,7 @@ mod tests {
             "hostile --list",
             "gateways --only nginx --jobs 4 --format json",
             "dist --profile dev --repository https://host/a/b/",
-            "planted --worlds 9 --only links",
+            "planted --worlds 9 --only links --bugs FILE",
             "spec text.md --hashes",
             "mutants --combinations 500 --seed 7",
             "schemathesis --max-examples 5",

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use reference_core::{endpoint::EndpointStatus, event::EventType, mode::Mode};
 use serde_json::{Value, json};
 
-use super::{Act, Player, failure::Stop, lines::in_mode};
+use super::{Act, Player, alias::Thing, failure::Stop, lines::in_mode};
 use crate::api::{
     self, AccountRequest, EndpointChange, EndpointRequest, KeyRequest, MerchantRequest, RateRequest,
     WalletRequest,
 };
 use crate::script::{
     At, Kind,
-    step::{Answers, Endpoint, Key, OpenAccount, Rate, Settings, Wallet},
+    step::{Answers, Endpoint, Key, OpenAccount, Rate, Resend, Settings, Wallet},
     value::Name,
 };
 
@@ -170,12 +170,32 @@ impl Player<'_> {
         Ok(())
     }
 
-    pub(super) fn resend(&mut self, name: &At<Name>) -> Result<(), Stop> {
-        let at = self.now;
-        let delivery = self.thing(name)?;
-        self.demand("POST", &format!("/sandbox/deliveries/{}/resend", delivery.id), Some(json!({})))?;
-        self.wrote(at, "resend", &format!("{}{}", name.value, in_mode(delivery.mode)), None);
-        Ok(())
+    pub(super) fn resend(&mut self, resend: &Resend) -> Result<(), Stop> {
+        let thing = self.thing(&resend.delivery)?;
+        let id = match thing.kind {
+            Kind::Endpoint => self.newest_delivery(&thing, resend)?,
+            _ => thing.id,
+        };
+        let name = self.aliases.name(Kind::Delivery, thing.mode, &id);
+        let about = format!("{name}{}", in_mode(thing.mode));
+        let path = format!("/sandbox/deliveries/{id}/resend");
+        let act = Act::post("resend", &about, &path, json!({}));
+        self.plain_act(&Act { refused: resend.refused, ..act })
+    }
+
+    /// Returns the id of the newest delivery to an endpoint, with the requested status if there is one.
+    fn newest_delivery(&mut self, endpoint: &Thing, resend: &Resend) -> Result<String, Stop> {
+        let mut path = format!("/sandbox/deliveries?endpoint={}&limit=1", endpoint.id);
+        if let Some(status) = resend.status {
+            path.push_str("&status=");
+            path.push_str(status.as_str());
+        }
+        let listed = self.demand("GET", &path, None)?.json();
+        let newest = listed.pointer("/deliveries/0/id").and_then(Value::as_str);
+        newest.map(str::to_owned).ok_or_else(|| {
+            let label = "it has no such delivery";
+            Stop::impossible(resend.delivery.span, "there is nothing to resend", label)
+        })
     }
 
     pub(super) fn set_merchants(&mut self, merchants: &BTreeMap<String, At<Answers>>) -> Result<(), Stop> {

@@ -246,7 +246,7 @@ impl<'a> Player<'a> {
             Step::Remove(name) => self.switch_endpoint(name, account::Switch::Remove),
             Step::Rotate(name) => self.switch_endpoint(name, account::Switch::Rotate),
             Step::Test(name) => self.switch_endpoint(name, account::Switch::Test),
-            Step::Resend(name) => self.resend(name),
+            Step::Resend(resend) => self.resend(&resend.0),
             Step::Merchant(merchants) => self.set_merchants(merchants),
             Step::Open(open) => self.open(open),
             Step::Repeat(repeat) => self.repeat(&repeat.0),

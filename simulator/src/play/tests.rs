@@ -238,6 +238,27 @@ fn a_step_in_the_past_or_without_an_object_is_an_error() {
     ");
 }
 
+/// Steps in a real world: an endpoint that received one delivery.
+#[track_caller]
+fn check_resend(resend: &str, expected: Result<(), &str>) {
+    let steps = format!("  - endpoint: shop\n  - test: shop\n  - wait: 1s\n  - resend: {resend}");
+    let played = play(&script(&steps), None, &mut LocalStage::new());
+    match (played, expected) {
+        (Ok(played), Ok(())) => assert!(played.transcript.contains("resend     d1"), "{}", played.transcript),
+        (Err(error), Err(text)) => assert!(error.to_string().contains(text), "{error}"),
+        (played, _) => panic!("{resend}: {played:?}"),
+    }
+}
+
+#[test]
+fn the_newest_delivery_of_an_endpoint_is_resent() {
+    check_resend("shop", Ok(()));
+    check_resend("d1", Ok(()));
+    check_resend("{ delivery: shop, status: delivered }", Ok(()));
+    check_resend("{ delivery: shop, status: failed }", Err("there is nothing to resend"));
+    check_resend("{ delivery: shop, refused: 409 }", Err("is granted"));
+}
+
 #[test]
 fn an_unreachable_world_is_not_an_unmet_expectation() {
     let (cause, text) = complaint("  - endpoint: shop");

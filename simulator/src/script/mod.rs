@@ -24,7 +24,7 @@ pub use crate::value;
 pub(crate) use self::write::in_line;
 pub(crate) use self::{
     diagnostic::{Diagnostic, show},
-    names::{given, given_by, without_unknown_names},
+    names::{given, given_by, is_numbered, without_unknown_names},
 };
 pub use self::{
     diagnostic::{ScriptError, SourceSpan},

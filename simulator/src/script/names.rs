@@ -230,7 +230,8 @@ fn unknown(known: &BTreeMap<&str, Kind>, kinds: &[Kind], name: &str, span: Sourc
     Some(Diagnostic { title: format!("no {wanted} is called `{name}`"), span, label })
 }
 
-fn is_numbered(kind: Kind, name: &str) -> bool {
+/// Returns `true` for the name of an object that appears without a step that names it, such as `d2`.
+pub(crate) fn is_numbered(kind: Kind, name: &str) -> bool {
     name.strip_prefix(kind.letter())
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -264,7 +265,7 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
         | Step::Remove(name)
         | Step::Rotate(name)
         | Step::Test(name) => names.needs(ENDPOINT, name),
-        Step::Resend(name) => names.needs(&[Kind::Delivery], name),
+        Step::Resend(it) => names.needs(&[Kind::Delivery, Kind::Endpoint], &it.0.delivery),
         Step::Open(it) => {
             names.may_need(ACCOUNT, it.account.as_ref());
             names.gives_for(&[Kind::Link], it.link.as_ref(), Kind::Charge, &it.charge);

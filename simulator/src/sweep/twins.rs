@@ -15,7 +15,7 @@ use crate::{
     model::{TRIES, TimelineEntry},
     record::{Entry, Observation, Record},
     script::{
-        At, Script,
+        At, Kind, Script, is_numbered,
         step::{Request, Step},
         value::InMode,
     },
@@ -318,6 +318,7 @@ fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mo
                 | Step::Rotate(name)
                 | Step::Test(name)
                 | Step::View(name) => Some(name),
+                Step::Resend(it) => Some(&it.0.delivery),
                 Step::Send(it) => Some(&it.0.invoice),
                 Step::Void(it) => Some(&it.0.invoice),
                 Step::Cancel(it) => Some(&it.0.charge),
@@ -366,7 +367,7 @@ fn only(steps: &[At<Step>], mode: Mode) -> Vec<At<Step>> {
 fn crosses(step: &Step) -> bool {
     match step {
         Step::Pay(pay) => pay.0.address_of.is_some(),
-        Step::Resend(_) => true,
+        Step::Resend(it) => is_numbered(Kind::Delivery, &it.0.delivery.value.0),
         _ => false,
     }
 }

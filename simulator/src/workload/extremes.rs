@@ -1,27 +1,31 @@
 //! Worlds that are extreme in one dimension: many events of one object, an endpoint that fails until it is disabled,
 //! months of time.
 
-use reference_core::mode::Mode;
+use reference_core::{asset::Asset, event::EventType, mode::Mode, rng::RngStream};
 use serde_json::json;
 
 use super::{DAY, HOUR, MINUTE, Plan, SECOND, steps};
 use crate::script::{
-    step::{Endpoint, Shorthand, Step},
-    value::{EventTypeName, Name},
+    step::{DeliveryStatus, Endpoint, Shorthand, Step},
+    value::EventTypeName,
 };
 
 /// One world in this number has an extreme.
 const EXTREME_EVERY: u64 = 16;
+/// The endpoint that fails for weeks.
+const RUIN: &str = "ruin";
+/// The number of consecutive failed deliveries after which an endpoint is disabled.
+const FAILED_IN_A_ROW: u64 = 15;
 
 impl Plan {
     pub(super) fn add_extremes(&mut self, seed: u64) {
         if seed % EXTREME_EVERY != EXTREME_EVERY - 1 {
             return;
         }
-        match seed / EXTREME_EVERY % 3 {
+        match seed / EXTREME_EVERY % 4 {
             0 => self.add_many_events(),
-            1 => self.add_long_failure(),
-            _ => self.add_months(),
+            2 => self.add_months(),
+            _ => self.add_long_failure(),
         }
     }
 
@@ -46,34 +50,93 @@ impl Plan {
         }
     }
 
-    /// Plans an endpoint that is disabled by its failures, enabled while it still fails, and repaired later.
+    /// Plans an endpoint that fails for weeks. Between its failures there are resends and everything that may end the row
+    /// of failures; then the row reaches, or just misses, the length at which the endpoint is disabled.
     fn add_long_failure(&mut self) {
         let mut draw = self.stream("long-failure");
-        let (mode, asset) = (self.pick_mode(&mut draw), self.pick_coin(&mut draw));
-        let kind = reference_core::event::EventType::ChargeCreated;
+        let chain = (self.pick_mode(&mut draw), self.pick_coin(&mut draw));
+        // By then no other charge is opened.
+        let mut at = 2 * DAY;
         self.add(
-            0,
+            at,
             Step::Endpoint(Shorthand(Endpoint {
-                name: steps::name("ruin"),
-                mode: steps::mode(mode),
-                events: Some(vec![EventTypeName(kind)]),
+                name: steps::name(RUIN),
+                mode: steps::mode(chain.0),
+                events: Some(vec![EventTypeName(EventType::ChargeCreated)]),
                 url: None,
                 account: None,
                 refused: None,
             })),
         );
-        self.add(SECOND, steps::merchant("ruin", &[], "down"));
-        for n in 0..17 {
-            self.open_plainly(&format!("c9{n:02}"), (mode, asset), HOUR + n * MINUTE);
+        self.add(at, steps::merchant(RUIN, &[], "down"));
+        let mut row = 0;
+        for _ in 0..draw.between(1, 3) {
+            let failures = if draw.chance(1, 4) { FAILED_IN_A_ROW + 2 } else { draw.between(2, 8) };
+            at = self.exhaust_deliveries(chain, at, failures, &mut draw);
+            row += failures;
+            for _ in 0..draw.between(1, 3) {
+                at += HOUR;
+                row = self.interrupt_row(chain, at, row, &mut draw);
+            }
         }
-        // After three and a half days every delivery is exhausted.
-        self.add(4 * DAY, Step::Enable(steps::at(Name("ruin".to_owned()))));
-        for n in 17..20 {
-            self.open_plainly(&format!("c9{n:02}"), (mode, asset), 4 * DAY + n * MINUTE);
+        let length = FAILED_IN_A_ROW - draw.below(2);
+        at = self.exhaust_deliveries(chain, at, length.saturating_sub(row).max(1), &mut draw);
+        self.open_plainly("c998", chain, at);
+        self.healed_at = self.healed_at.max(at + DAY);
+        self.add(self.healed_at, steps::merchant(RUIN, &[], "up"));
+        self.open_plainly("c999", chain, self.healed_at + HOUR);
+    }
+
+    /// Plans deliveries to the failing endpoint, and returns a time at which they have used up their attempts.
+    fn exhaust_deliveries(&mut self, chain: (Mode, Asset), at: u64, count: u64, draw: &mut RngStream) -> u64 {
+        for n in 1..=count {
+            self.deliver_to_ruin(chain, at + n * MINUTE, draw);
         }
-        self.healed_at = self.healed_at.max(9 * DAY);
-        self.add(self.healed_at, steps::merchant("ruin", &[], "up"));
-        self.open_plainly("c920", (mode, asset), self.healed_at + HOUR);
+        at + 4 * DAY
+    }
+
+    /// Plans an event for the failing endpoint: a new charge, or a test.
+    fn deliver_to_ruin(&mut self, chain: (Mode, Asset), at: u64, draw: &mut RngStream) {
+        if draw.chance(1, 4) {
+            self.add(at, Step::Test(steps::name(RUIN)));
+        } else {
+            self.open_plainly(&format!("c9{}", at / SECOND), chain, at);
+        }
+    }
+
+    /// Plans something that may end a row of failures. Returns the length of the row after it.
+    fn interrupt_row(&mut self, chain: (Mode, Asset), at: u64, row: u64, draw: &mut RngStream) -> u64 {
+        let works_once = steps::merchant(RUIN, &["200"], "down");
+        let status = draw.chance(2, 3).then_some(DeliveryStatus::Failed);
+        match draw.below(7) {
+            0 | 1 => {
+                for n in 0..draw.between(1, 4) {
+                    self.add(at + n * MINUTE, steps::resend(RUIN, status));
+                }
+                row
+            }
+            2 | 3 if row < FAILED_IN_A_ROW => {
+                self.add(at, works_once);
+                self.add(at, steps::resend(RUIN, status));
+                0
+            }
+            4 if row < FAILED_IN_A_ROW => {
+                self.add(at, works_once);
+                self.deliver_to_ruin(chain, at, draw);
+                0
+            }
+            5 => {
+                self.add(at, Step::Restart);
+                row
+            }
+            _ => {
+                if draw.chance(1, 2) {
+                    self.add(at, Step::Disable(steps::name(RUIN)));
+                }
+                self.add(at + MINUTE, Step::Enable(steps::name(RUIN)));
+                0
+            }
+        }
     }
 
     /// Plans months of time, after which old deliveries are sent again.
@@ -83,12 +146,12 @@ impl Plan {
         for (n, at) in [(1, 29 * DAY), (2, 31 * DAY), (3, 62 * DAY)] {
             self.open_plainly(&format!("c90{n}"), (mode, asset), at);
             self.add(at + HOUR, steps::paid(steps::pay(&format!("c90{n}"), &format!("t90{n}"))));
-            self.add(at + 2 * HOUR, Step::Resend(steps::name(&format!("d{}", draw.between(1, 6)))));
+            self.add(at + 2 * HOUR, steps::resend(&format!("d{}", draw.between(1, 6)), None));
             self.read(at + 3 * HOUR, mode, "/v1/charges?per_page=2&page=2");
         }
     }
 
-    fn open_plainly(&mut self, name: &str, (mode, asset): (Mode, reference_core::asset::Asset), at: u64) {
+    fn open_plainly(&mut self, name: &str, (mode, asset): (Mode, Asset), at: u64) {
         let body = json!({ "asset": asset.code(), "amount": "25.00", "currency": "EUR" });
         self.open_by_request(name, mode, at, body);
     }

@@ -5,11 +5,19 @@ use serde_json::json;
 
 use super::{DAY, Fault, HOUR, MINUTE, Plan, SECOND, edge_cases::NEIGHBOUR, steps};
 use crate::script::{
-    step::{Endpoint, Shorthand, Step},
+    step::{DeliveryStatus, Endpoint, Shorthand, Step},
     value::EventTypeName as Kind,
 };
 
 const STATUSES: [&str; 8] = ["500", "503", "404", "400", "302", "100", "429", "410"];
+
+const DELIVERY_STATUSES: [DeliveryStatus; 5] = [
+    DeliveryStatus::Waiting,
+    DeliveryStatus::InFlight,
+    DeliveryStatus::Delivered,
+    DeliveryStatus::Failed,
+    DeliveryStatus::Canceled,
+];
 
 impl Plan {
     pub(super) fn add_hooks(&mut self) {
@@ -137,12 +145,20 @@ impl Plan {
         }
     }
 
-    /// Adds resends of deliveries in any state.
+    /// Adds resends: of any delivery, or of the newest one in a status, which may have failed after days.
     pub(super) fn add_resends(&mut self) {
         let mut draw = self.stream("resends");
         for _ in 0..self.swarm.times(Fault::Resend, &mut draw, 8) {
-            let delivery = format!("d{}", draw.between(1, 60));
-            self.add(draw.between(HOUR, DAY - HOUR), Step::Resend(steps::name(&delivery)));
+            let at = draw.between(HOUR, self.healed_at - HOUR);
+            if draw.chance(1, 3) {
+                self.add(at, steps::resend(&format!("d{}", draw.between(1, 60)), None));
+                continue;
+            }
+            let host = self.merchants[draw.below(self.merchants.len() as u64) as usize].0.clone();
+            let status = draw.chance(3, 4).then(|| DELIVERY_STATUSES[draw.below(5) as usize]);
+            for _ in 0..draw.between(1, 2) {
+                self.add(at, steps::resend(&host, status));
+            }
         }
     }
 

@@ -11,8 +11,8 @@ use reference_core::{
 use crate::script::{
     At, SourceSpan,
     step::{
-        Accept, Answers, AtTransaction, By, Cancel, ExpectedResponse, FeeLevel, MerchantState, Notices, Pay,
-        Rate, Refund, Request, Shorthand, Step, Watcher,
+        Accept, Answers, AtTransaction, By, Cancel, DeliveryStatus, ExpectedResponse, FeeLevel,
+        MerchantState, Notices, Pay, Rate, Refund, Request, Resend, Shorthand, Step, Watcher,
     },
     value::{Amount, AssetCode, CurrencyCode, Duration, FiatRate, InMode, Name, Price, Share},
 };
@@ -112,6 +112,11 @@ pub(super) fn merchant(host: &str, first: &[&str], then: &str) -> Step {
     let first = first.iter().map(|word| (*word).to_owned()).collect();
     let answers = Answers { first, then: MerchantState(then.to_owned()) };
     Step::Merchant([(host.to_owned(), at(answers))].into())
+}
+
+/// Returns a resend of the newest delivery to an endpoint in a status.
+pub(super) fn resend(endpoint: &str, status: Option<DeliveryStatus>) -> Step {
+    Step::Resend(Shorthand(Resend { delivery: name(endpoint), status, refused: None }))
 }
 
 pub(super) fn watcher(mode: Mode, asset: Asset, notices: Notices) -> Step {

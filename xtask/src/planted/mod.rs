@@ -20,6 +20,8 @@ use crate::packages::cargo;
 
 /// The copied packages and their data.
 const COPIED: [&str; 4] = ["reference/core", "reference/wire", "simulator", "scenarios"];
+/// The list of bugs.
+const LIST: &str = "xtask/src/planted/bugs.toml";
 /// The module that selects the bug.
 const SELECTOR: &str = "
 
@@ -77,15 +79,19 @@ pub(crate) struct PlantedOptions {
     /// Only bugs whose area or name contains this text
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
+    /// The list of bugs, in the format of xtask/src/planted/bugs.toml
+    #[arg(long, value_name = "FILE")]
+    bugs: Option<PathBuf>,
 }
 
-/// Runs the task. Returns `true` if every bug is found that `bugs.toml` does not call unseen, and no other.
+/// Runs the task. Returns `true` if every bug is found that the list does not call unseen, and no other.
 ///
 /// # Errors
 ///
 /// A bug does not fit the source, the copy does not build, or a search fails.
 pub(crate) fn run(root: &Path, options: &PlantedOptions) -> Result<bool, String> {
-    let bugs = bugs(root)?;
+    let list = options.bugs.clone().unwrap_or_else(|| root.join(LIST));
+    let bugs = bugs(root, &list)?;
     let copy = root.join("target/planted");
     copy_packages(root, &copy, &bugs)?;
     let program = build(root, &copy)?;
@@ -108,15 +114,14 @@ pub(crate) fn run(root: &Path, options: &PlantedOptions) -> Result<bool, String>
         .zip(&results)
         .filter(|((_, bug), found)| bug.unseen.is_some() != found.iter().all(|(_, found)| found == "-"));
     for ((_, bug), _) in missed.clone() {
-        println!("not as bugs.toml says: {}", bug.name);
+        println!("not as the list says: {}", bug.name);
     }
     Ok(missed.count() == 0)
 }
 
-/// Returns the bugs. Each fits the source of its file.
-fn bugs(root: &Path) -> Result<Vec<Bug>, String> {
-    let list = read(&root.join("xtask/src/planted/bugs.toml"))?;
-    let Bugs { bug: bugs } = toml::from_str(&list).map_err(|err| err.to_string())?;
+/// Returns the bugs of a list. Each fits the source of its file.
+fn bugs(root: &Path, list: &Path) -> Result<Vec<Bug>, String> {
+    let Bugs { bug: bugs } = toml::from_str(&read(list)?).map_err(|err| err.to_string())?;
     for name in bugs.iter().map(|bug| &bug.file).collect::<BTreeSet<_>>() {
         plant(name, read(&root.join(name))?, &bugs)?;
     }
@@ -294,6 +299,6 @@ mod tests {
     #[test]
     fn every_bug_fits_its_source() {
         let root = crate::root().expect("the workspace");
-        assert!(!bugs(&root).expect("bugs that fit").is_empty());
+        assert!(!bugs(&root, &root.join(LIST)).expect("bugs that fit").is_empty());
     }
 }

@@ -92,6 +92,8 @@ impl ModelReplay<'_> {
             ("POST", ["v1", "invoices"]) => self.issue(at, call, &fields),
             ("POST", ["v1", "payment-links"]) => self.make_link(at, call),
             (_, ["v1", "payment-links", code, rest @ ..]) => self.change_link(at, code, rest, call),
+            ("POST", ["sandbox", "endpoints", id, "test"]) => self.send_test(at, id, call),
+            ("POST", ["sandbox", "deliveries", id, "resend"]) => self.resend(at, id, call),
             ("POST", ["v1" | "sandbox", _, code, act]) => match self.objects.get(*code).copied() {
                 Some((id, Object::Charge(no))) => self.act_on_charge(at, (id, no, code), act, call, &fields),
                 Some((id, Object::Invoice(no))) => {
@@ -113,7 +115,7 @@ impl ModelReplay<'_> {
     /// Applies a successful sandbox call.
     fn sandbox_call(&mut self, at: Timestamp, path: &[&str], call: &RecordedCall, fields: RequestFields) {
         self.faults.note(at, path, call, &fields);
-        self.call_about_deliveries(at, path, call);
+        self.call_about_deliveries(path, call);
         match (call.method.as_str(), path) {
             ("POST", ["accounts"]) => {
                 let Some(AccountAnswer { account, keys }) = read(&call.answer) else { return };

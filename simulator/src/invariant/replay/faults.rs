@@ -115,7 +115,6 @@ impl FaultTracker {
             }
             (["endpoints", _, "rotate"], _) => self.strike_everywhere(at, Fault::Rotation),
             (["endpoints", ..], _) => self.strike_everywhere(at, Fault::EndpointChange),
-            (["deliveries", ..], _) => self.strike_everywhere(at, Fault::Resend),
             (["accounts", _], _) if call.method == "PATCH" => self.strike_everywhere(at, Fault::Settings),
             _ => {}
         }

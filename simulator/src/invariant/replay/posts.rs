@@ -4,7 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use reference_core::{id::Code, mode::Mode, time::Timestamp};
+use reference_core::{
+    id::Code,
+    mode::Mode,
+    time::{Span, Timestamp},
+};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -13,7 +17,11 @@ use crate::{
     invariant::{ApiState, Findings, Invariant, compare_delivery, hmac::Keyed},
     model::{Book, DeliveryState, EndpointSwitch, Envelope, ObjectContext},
     record::{BookId, RecordedCall, RecordedPost, Signature},
+    workload::Fault,
 };
+
+/// The time for which attempts stay in the delivery log.
+const LOG_KEPT: Span = Span::days(30);
 
 #[derive(Deserialize)]
 struct EndpointChanged {
@@ -79,7 +87,7 @@ impl Posts<'_> {
 
 impl<'a> ModelReplay<'a> {
     /// Applies a successful call on endpoints or deliveries. `path` is the part after `/sandbox/`.
-    pub(super) fn call_about_deliveries(&mut self, at: Timestamp, path: &[&str], call: &RecordedCall) {
+    pub(super) fn call_about_deliveries(&mut self, path: &[&str], call: &RecordedCall) {
         let endpoint = |id: &str| Code::parse(id).and_then(|id| self.posts.endpoints.get(&id).copied());
         match (call.method.as_str(), path) {
             ("POST", ["endpoints"]) | ("PATCH", ["endpoints", _]) | ("POST", ["endpoints", _, "rotate"]) => {
@@ -91,22 +99,37 @@ impl<'a> ModelReplay<'a> {
                     self.model.at(id).1.switch_endpoint(no, EndpointSwitch::Removed);
                 }
             }
-            ("POST", ["endpoints", id, "test"]) => {
-                let Ok(TestSent { delivery }) = serde_json::from_slice(&call.answer) else { return };
-                if let (Some((id, no)), Ok(delivery)) = (endpoint(id), Uuid::try_parse(&delivery))
-                    && let Ok(no) = self.model.at(id).1.send_test(at, no)
-                {
-                    self.posts.known.insert(delivery, (id, no));
-                }
-            }
-            ("POST", ["deliveries", id, "resend"]) => {
-                let delivery = Uuid::try_parse(id).ok().and_then(|id| self.posts.known.get(&id).copied());
-                if let Some((id, no)) = delivery {
-                    // The delivery log is bounded, so a refusal is not checked.
-                    let _ = self.model.at(id).1.resend(at, no);
-                }
-            }
             _ => {}
+        }
+    }
+
+    /// Repeats a test of an endpoint in the model.
+    pub(super) fn send_test(&mut self, at: Timestamp, endpoint: &str, call: &RecordedCall) {
+        self.faults.strike_everywhere(at, Fault::EndpointChange);
+        let known = Code::parse(endpoint).and_then(|id| self.posts.endpoints.get(&id).copied());
+        let Some((id, no)) = known else { return };
+        let sent = self.model.at(id).1.send_test(at, no);
+        let expected = sent.err().unwrap_or(200);
+        self.must_answer(Invariant::Deliveries, at, ("a test", endpoint), expected, call.status);
+        let delivery = serde_json::from_slice(&call.answer).map(|TestSent { delivery }| delivery);
+        if let (Ok(no), Some(delivery)) = (sent, delivery.ok().and_then(|id| Uuid::try_parse(&id).ok())) {
+            self.posts.known.insert(delivery, (id, no));
+        }
+    }
+
+    /// Repeats a resend in the model. One that is refused changes nothing.
+    pub(super) fn resend(&mut self, at: Timestamp, delivery: &str, call: &RecordedCall) {
+        self.faults.strike_everywhere(at, Fault::Resend);
+        let known = Uuid::try_parse(delivery).ok().and_then(|id| self.posts.known.get(&id).copied());
+        let Some((id, no)) = known else { return };
+        let book = self.model.at(id).1;
+        // The log may have dropped a delivery of which the last attempt is that old.
+        let is_dropped =
+            call.status == 404 && book.deliveries[no].ended.is_some_and(|ended| at.since(ended) >= LOG_KEPT);
+        if !is_dropped {
+            let expected = book.resend(at, no).err().unwrap_or(200);
+            let act = ("a resend", delivery);
+            self.must_answer(Invariant::Deliveries, at, act, expected, call.status);
         }
     }
 

@@ -72,6 +72,8 @@ pub struct Delivery {
     pub endpoint: usize,
     /// The state.
     pub state: DeliveryState,
+    /// The end of the last attempt.
+    pub ended: Option<Timestamp>,
     /// The number of ended attempts, including resends.
     pub attempts: u32,
     /// The number of scheduled attempts, without resends.
@@ -178,6 +180,7 @@ impl Book {
             opened: at,
             endpoint,
             state,
+            ended: None,
             attempts: 0,
             tries: 0,
             kept: None,
@@ -204,6 +207,7 @@ impl Book {
     pub fn land(&mut self, now: Timestamp, no: usize, is_success: bool) {
         let delivery = &mut self.deliveries[no];
         delivery.attempts += 1;
+        delivery.ended = Some(now);
         let endpoint = delivery.endpoint;
         if is_success {
             (delivery.state, delivery.kept) = (DeliveryState::Delivered, None);

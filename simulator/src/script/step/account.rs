@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use reference_core::outbox::DeliveryState;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -94,6 +95,39 @@ pub struct Endpoint {
 }
 
 from_word!(Endpoint { name: Name, mode, events, url, account, refused });
+
+/// A delivery to post again.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resend {
+    /// The delivery; for an endpoint, its newest one.
+    pub delivery: At<Name>,
+    /// The status of the endpoint's delivery; any by default.
+    pub status: Option<DeliveryStatus>,
+    /// The expected refusal, such as 409.
+    pub refused: Option<u16>,
+}
+
+from_word!(Resend { delivery: Name, status, refused });
+
+/// The status of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the words say it")]
+pub enum DeliveryStatus {
+    Waiting,
+    InFlight,
+    Delivered,
+    Failed,
+    Canceled,
+}
+
+impl DeliveryStatus {
+    /// Returns the word in the delivery log.
+    pub fn as_str(self) -> &'static str {
+        DeliveryState::WORDS[self as usize]
+    }
+}
 
 /// A late payment to accept.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]

@@ -15,7 +15,9 @@ use serde::{
 };
 
 pub use self::{
-    account::{Accept, Answers, Endpoint, Key, MerchantState, OpenAccount, Rate, Wallet},
+    account::{
+        Accept, Answers, DeliveryStatus, Endpoint, Key, MerchantState, OpenAccount, Rate, Resend, Wallet,
+    },
     chain::{AtTransaction, Congest, Keep, Pay, Reorg, Replace},
     object::{By, Cancel, Choose, Invoice, Item, Link, LinkQuestion, Open, Refund, Repeat, Send, Void},
     requests::{Expect, Expected, ExpectedResponse, Request, Until, Walk, WalkBy},
@@ -59,8 +61,8 @@ pub enum Step {
     Rotate(At<Name>),
     /// Sends a test event to an endpoint: `test: shop`.
     Test(At<Name>),
-    /// Posts a delivery again: `resend: d1`.
-    Resend(At<Name>),
+    /// Posts a delivery again: `resend: d1`, `resend: { delivery: shop, status: failed }`.
+    Resend(Shorthand<Resend>),
     /// Sets the responses of merchants: `merchant: { shop: down }`, `merchant: { shop: [500, timeout, 200] }`.
     Merchant(BTreeMap<String, At<Answers>>),
 
