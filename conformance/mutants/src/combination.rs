@@ -85,10 +85,18 @@ impl Combination {
         self.traffic.is_moderate
     }
 
-    /// Returns `true` for a statement that a run cannot judge, however moderate the traffic is: if all older records have the
-    /// same time, only records of the last minute could show a missing event, and these may still be on their way.
+    /// Returns `true` for a statement that a run with traffic may be unable to judge, however moderate the traffic is.
     pub(crate) fn leaves_open(&self, id: &str) -> bool {
-        self.traffic.burst > 0 && self.variant.name == variants::SAME_SECOND && id == "events.recorded"
+        self.traffic.burst > 0
+            && match id {
+                // If all older records have the same time, only records of the last minute could show a missing event, and
+                // these may still be on their way.
+                "events.recorded" => self.variant.name == variants::SAME_SECOND,
+                // The fake sender delivers the events that it caused. An event of the traffic that is listed after them is
+                // still on its way.
+                "webhooks.pushed" => true,
+                _ => false,
+            }
     }
 
     pub(crate) fn prepare(&self, server: &mut FakeServer) {
