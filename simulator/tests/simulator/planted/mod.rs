@@ -9,7 +9,16 @@ mod machine_only;
 mod notices;
 mod posts;
 
-use std::{fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
 
 use simulator::{
     demo::DemoFault,
@@ -74,22 +83,24 @@ fn find(right: &Runner<'_>, fault: &PlantedFault, start: u64) -> Found {
     })
 }
 
-/// Returns the number of worlds for each fault from each start, on two threads.
-fn find_all(faults: &[&PlantedFault]) -> Vec<Vec<Found>> {
-    let half = |part: usize| -> Vec<(usize, Vec<Found>)> {
-        let right = Runner::default();
-        let own = faults.iter().enumerate().filter(|(place, _)| place % 2 == part);
-        let all = |fault: &PlantedFault| STARTS.iter().map(|start| find(&right, fault, *start)).collect();
-        own.map(|(place, fault)| (place, all(fault))).collect()
-    };
-    let mut found = std::thread::scope(|scope| {
-        let other = scope.spawn(|| half(1));
-        let mut found = half(0);
-        found.extend(other.join().expect("the other half ends"));
-        found
+/// Returns the number of worlds for each fault from each start, on two threads, which take the searches in turns.
+fn find_all(faults: &[&PlantedFault]) -> Vec<[Found; STARTS.len()]> {
+    let searches: Vec<_> = faults.iter().flat_map(|fault| STARTS.map(|start| (*fault, start))).collect();
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let right = Runner::default();
+                while let Some((fault, start)) = searches.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let found = find(&right, fault, *start);
+                    results.lock().expect("no search panics").insert((fault.name, *start), found);
+                }
+            });
+        }
     });
-    found.sort_by_key(|(place, _)| *place);
-    found.into_iter().map(|(_, finds)| finds).collect()
+    let results = results.into_inner().expect("no search panics");
+    let found = |fault: &PlantedFault| STARTS.map(|start| results[&(fault.name, start)].clone());
+    faults.iter().map(|fault| found(fault)).collect()
 }
 
 #[test]
