@@ -45,14 +45,7 @@ pub const TARGETS: [Target; 4] = [
     },
 ];
 
-/// Returns the target with this name.
-///
-/// # Errors
-///
-/// A message with all names, if there is no target with this one.
-pub fn target(name: &str) -> Result<Target, String> {
-    TARGETS.into_iter().find(|target| target.name == name).ok_or_else(|| {
-        let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
-        format!("`{name}` is not a target; there are {}", names.join(", "))
-    })
+/// Returns the target with this name, if there is one.
+pub fn target(name: &str) -> Option<Target> {
+    TARGETS.into_iter().find(|target| target.name == name)
 }

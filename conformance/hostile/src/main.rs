@@ -37,7 +37,10 @@ fn main() -> std::process::ExitCode {
 #[cfg(not(fuzzing))]
 fn replay(arguments: &[String]) -> Result<usize, String> {
     let [name, files @ ..] = arguments else { return Err("the target is missing".to_owned()) };
-    let target = hostile::target(name)?;
+    let target = hostile::target(name).ok_or_else(|| {
+        let names: Vec<_> = hostile::TARGETS.iter().map(|target| target.name).collect();
+        format!("`{name}` is not a target; there are {}", names.join(", "))
+    })?;
     if files.is_empty() {
         return Err("no file is given".to_owned());
     }

@@ -200,7 +200,7 @@ fn paid_at(recording: &Recording) -> CheckResult {
         };
         let text = value.as_str().unwrap_or_default();
         if !it.is_delivered {
-            let fine = utc(text).is_ok();
+            let fine = utc(text).is_some();
             return Some((!fine).then(|| ("paid_at as an ISO 8601 time in UTC".into(), actual())));
         }
         let fine = text.ends_with('Z') && has_microseconds(text);

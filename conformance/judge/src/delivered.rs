@@ -144,7 +144,7 @@ pub(super) fn member_text(holder: &Value, name: &str) -> String {
 pub(super) fn has_microseconds(text: &str) -> bool {
     let clock = text.strip_suffix('Z').or_else(|| text.strip_suffix("+00:00"));
     let digits = clock.and_then(|clock| clock.rsplit_once('.')).map(|(_, digits)| digits);
-    conformance_model::reading::utc(text).is_ok()
+    conformance_model::reading::utc(text).is_some()
         && digits.is_some_and(|it| it.len() == 6 && it.bytes().all(|byte| byte.is_ascii_digit()))
 }
 

@@ -46,9 +46,9 @@ fn number(text: &str) -> Option<(&str, usize)> {
 pub(crate) fn contradict(one: &Value, other: &Value) -> bool {
     let (Value::String(one), Value::String(other)) = (one, other) else { return false };
     match ((utc(one), utc(other)), (number(one), number(other))) {
-        ((Ok(one), Ok(other)), _) => one != other,
+        ((Some(one), Some(other)), _) => one != other,
         (_, (Some((one, _)), Some((other, _)))) => one != other,
-        ((Err(_), Err(_)), (None, None)) => one != other && !one.is_empty() && !other.is_empty(),
+        ((None, None), (None, None)) => one != other && !one.is_empty() && !other.is_empty(),
         _ => false,
     }
 }
@@ -87,7 +87,7 @@ pub(crate) fn contradiction(
 
 /// Returns the time at which an event was recorded.
 pub(crate) fn at(row: &Value) -> Option<OffsetDateTime> {
-    utc(text_at(row, &["created_at"])?).ok()
+    utc(text_at(row, &["created_at"])?)
 }
 
 /// Returns the `Date` of a response.

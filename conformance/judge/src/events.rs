@@ -101,7 +101,7 @@ fn subject(event: &Value) -> Flaw {
 }
 
 fn created_at(event: &Value) -> Flaw {
-    let fine = text_at(event, &["created_at"]).is_some_and(|text| utc(text).is_ok());
+    let fine = text_at(event, &["created_at"]).is_some_and(|text| utc(text).is_some());
     (!fine).then(|| ("an ISO 8601 time in UTC".into(), member_text(event, "created_at")))
 }
 

@@ -26,7 +26,7 @@ pub(super) const CHECKS: &[Check] =
     &[Check::of("lists.complete", NEEDS, complete), Check::of("events.recorded", NEEDS, recorded)];
 
 fn at(row: &Value, name: &str) -> Option<OffsetDateTime> {
-    utc(text_at(row, &[name])?).ok()
+    utc(text_at(row, &[name])?)
 }
 
 fn code<'a>(event: &'a Value, member: &str) -> Option<&'a str> {

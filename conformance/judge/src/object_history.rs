@@ -123,7 +123,7 @@ fn same(
         .filter_map(|(view, row, event)| Some((view, row, row.get(name)?, event[member].get(name)?, event)))
         .collect();
     let is_alike = pairs.iter().any(|(.., one, other, _)| one.is_string() && !contradict(one, other));
-    let is_time = |it: &Value| it.as_str().is_some_and(|text| utc(text).is_ok());
+    let is_time = |it: &Value| it.as_str().is_some_and(|text| utc(text).is_some());
     let odd = pairs.iter().find(|(view, _, one, other, event)| {
         differ(name, one, other) && (is_alike || (is_time(one) && is_time(other))) && counts(view, event)
     });

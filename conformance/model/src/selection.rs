@@ -1,5 +1,8 @@
 //! The selection of statements for a run.
 
+use std::error::Error;
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{extended, fits, judged};
@@ -30,13 +33,40 @@ pub struct Selection {
     pub skip: Vec<String>,
 }
 
+/// A pattern that selects nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SelectionError {
+    /// The pattern matches statements of [`Profile::Extended`] only.
+    Extended(String),
+    /// The pattern matches no statement that has a check.
+    Unknown(String),
+}
+
+impl fmt::Display for SelectionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SelectionError::Extended(pattern) => {
+                write!(f, "`{pattern}` names choices of the reference server; say --profile extended too")
+            }
+            SelectionError::Unknown(pattern) => {
+                write!(
+                    f,
+                    "no statement that is judged is called `{pattern}`; `chargeproof check --list` names them"
+                )
+            }
+        }
+    }
+}
+
+impl Error for SelectionError {}
+
 impl Selection {
     /// Checks that every pattern matches a statement that has a check.
     ///
     /// # Errors
     ///
-    /// A message with the first pattern that matches no statement, and the remedy.
-    pub fn validate(&self) -> Result<(), String> {
+    /// The first pattern that matches no statement of the profile.
+    pub fn validate(&self) -> Result<(), SelectionError> {
         let mut ids: Vec<String> = judged().into_keys().collect();
         if self.profile == Profile::Extended {
             ids.extend(extended().into_keys());
@@ -45,11 +75,9 @@ impl Selection {
         match self.only.iter().chain(&self.skip).find(|pattern| !known(pattern)) {
             None => Ok(()),
             Some(pattern) if extended().keys().any(|id| fits(pattern, id)) => {
-                Err(format!("`{pattern}` names choices of the reference server; say --profile extended too"))
+                Err(SelectionError::Extended(pattern.clone()))
             }
-            Some(pattern) => Err(format!(
-                "no statement that is judged is called `{pattern}`; `chargeproof check --list` names them"
-            )),
+            Some(pattern) => Err(SelectionError::Unknown(pattern.clone())),
         }
     }
 

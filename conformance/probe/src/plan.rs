@@ -278,8 +278,7 @@ impl Plan {
                 ));
             }
         }
-        self.selection().validate()?;
-        Ok(())
+        self.selection().validate().map_err(|err| err.to_string())
     }
 
     fn validate_slot(&self, mode: Mode) -> Result<(), String> {

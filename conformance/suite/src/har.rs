@@ -22,6 +22,7 @@ use conformance_model::words::Mode;
 
 use conformance_probe::Run;
 
+use crate::FileError;
 use crate::check::Outcome;
 
 /// The most imported exchanges. More would not change the verdicts.
@@ -86,12 +87,14 @@ impl Outcome {
     ///
     /// # Errors
     ///
-    /// A message, if the text is not a HAR file or has no usable entry.
-    pub fn from_har(text: &str, key_prefix: &str) -> Result<(Outcome, String), String> {
-        let har: Har = serde_json::from_str(text).map_err(|err| format!("no HAR file: {err}"))?;
+    /// [`FileError::Malformed`] if the text is not a HAR file, [`FileError::NothingAsked`] or
+    /// [`FileError::NothingUsable`] if it has no usable entry.
+    pub fn from_har(text: &str, key_prefix: &str) -> Result<(Outcome, String), FileError> {
+        let malformed = |error| FileError::Malformed { kind: "no HAR file", error };
+        let har: Har = serde_json::from_str(text).map_err(|err| malformed(err.to_string()))?;
         let entries = har.log.entries;
         let Some(base) = entries.iter().find_map(|it| base_of(&it.request.url)) else {
-            return Err("a HAR file in which nothing under /v1 was asked for".to_owned());
+            return Err(FileError::NothingAsked);
         };
         let keys = entries.iter().filter_map(|it| bearer(&it.request));
         let tails = keys.map(|key| key_tail(key, key_prefix));
@@ -109,10 +112,7 @@ impl Outcome {
         }
         let judged = format!("{} of {} entries can be judged", exchanges.len(), entries.len());
         if exchanges.is_empty() {
-            return Err(format!(
-                "a HAR file of which {judged}; it takes requests with their Authorization headers, which some tools \
-                 omit by default (they are blanked here at once)"
-            ));
+            return Err(FileError::NothingUsable { entries: entries.len() });
         }
         let recording = Recording {
             format: FORMAT,

@@ -6,6 +6,7 @@
 
 mod check;
 mod compare;
+mod file_error;
 pub mod fuzz;
 pub mod handler;
 mod har;
@@ -29,7 +30,7 @@ pub use conformance_model::recording::{
 };
 pub use conformance_model::redaction::Redaction;
 pub use conformance_model::secret::{KEY_BLANK, Redactor, Secret};
-pub use conformance_model::selection::{Profile, Selection};
+pub use conformance_model::selection::{Profile, Selection, SelectionError};
 pub use conformance_model::verdict::{Finding, Known, Row, Stop, Verdict};
 pub use conformance_model::words::{Mode, Part};
 pub use conformance_probe::{
@@ -38,3 +39,4 @@ pub use conformance_probe::{
 };
 pub use conformance_receiver as receiver;
 pub use conformance_receiver::Endpoint;
+pub use file_error::FileError;

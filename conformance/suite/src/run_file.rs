@@ -12,6 +12,7 @@ use conformance_model::verdict::Stop;
 
 use conformance_probe::Run;
 
+use crate::FileError;
 use crate::check::{Origin, Outcome};
 
 #[derive(Serialize, Deserialize)]
@@ -48,15 +49,16 @@ impl Outcome {
     ///
     /// # Errors
     ///
-    /// A message, if the text is not a recording of this format.
-    pub fn from_file(text: &str) -> Result<Outcome, String> {
-        let none = |why: String| format!("no recording of `chargeproof check --record`: {why}");
+    /// [`FileError::Malformed`] if the text is no recording, [`FileError::OtherFormat`] for another version.
+    pub fn from_file(text: &str) -> Result<Outcome, FileError> {
+        let none = |error: String| FileError::Malformed {
+            kind: "no recording of `chargeproof check --record`",
+            error,
+        };
         let value: serde_json::Value = serde_json::from_str(text).map_err(|err| none(err.to_string()))?;
         match value["recording"]["format"].as_u64() {
             Some(format) if format != u64::from(FORMAT) => {
-                return Err(format!(
-                    "a recording of format {format}; this program reads {FORMAT}, so record again"
-                ));
+                return Err(FileError::OtherFormat { found: format, supported: FORMAT });
             }
             Some(_) => {}
             None => return Err(none("it names no `recording.format`".into())),

@@ -65,8 +65,7 @@ fn plan(args: &Fuzz, config: &Config) -> Result<Plan, Failure> {
 
 fn read_saved(path: &Path) -> Result<Kept, Failure> {
     Kept::read(&files::text_of(path, files::RECORDING_MAX)?).map_err(|why| {
-        let why = files::excerpt(&why);
-        Failure::usage(format!("`{}` is not a file of `fuzz --save`: {why}", path.display()))
+        Failure::usage(format!("`{}` is {}", path.display(), files::excerpt(&why.to_string())))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use conformance::Outcome;
+use conformance::{FileError, Outcome};
 
 use crate::{Failure, args::JudgeRecording, config::Config, files, reports, terminal::note};
 
@@ -22,7 +22,8 @@ pub(super) fn outcome(file: &Path, config: &Config) -> Result<Outcome, Failure> 
     if is_scenario {
         return Err(Failure::usage(format!("`{path}` is a scenario; run it: chargeproof play {path}")));
     }
-    let wrong = |error: String| Failure::usage(format!("`{path}` is {}", files::excerpt(&error)));
+    let wrong =
+        |error: FileError| Failure::usage(format!("`{path}` is {}", files::excerpt(&error.to_string())));
     if Outcome::is_har(&text) {
         let (outcome, summary) = Outcome::from_har(&text, &config.dialect.key_prefix).map_err(wrong)?;
         note!("a HAR file: {summary}");

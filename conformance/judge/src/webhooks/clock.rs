@@ -34,7 +34,7 @@ fn clock(recording: &Recording) -> CheckResult {
             continue;
         }
         let arrived = began + i64::try_from(seen.delivery.arrived.as_secs()).unwrap_or(i64::MAX / 2);
-        let created = seen.text(&["created_at"]).and_then(|text| Some(utc(text).ok()?.unix_timestamp()));
+        let created = seen.text(&["created_at"]).and_then(|text| Some(utc(text)?.unix_timestamp()));
         for (name, at) in [("t", signed_at(catch.all, seen)), ("created_at", created)] {
             let Some(at) = at else { continue };
             let (by, side) = if at < began {

@@ -374,10 +374,8 @@ impl Judging<'_> {
     }
 
     fn order(&mut self, rows: &[Value]) {
-        let times: Vec<_> = rows
-            .iter()
-            .filter_map(|row| text_at(row, &["created_at"]).and_then(|text| utc(text).ok()))
-            .collect();
+        let times: Vec<_> =
+            rows.iter().filter_map(|row| text_at(row, &["created_at"]).and_then(utc)).collect();
         if times.len() == rows.len() && !times.is_sorted_by(|a, b| a >= b) {
             self.report_violation(
                 "paging.newest_first",

@@ -24,6 +24,8 @@ use url::Url;
 use conformance_model::secret::Secret;
 use conformance_probe::Interrupt;
 
+use crate::FileError;
+
 pub use ask::{Ask, By, Sent};
 pub use client::Progress;
 pub use judge::Violation;
@@ -128,12 +130,15 @@ impl Kept {
     ///
     /// # Errors
     ///
-    /// A message, if the text is not such a file or has another format version.
-    pub fn read(text: &str) -> Result<Kept, String> {
-        let kept: Kept = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    /// [`FileError::Malformed`] if the text is not such a file, [`FileError::OtherFormat`] for another version.
+    pub fn read(text: &str) -> Result<Kept, FileError> {
+        let kept: Kept = serde_json::from_str(text).map_err(|error| FileError::Malformed {
+            kind: "no file of `fuzz --save`",
+            error: error.to_string(),
+        })?;
         match kept.format {
             Kept::FORMAT => Ok(kept),
-            other => Err(format!("its format is {other}; this program reads format {}", Kept::FORMAT)),
+            other => Err(FileError::OtherFormat { found: other.into(), supported: Kept::FORMAT }),
         }
     }
 }

@@ -194,7 +194,7 @@ proptest! {
         let rows = judge(&recording);
         prop_assert_eq!(rows.len(), judged().len());
         let kept = Outcome { recording, ..outcome.clone() }.to_file();
-        let again = Outcome::from_file(&kept).map_err(TestCaseError::fail)?;
+        let again = Outcome::from_file(&kept).map_err(|err| TestCaseError::fail(err.to_string()))?;
         prop_assert_eq!(words(&again.rows), words(&rows));
         for format in
             [Format::Text, Format::Json, Format::Junit, Format::Markdown, Format::Html, Format::Github]

@@ -103,7 +103,7 @@ fn keys_and_cookies_are_removed() {
 
 #[track_caller]
 fn check_refused(file: &Value, expected: &str) {
-    let err = Outcome::from_har(&file.to_string(), "svc").expect_err("it is refused");
+    let err = Outcome::from_har(&file.to_string(), "svc").expect_err("it is refused").to_string();
     assert!(err.contains(expected), "{err}");
 }
 

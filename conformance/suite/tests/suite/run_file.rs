@@ -163,7 +163,7 @@ fn personal_values_and_amounts_are_not_in_the_file() {
 
 #[track_caller]
 fn check_refused(text: &str, expected: &str) {
-    let err = Outcome::from_file(text).expect_err("it is refused");
+    let err = Outcome::from_file(text).expect_err("it is refused").to_string();
     assert!(err.contains(expected), "{err}");
 }
 

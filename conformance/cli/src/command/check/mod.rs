@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
         return init(path);
     }
     // Before the built-in server starts or a request is sent.
-    selection(args).validate().map_err(|why| Failure::usage(why + &suggestion(args)))?;
+    selection(args).validate().map_err(|why| Failure::usage(format!("{why}{}", suggestion(args))))?;
     baseline::known(args, config)?;
     reports::prepare(&args.reports.report)?;
     args.record.iter().chain(&args.baseline_write).try_for_each(|path| files::check_writable(path))?;
