@@ -1,0 +1,49 @@
+//! [`FileError`]: the reasons why a stored file cannot be used.
+
+use std::error::Error;
+use std::fmt;
+
+/// The reason why a recording, a HAR file or a file of `fuzz --save` cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileError {
+    /// The text is not a file of this kind.
+    Malformed {
+        /// The kind: `no HAR file`.
+        kind: &'static str,
+        /// The error of the parser.
+        error: String,
+    },
+    /// The file has a version of the format that this program cannot read.
+    OtherFormat {
+        /// The version of the file.
+        found: u64,
+        /// The version that this program reads.
+        supported: u32,
+    },
+    /// A HAR file has no request under `/v1`.
+    NothingAsked,
+    /// No entry of a HAR file has an `Authorization` header and a response.
+    NothingUsable {
+        /// The number of entries.
+        entries: usize,
+    },
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FileError::Malformed { kind, error } => write!(f, "{kind}: {error}"),
+            FileError::OtherFormat { found, supported } => {
+                write!(f, "a file of format {found}; this program reads {supported}, so record again")
+            }
+            FileError::NothingAsked => f.write_str("a HAR file in which nothing under /v1 was asked for"),
+            FileError::NothingUsable { entries } => write!(
+                f,
+                "a HAR file of which 0 of {entries} entries can be judged; it takes requests with their Authorization \
+                 headers, which some tools omit by default (they are blanked here at once)"
+            ),
+        }
+    }
+}
+
+impl Error for FileError {}
