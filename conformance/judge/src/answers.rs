@@ -72,8 +72,18 @@ fn json(recording: &Recording) -> CheckResult {
             let actual = format!("bytes that are not UTF-8, the first of them after {at} bytes");
             return Err(CheckError::broken(exchange.number, "a body of JSON in UTF-8", actual));
         }
+        // A client that decodes the body by this header gets an error.
+        if let Some(coding) = answer.header("content-encoding").filter(|it| is_coding(it)) {
+            let actual = format!("Content-Encoding {coding}, and a body that is not encoded");
+            return Err(CheckError::broken(exchange.number, "a body of JSON", actual));
+        }
     }
     Ok(CheckOutcome::Holds)
+}
+
+/// Returns `true` if a `Content-Encoding` names a coding, none of which leaves JSON readable.
+fn is_coding(value: &str) -> bool {
+    value.split(',').map(str::trim).any(|it| !it.is_empty() && !it.eq_ignore_ascii_case("identity"))
 }
 
 fn content_type(recording: &Recording) -> CheckResult {

@@ -1,6 +1,6 @@
 //! Chapter "filters": the rows and totals of filtered lists.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -344,10 +344,49 @@ fn payment_link(recording: &Recording) -> CheckResult {
             }
         }
     }
+    let mut by_events = false;
+    for views in &eras {
+        for (link, view) in alone(views, List::Charges, "payment_link") {
+            let links = links_of_charges(views, view);
+            let shown = view.rows().iter().filter_map(|row| links.get_key_value(text_at(row, &["code"])?));
+            for (code, of) in shown {
+                if of.as_deref() != Some(link) {
+                    let expected = format!("only charges of payment_link {link}");
+                    let of = of.as_deref().unwrap_or("none");
+                    let actual = format!("charge {code}, whose events show the payment_link {of}");
+                    return Err(CheckError::broken(view.number(), expected, actual));
+                }
+                by_events = true;
+            }
+        }
+    }
     let found: Vec<_> = eras.iter().flat_map(|views| alone(views, List::Charges, "payment_link")).collect();
-    let held = as_far_as_shown(&found, "payment_link");
+    let held = match as_far_as_shown(&found, "payment_link") {
+        Err(CheckError::Inapplicable(_)) if by_events => Ok(CheckOutcome::Holds),
+        held => held,
+    };
     empty_for_unknown(recording, List::Charges, "payment_link")?;
     held
+}
+
+/// Returns the payment link of each charge in the events of the mode, if all events of a charge agree.
+fn links_of_charges(views: &[PageView<'_>], view: &PageView<'_>) -> BTreeMap<String, Option<String>> {
+    let of_mode = views.iter().filter(|it| it.mode == view.mode && it.ask.list == List::Events);
+    let mut links: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for charge in of_mode.flat_map(PageView::rows).filter_map(|row| row.get("charge")) {
+        let link = match charge.get("payment_link") {
+            Some(Value::String(link)) => Some(link.clone()),
+            Some(Value::Null) => None,
+            _ => continue,
+        };
+        if let Some(code) = text_at(charge, &["code"]) {
+            links.entry(code.to_owned()).or_default().insert(link);
+        }
+    }
+    let agreed = |(code, mut links): (String, BTreeSet<_>)| {
+        Some((code, links.pop_first().filter(|_| links.is_empty())?))
+    };
+    links.into_iter().filter_map(agreed).collect()
 }
 
 /// Returns a charge of a payment link that is missing in the list filtered by that link. The events have the links of

@@ -112,6 +112,25 @@ const KINDS: &[RequestKind] = &[
     },
 ];
 
+/// Pages of the largest size, whose responses are the longest.
+const LONG_PAGES: &[RequestKind] = &[
+    RequestKind {
+        statements: &["lists.served"],
+        fits: |it| is_long_page(it, List::Charges),
+        expected: "200 for a page of 100 charges",
+    },
+    RequestKind {
+        statements: &["lists.served"],
+        fits: |it| is_long_page(it, List::Invoices),
+        expected: "200 for a page of 100 invoices",
+    },
+    RequestKind {
+        statements: &["lists.served"],
+        fits: |it| is_long_page(it, List::Events),
+        expected: "200 for a page of 100 events",
+    },
+];
+
 fn is_own(exchange: &Exchange) -> bool {
     matches!(exchange.caller, Caller::Own(_))
 }
@@ -126,6 +145,10 @@ fn page(exchange: &Exchange) -> Option<PageAsk> {
 
 fn is_page(exchange: &Exchange, list: List) -> bool {
     page(exchange).is_some_and(|ask| ask.list == list && ask.filters.is_empty())
+}
+
+fn is_long_page(exchange: &Exchange, list: List) -> bool {
+    page(exchange).is_some_and(|ask| ask.list == list && ask.per_page == Some(100))
 }
 
 fn is_filtered(exchange: &Exchange, name: &str) -> bool {
@@ -148,7 +171,8 @@ pub(super) fn weighed(id: &str, recording: &Recording, judged: CheckResult) -> C
     let broken = match (&judged, id) {
         (Err(CheckError::Broken(_) | CheckError::Inapplicable(_)), _) => None,
         // Even if some requests were served.
-        (_, "lists.served") => often_unanswered(recording),
+        (_, "lists.served") => often_unanswered(recording)
+            .or_else(|| LONG_PAGES.iter().find_map(|kind| never_answered(recording, kind))),
         (Ok(_), _) => None,
         (_, "limits.refused") => other_refusals(recording),
         _ => None,

@@ -195,6 +195,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             };
         });
     }),
+    rule("nothing is delivered in live mode", &["webhooks.pushed"], |server| {
+        sends(server, |it| {
+            it.delivers = |endpoint, mode, kind| {
+                let wants = endpoint.events.as_ref().is_some_and(|it| it.contains(kind));
+                wants && endpoint.mode == Some(mode) && mode == Mode::Test
+            };
+        });
+    }),
     rule("a second endpoint gets nothing", &["webhooks.pushed"], |server| {
         sends(server, |it| {
             it.delivers = |endpoint, mode, kind| {

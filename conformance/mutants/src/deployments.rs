@@ -7,7 +7,7 @@ use conformance::Mode;
 use serde_json::{Value, json};
 
 use crate::fake::book::Book;
-use crate::fake::{FakeServer, Limiter, Reply, Request};
+use crate::fake::{FakeServer, Limiter, Reply, Request, wire};
 use crate::mutant::{Mutant, body, delivery, events, list, reply, rule, sends, single_event};
 
 /// The lifetime of a cached response in microseconds.
@@ -308,6 +308,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     reply("a 404 is called text/plain", &["errors.not_found_json"], 404, |_, reply| {
         reply.set("content-type", "text/plain");
+    }),
+    rule("the connection closes before a page of 100 events", &["lists.served"], |server| {
+        server.rewrite(|request, reply| {
+            let size = request.number("per_page").unwrap_or_default();
+            if request.path == "/v1/events" && size == 100 && reply.status == 200 {
+                reply.status = wire::CLOSED;
+            }
+        });
     }),
     rule("bodies end after 32 KiB", &["answers.json"], |server| {
         (server.live, server.test) = (Book::full(1), Book::full(2));

@@ -4,7 +4,7 @@ use crate::fake::Reply;
 use conformance::Mode;
 use serde_json::json;
 
-use crate::mutant::{Mutant, charges, each_link, empty, list, requests, rule};
+use crate::mutant::{Mutant, charges, each_link, empty, list, remove, requests, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     requests("the type filter is ignored", &["filters.type", "filters.total"], |request| {
@@ -172,6 +172,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["meta"]["total"] = json!(rows.pop().map_or(0, |_| rows.len()));
         }
     }),
+    rule(
+        "the payment link filter is ignored, and charges do not show theirs",
+        &["filters.payment_link"],
+        |server| {
+            server.request_rewrites.push(Box::new(|request| drop(request.query.remove("payment_link"))));
+            server.rewrite(|request, reply| {
+                if request.path == "/v1/charges" && reply.status == 200 {
+                    let rows = reply.body["data"].as_array_mut();
+                    rows.into_iter().flatten().for_each(|row| remove(row, "payment_link"));
+                }
+            });
+        },
+    )
+    .may(&["isolation.filter_payment_link", "filters.combined", "paging.links_keep_filters"]),
     requests("the payment link filter is ignored", &["filters.payment_link"], |request| {
         drop(request.query.remove("payment_link"))
     })

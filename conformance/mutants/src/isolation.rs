@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::fake::{Reply, Request};
 use crate::mutant::{Mutant, empty, reply, rewrite, rule};
+use crate::variants::choices;
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     reply(
@@ -41,6 +42,24 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.raw = Some("{ \"message\": \"Not found.\" }".into())
     })
     .at(foreign),
+    rule("what is no id breaks the server", &["errors.not_found"], |server| {
+        let is_no_id =
+            |request: &Request| request.path.strip_prefix("/v1/events/").is_some_and(|id| id.len() != 36);
+        rewrite(server, 404, is_no_id, |_, reply| reply.status = 500);
+    }),
+    rule("a filter tells of a charge of the other mode", &["isolation.filter_charge"], |server| {
+        choices(server, |it| it.foreign_filter_404 = true);
+        let codes = [&server.live, &server.test].map(|book| {
+            let codes = book.charges.iter().filter_map(|it| it["code"].as_str());
+            codes.map(str::to_owned).collect::<Vec<_>>()
+        });
+        server.rewrite(move |request, reply| {
+            let code = request.query.get("charge").filter(|_| reply.status == 404);
+            if code.is_some_and(|code| codes.iter().flatten().any(|it| it == code)) {
+                reply.body["message"] = json!("This charge has another mode.");
+            }
+        });
+    }),
     rule("an event of the other account is answered", &["isolation.second_account"], |server| {
         let of_second = |request: &Request| request.path.contains("-7ab3-");
         rewrite(server, 404, of_second, |_, reply| *reply = Reply::json(200, json!({ "data": {} })));

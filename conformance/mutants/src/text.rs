@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use crate::mutant::{Mutant, charges, list, reply};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
+    charges("bodies that are not compressed are called gzip", &["answers.json"], |_, reply| {
+        reply.set("content-encoding", "gzip")
+    }),
     charges("a notice of the interpreter stands before the JSON", &["answers.json"], |_, reply| {
         reply.raw = Some(format!("<br />Deprecated: usort()<br />{}", reply.body))
     }),

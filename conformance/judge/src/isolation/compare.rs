@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use conformance_model::reading::is_infrastructure;
+use conformance_model::reading::{is_infrastructure, link_query};
 use conformance_model::recording::{Answer, Exchange, ObjectKind, Purpose, Recording, Side, shorten};
 use conformance_model::verdict::CheckError;
 
@@ -114,9 +114,8 @@ pub(super) fn lasting(rounds: &[Round<'_>]) -> Result<Option<(u32, String)>, Che
     for other in differences {
         common.retain(|name, values| other.get(name) == Some(values));
     }
-    let Some((name, [foreign, absent])) = common.into_iter().next() else { return Ok(None) };
-    let show = |it: Option<String>| it.map_or("missing".to_owned(), |text| shorten(text.trim()));
-    let difference = format!("{name}: {} (otherwise {})", show(foreign), show(absent));
+    let Some((name, values)) = common.into_iter().next() else { return Ok(None) };
+    let difference = described(&name, values);
     match rounds {
         [_] => Err(CheckError::unjudged(
             format!("what exists elsewhere differed, and was compared once only ({difference})"),
@@ -126,15 +125,41 @@ pub(super) fn lasting(rounds: &[Round<'_>]) -> Result<Option<(u32, String)>, Che
     }
 }
 
+fn described(name: &str, [foreign, absent]: [Option<String>; 2]) -> String {
+    let show = |it: Option<String>| it.map_or("missing".to_owned(), |text| shorten(text.trim()));
+    format!("{name}: {} (otherwise {})", show(foreign), show(absent))
+}
+
+/// Returns the first difference of the bodies between all 404 responses for foreign and for absent values of a filter.
+/// There must be two of each, in which the feature is equal: a request id differs between any two.
+pub(super) fn refusals<'a>(
+    recording: &'a Recording,
+    foreign: Vec<&'a Exchange>,
+    absent: Vec<&'a Exchange>,
+) -> Option<(u32, String)> {
+    let number = foreign.first()?.number;
+    if foreign.len().min(absent.len()) < 2 {
+        return None;
+    }
+    let round = Round { foreign, absent, noise: noise(recording) };
+    let is_of_body = |name: &str| name.starts_with("body");
+    let difference = round.differences().into_iter().find(|(name, _)| is_of_body(name));
+    difference.map(|(name, values)| (number, described(&name, values)))
+}
+
 /// Splits a response into named features: each header field, and each member of the body.
 fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, String> {
-    let (Purpose::Event { id, .. } | Purpose::Object { id, .. }, Some(answer)) =
-        (&exchange.purpose, exchange.answer())
-    else {
-        return BTreeMap::new();
+    let Some(answer) = exchange.answer() else { return BTreeMap::new() };
+    let id = match &exchange.purpose {
+        Purpose::Event { id, .. } | Purpose::Object { id, .. } => id.clone(),
+        Purpose::Twin { filter, .. } => {
+            let query = link_query(&exchange.target).0;
+            query.into_iter().find(|(name, _)| name == filter).map_or_else(String::new, |(_, value)| value)
+        }
+        _ => return BTreeMap::new(),
     };
     let Answer { headers, .. } = answer;
-    let neutral = |text: &str| text.replace(id.as_str(), "{id}");
+    let neutral = |text: &str| if id.is_empty() { text.to_owned() } else { text.replace(&id, "{id}") };
     let mut features = BTreeMap::new();
     let counts = |name: &str| !is_infrastructure(name) && !noise.contains(name);
     for (name, value) in headers.iter().filter(|(name, _)| counts(name)) {

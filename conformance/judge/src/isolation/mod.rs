@@ -105,9 +105,9 @@ const ABSENT: &[Side] = &[Side::AbsentBefore, Side::AbsentAfter];
 
 fn not_found(recording: &Recording) -> CheckResult {
     for exchange in asked(recording, ABSENT)? {
-        // What is no UUID may be refused in any way.
-        let is_served = exchange.status().is_some_and(|status| (200..300).contains(&status));
-        if exchange.status() != Some(404) && (is_served || !is_resembling(exchange)) {
+        // What is no UUID may be refused in any way, but must not make the server fail.
+        let is_refused = exchange.status().is_some_and(|status| (300..500).contains(&status));
+        if exchange.status() != Some(404) && !(is_refused && is_resembling(exchange)) {
             return Err(CheckError::broken(exchange.number, "404", exchange.summary()));
         }
     }
@@ -349,11 +349,22 @@ fn twins(recording: &Recording, list: List, name: &str) -> CheckResult {
         }
         judged = true;
     }
-    if judged {
-        Ok(CheckOutcome::Holds)
-    } else {
-        Err(needs_both_modes(&format!("a {}", name.replace('_', " "))))
+    if !judged {
+        return Err(needs_both_modes(&format!("a {}", name.replace('_', " "))));
     }
+    // A refusal may name the object that exists elsewhere.
+    let refusals =
+        |side| of(side).filter(is_last).filter(|it| it.status().is_some_and(|it| it == 404)).collect();
+    if let Some((number, difference)) =
+        compare::refusals(recording, refusals(Side::Foreign), refusals(Side::AbsentBefore))
+    {
+        return Err(CheckError::broken(
+            number,
+            "the same refusal as for one that does not exist",
+            difference,
+        ));
+    }
+    Ok(CheckOutcome::Holds)
 }
 
 /// Returns a summary of a filtered list: status, number of rows, numbers, and links with their pages.

@@ -122,10 +122,18 @@ fn subscribed(recording: &Recording) -> CheckResult {
 fn pushed(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
     let mut count = 0;
-    let mut behind = None;
+    let (mut behind, mut silent) = (None, None);
     for (at, place) in catch.all.endpoints.iter().enumerate() {
         let Some(row) = Row::of(recording, &catch, at) else { continue };
         count += row.delivered();
+        if let Some(event) = row.events.first().filter(|_| row.is_silent) {
+            let expected = format!("a {} at {}", kind(&event.0), place.path);
+            let actual = format!("nothing, for {} new events of this mode", row.events.len());
+            if catch.all.settled {
+                return Err(CheckError::broken(None, expected, actual));
+            }
+            silent.get_or_insert((place, row.events.len()));
+        }
         for missing in row.missing() {
             let id = text_at(missing.event, &["id"]).unwrap_or("without an id");
             let expected = format!("event {id} at {}", place.path);
@@ -143,6 +151,13 @@ fn pushed(recording: &Recording) -> CheckResult {
         return Err(CheckError::unjudged(
             format!("{behind} has not come, while later ones have"),
             "it may have been lost on the way: receive longer with `--receive-for`, or check again",
+        ));
+    }
+    if let Some((place, events)) = silent.filter(|_| count > 0) {
+        let mode = place.mode.map_or("its", Mode::word);
+        return Err(CheckError::unjudged(
+            format!("nothing came to {}, although {events} events happened in {mode} mode", place.path),
+            format!("add this address as an endpoint in {mode} mode, then check again"),
         ));
     }
     if count > 0 {
@@ -167,6 +182,8 @@ struct Row {
     events: Vec<(Value, Option<Duration>)>,
     /// `true` if every delivery was accepted there. After a failure, the sender may delay further ones.
     in_favour: bool,
+    /// `true` if nothing came there.
+    is_silent: bool,
     lasted: Duration,
     /// The ids of events that are newer than all delivered ones; the suite did not cause them.
     on_their_way: BTreeSet<String>,
@@ -203,7 +220,8 @@ impl Row {
             })
             .collect();
         let in_favour = here().all(|it| it.delivery.was_taken());
-        Some(Row { events, in_favour, lasted: catch.all.lasted, on_their_way })
+        let is_silent = here().next().is_none();
+        Some(Row { events, in_favour, is_silent, lasted: catch.all.lasted, on_their_way })
     }
 
     fn is_on_its_way(&self, id: &str) -> bool {
