@@ -40,6 +40,33 @@ impl Numbers {
     }
 }
 
+/// Returns `true` if a code of a charge, an invoice or a payment link (`kind`) is used in both modes, so that each mode
+/// numbers its own objects. The same code is then no sign of the same object, and an unseen code may exist.
+pub(super) fn modes_share_codes(recording: &Recording, kind: &str) -> bool {
+    let views = pages(recording);
+    let codes = |mode| {
+        let rows = views.iter().filter(move |it| it.mode == mode).flat_map(|it| {
+            let list = it.ask.list;
+            it.rows().iter().map(move |row| (list, row))
+        });
+        rows.filter_map(|(list, row)| match (kind, list) {
+            ("payment_link", List::Charges) => reading::text_at(row, &["payment_link"]),
+            ("payment_link", List::Events) => reading::text_at(row, &["charge", "payment_link"]),
+            (_, List::Events) => reading::text_at(row, &[kind, "code"]),
+            ("charge", List::Charges) | ("invoice", List::Invoices) => reading::text_at(row, &["code"]),
+            _ => None,
+        })
+        .collect::<BTreeSet<_>>()
+    };
+    !codes(Mode::Live).is_disjoint(&codes(Mode::Test))
+}
+
+/// Returns a noun with its indefinite article.
+pub(super) fn with_article(noun: &str) -> String {
+    let article = if noun.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
+    format!("{article} {noun}")
+}
+
 impl PageView<'_> {
     pub(super) fn number(&self) -> u32 {
         self.exchange.number

@@ -12,7 +12,7 @@ use crate::variants::choices;
 pub(crate) const MUTANTS: &[Mutant] = &[
     reply(
         "an unknown id is answered 400",
-        &["errors.not_found", "isolation.not_found", "isolation.objects", "isolation.second_account"],
+        &["errors.not_found", "isolation.not_found", "isolation.objects"],
         404,
         |_, reply| reply.status = 400,
     ),
@@ -313,10 +313,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             });
         },
     ),
-    rule("an event of the other account is forbidden", &["isolation.second_account"], |server| {
-        let of_second = |request: &Request| request.path.contains("-7ab3-");
-        rewrite(server, 404, of_second, |_, reply| reply.status = 403);
-    }),
     reply(
         "an unknown id is always answered 502",
         &["errors.not_found", "isolation.not_found"],

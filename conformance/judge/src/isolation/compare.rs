@@ -142,7 +142,7 @@ pub(super) fn refusals<'a>(
         return None;
     }
     let round = Round { foreign, absent, noise: noise(recording) };
-    let is_of_body = |name: &str| name.starts_with("body");
+    let is_of_body = |name: &str| name.starts_with("body") && name != LENGTH;
     let difference = round.differences().into_iter().find(|(name, _)| is_of_body(name));
     difference.map(|(name, values)| (number, described(&name, values)))
 }

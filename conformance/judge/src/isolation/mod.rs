@@ -32,7 +32,7 @@
 //!
 //! Must not contain: a request, a list of headers to ignore, or knowledge of one particular implementation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -46,8 +46,8 @@ use conformance_model::recording::{
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::{Mode, Part};
 
-use super::diff::KINDS;
-use super::evidence::{PageView, called_json, pages, unanswered};
+use super::diff::{KINDS, contradict};
+use super::evidence::{PageView, called_json, modes_share_codes, pages, unanswered, with_article};
 use crate::check::Check;
 
 mod compare;
@@ -225,24 +225,42 @@ fn held_elsewhere(views: &[PageView<'_>]) -> Result<(), CheckError> {
     for (list, member) in KINDS {
         let listed = Mode::BOTH.map(|mode| {
             let of_list = views.iter().filter(|it| it.mode == mode && it.ask.list == list);
-            let codes = of_list.flat_map(PageView::rows).filter_map(|row| text_at(row, &["code"]));
-            codes.filter(|code| code.len() >= CODE_LEN_MIN).collect::<BTreeSet<_>>()
+            let rows =
+                of_list.flat_map(PageView::rows).filter_map(|row| Some((text_at(row, &["code"])?, row)));
+            rows.filter(|(code, _)| code.len() >= CODE_LEN_MIN).collect::<BTreeMap<_, _>>()
         });
-        if !listed[0].is_disjoint(&listed[1]) {
+        if listed[0].keys().any(|code| listed[1].contains_key(code)) {
             continue;
         }
         for view in views {
             let [own, other] = if view.mode == Mode::BOTH[0] { [0, 1] } else { [1, 0] }.map(|it| &listed[it]);
-            let mut codes = view.rows().iter().flat_map(|row| held(view.ask.list, row, member));
-            if let Some(code) =
-                codes.find(|code| other.contains(code.as_str()) && !own.contains(code.as_str()))
-            {
+            let mut codes = view.rows().iter().flat_map(|row| {
+                let object = row.get(member).unwrap_or(&Value::Null);
+                let is_other = move |code: &String| {
+                    let elsewhere = other.get(code.as_str()).filter(|_| !own.contains_key(code.as_str()));
+                    elsewhere.is_some_and(|it| !differs(object, it, code))
+                };
+                held(view.ask.list, row, member).into_iter().filter(is_other)
+            });
+            if let Some(code) = codes.next() {
                 let expected = format!("no {member} of {} mode", view.mode.other().word());
                 return Err(CheckError::broken(view.number(), expected, format!("{member} {code}")));
             }
         }
     }
     Ok(())
+}
+
+/// Returns `true` if an object with this code has other amounts than one of the other mode: then it is not that object,
+/// because each mode numbers its own.
+fn differs(object: &Value, other: &Value, code: &str) -> bool {
+    const FIXED: [&str; 7] =
+        ["fiat_amount", "fiat_currency", "asset", "asset_amount", "amount", "currency", "number"];
+    let contradicts = |name: &&str| {
+        let [one, other] = [object, other].map(|it| it.get(*name).filter(|it| !it.is_null()));
+        one.zip(other).is_some_and(|(one, other)| contradict(one, other))
+    };
+    text_at(object, &["code"]) == Some(code) && FIXED.iter().any(contradicts)
 }
 
 /// The shortest code that counts as random. Sequential numbers are usually shorter.
@@ -307,6 +325,9 @@ fn objects_of(recording: &Recording, kind: ObjectKind, mode: Mode) -> Result<boo
             None | Some(429 | 502..=504) if it.number != last.number => {}
             None | Some(429 | 502..=504) => return Err(unanswered(Some(it), "a foreign object")),
             Some(404) => {}
+            Some(200) if modes_share_codes(recording, &kind.word().replace(' ', "_")) => {
+                return Err(shared_codes(kind.word()));
+            }
             Some(_) => return Err(CheckError::broken(it.number, "404", it.summary())),
         }
     }
@@ -314,6 +335,13 @@ fn objects_of(recording: &Recording, kind: ObjectKind, mode: Mode) -> Result<boo
         return Err(CheckError::broken(number, "the same answer as for one that does not exist", difference));
     }
     Ok(true)
+}
+
+fn shared_codes(kind: &str) -> CheckError {
+    let kind = with_article(kind);
+    CheckError::Inapplicable(format!(
+        "each mode numbers its own objects, and {kind} of this mode may have the same code"
+    ))
 }
 
 fn twins(recording: &Recording, list: List, name: &str) -> CheckResult {
@@ -340,6 +368,9 @@ fn twins(recording: &Recording, list: List, name: &str) -> CheckResult {
             }
         }
         let (expected, actual) = (outline(absent), outline(foreign));
+        if expected != actual && modes_share_codes(recording, name) {
+            return Err(shared_codes(&name.replace('_', " ")));
+        }
         if expected != actual {
             return Err(CheckError::broken(
                 foreign.number,
@@ -350,7 +381,7 @@ fn twins(recording: &Recording, list: List, name: &str) -> CheckResult {
         judged = true;
     }
     if !judged {
-        return Err(needs_both_modes(&format!("a {}", name.replace('_', " "))));
+        return Err(needs_both_modes(&with_article(&name.replace('_', " "))));
     }
     // A refusal may name the object that exists elsewhere.
     let refusals =
@@ -410,9 +441,10 @@ fn second_account(recording: &Recording) -> CheckResult {
         ));
     }
     match asked.status() {
-        Some(404) => nothing_shared(recording, mode).map(|()| CheckOutcome::Holds),
         Some(429 | 502..=504) => Err(unanswered(Some(asked), "an event of the other account")),
-        _ => Err(CheckError::broken(asked.number, "404", asked.summary())),
+        // How an event of another account is refused is not specified.
+        Some(400..500) => nothing_shared(recording, mode).map(|()| CheckOutcome::Holds),
+        _ => Err(CheckError::broken(asked.number, "a refusal", asked.summary())),
     }
 }
 

@@ -104,10 +104,7 @@ fn signed(recording: &Recording) -> CheckResult {
         ));
     }
     if !unknown.is_empty() {
-        return Err(CheckError::unjudged(
-            format!("{} signatures fit the secret in no way that the suite knows", unknown.len()),
-            "is it the secret of this very endpoint? If it is, the service signs in a way of its own",
-        ));
+        return Err(unknown_construction(unknown.len()));
     }
     if verified.is_empty() {
         return Err(no_secret());
@@ -145,6 +142,14 @@ fn constant(catch: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
     Ok(())
 }
 
+fn unknown_construction(count: usize) -> CheckError {
+    CheckError::unjudged(
+        format!("{count} signatures fit the secret in no way that the suite knows"),
+        "is it the secret of this very endpoint? If it is, the service signs in a way of its own: pass \
+         `--accept incomplete=webhooks`",
+    )
+}
+
 fn no_secret() -> CheckError {
     CheckError::unjudged(
         "no secret of an endpoint is known",
@@ -155,6 +160,8 @@ fn no_secret() -> CheckError {
 /// Returns the deliveries whose signature matches a secret, with their constructions.
 fn made(recording: &Recording) -> Result<Vec<(ParsedDelivery<'_>, Vec<String>, String)>, CheckError> {
     let catch = caught(recording)?;
+    let is_unknown = |it: &ParsedDelivery<'_>| it.delivery.signed == SignatureStatus::Unknown;
+    let unknown = catch.seen.iter().filter(|it| is_unknown(it)).count();
     let mut made = Vec::new();
     for seen in catch.seen {
         if let SignatureStatus::By { differs, .. } = &seen.delivery.signed {
@@ -164,7 +171,11 @@ fn made(recording: &Recording) -> Result<Vec<(ParsedDelivery<'_>, Vec<String>, S
             made.push((seen, names, words));
         }
     }
-    if made.is_empty() { Err(no_secret()) } else { Ok(made) }
+    match made.is_empty() {
+        true if unknown > 0 => Err(unknown_construction(unknown)),
+        true => Err(no_secret()),
+        false => Ok(made),
+    }
 }
 
 /// Judges that `t` and the raw body are signed, so that neither can be changed.

@@ -6,41 +6,12 @@ use conformance::Mode;
 use serde_json::json;
 
 use super::is_filter;
-use crate::fake::{FakeServer, Reply};
+use crate::fake::Reply;
 use crate::isolation::foreign;
 use crate::mutant::{Mutant, charges, empty, reply, requests, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     // Filters.
-    rule("statuses are compared without case", &["filters.status"], |server| {
-        compare(server, |name, shown, wanted| {
-            shown == wanted || name == "status" && shown.eq_ignore_ascii_case(wanted)
-        })
-    }),
-    rule("types are compared without case", &["filters.type"], |server| {
-        compare(server, |name, shown, wanted| {
-            shown == wanted || name == "type" && shown.eq_ignore_ascii_case(wanted)
-        })
-    }),
-    rule("codes of charges are compared without case", &["filters.charge"], |server| {
-        compare(server, |name, shown, wanted| {
-            shown == wanted || name == "charge" && shown.eq_ignore_ascii_case(wanted)
-        })
-    }),
-    rule("codes of invoices are compared without case", &["filters.invoice"], |server| {
-        compare(server, |name, shown, wanted| {
-            shown == wanted || name == "invoice" && shown.eq_ignore_ascii_case(wanted)
-        })
-    }),
-    rule("payment links are compared without case", &["filters.payment_link"], |server| {
-        compare(server, |name, shown, wanted| {
-            shown == wanted || name == "payment_link" && shown.eq_ignore_ascii_case(wanted)
-        })
-    }),
-    rule("blanks at the end of a filter are cut off", &["filters.status"], |server| {
-        compare(server, |_, shown, wanted| shown == wanted.trim_end())
-    })
-    .may(&["filters.type", "filters.charge", "filters.invoice", "filters.payment_link"]),
     rule("invoices are filtered by the status of their charges", &["filters.total"], |server| {
         for book in [&mut server.live, &mut server.test] {
             for invoice in &mut book.invoices {
@@ -203,9 +174,3 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may(&["isolation.lists", "filters.combined"]),
 ];
-
-fn compare(server: &mut FakeServer, compares: fn(&str, &str, &str) -> bool) {
-    for book in [&mut server.live, &mut server.test] {
-        book.compares = compares;
-    }
-}

@@ -1,5 +1,6 @@
 //! Correct services with other choices where the specification leaves one: shapes, orders, caches, limits and texts.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -26,6 +27,17 @@ pub(super) const VARIANTS: &[Variant] = &[
                 reply.body = body;
             }
         });
+    }),
+    plain("each mode numbers its own charges and invoices", numbered),
+    plain("an event of the other account is forbidden", |server| {
+        let of_second = |request: &Request| request.path.contains("-7ab3-");
+        rewrite(server, 404, of_second, |_, reply| reply.status = 403);
+    }),
+    plain("filters compare without case", |server| {
+        compare(server, |_, shown, wanted| shown.eq_ignore_ascii_case(wanted))
+    }),
+    plain("blanks around filter values are cut off", |server| {
+        compare(server, |_, shown, wanted| shown == wanted.trim())
     }),
     plain("a page past the end shows the last page", |server| {
         choices(server, |it| it.shows_last_page = true);
@@ -275,6 +287,55 @@ fn described(server: &mut FakeServer, text: &'static str) {
         book.charges.iter_mut().for_each(|it| it["description"] = json!(text));
         for event in book.events.iter_mut().filter(|it| it["charge"].is_object()) {
             event["charge"]["description"] = json!(text);
+        }
+    }
+}
+
+fn compare(server: &mut FakeServer, compares: fn(&str, &str, &str) -> bool) {
+    for book in [&mut server.live, &mut server.test] {
+        book.compares = compares;
+    }
+}
+
+/// Gives charges, invoices and payment links numbers that count from 1 in each mode and each account.
+fn numbered(server: &mut FakeServer) {
+    for (amount, book) in
+        [("49.10", &mut server.live), ("49.20", &mut server.test), ("49.30", &mut server.second)]
+    {
+        let mut codes = BTreeMap::new();
+        let mut number = |value: &mut Value, start: &str| {
+            if let Some(code) = value.as_str() {
+                let next = codes.len() + 1001;
+                let number: &String =
+                    codes.entry(code.to_owned()).or_insert_with(|| format!("{start}-{next}"));
+                *value = json!(number);
+            }
+        };
+        for charge in book.charges.iter_mut().rev() {
+            number(&mut charge["code"], "CH");
+            number(&mut charge["payment_link"], "PL");
+            charge["fiat_amount"] = json!(amount);
+        }
+        for invoice in book.invoices.iter_mut().rev() {
+            number(&mut invoice["code"], "IN");
+            invoice["amount"] = json!(amount);
+            for charge in invoice["charges"].as_array_mut().into_iter().flatten() {
+                number(&mut charge["code"], "CH");
+            }
+        }
+        for event in book.events.iter_mut().rev() {
+            if event["charge"].is_object() {
+                number(&mut event["charge"]["code"], "CH");
+                number(&mut event["charge"]["payment_link"], "PL");
+                event["charge"]["fiat_amount"] = json!(amount);
+            }
+            if event["invoice"].is_object() {
+                number(&mut event["invoice"]["code"], "IN");
+                event["invoice"]["amount"] = json!(amount);
+                for charge in event["invoice"]["charges"].as_array_mut().into_iter().flatten() {
+                    number(&mut charge["code"], "CH");
+                }
+            }
         }
     }
 }

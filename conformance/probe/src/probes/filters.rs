@@ -36,7 +36,7 @@ const MOVED_MAX: u32 = 3;
 const AGAIN: u32 = 2;
 /// The fewest requests that the statements about filters need.
 pub(crate) const NEEDED: u32 = ALONE + TOGETHER + SETTLED + UNKNOWN + CLOSING;
-const ALL: u32 = NEEDED + DOUBTS_MAX + MOVED_MAX * AGAIN + RESEMBLING.len() as u32;
+const ALL: u32 = NEEDED + DOUBTS_MAX + MOVED_MAX * AGAIN + HALVED.len() as u32;
 /// Either key may have the values to filter by.
 pub(crate) const COST: Cost = Cost { live: ALL, test: ALL, other: 0, total: ALL };
 
@@ -76,7 +76,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
     settled_long_ago(session, &in_turn).await;
     unknown_values(session, &in_turn).await;
-    resembling_values(session, &in_turn).await;
+    halved_values(session, &in_turn).await;
     read_again(session).await;
 }
 
@@ -172,40 +172,23 @@ async fn unknown_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValu
     }
 }
 
-/// Filters with a value that resembles one of the list's own, each with the change of the value.
-const RESEMBLING: [(List, &str, Change); 9] = [
-    (List::Charges, "status", other_case),
-    (List::Events, "type", other_case),
-    (List::Events, "charge", other_case),
-    (List::Events, "invoice", other_case),
-    (List::Charges, "payment_link", other_case),
-    (List::Invoices, "status", other_case),
-    (List::Charges, "status", |value| format!("{value} ")),
-    (List::Events, "charge", first_half),
-    (List::Charges, "payment_link", first_half),
-];
-
-type Change = fn(&str) -> String;
-
-fn other_case(value: &str) -> String {
-    let upper = value.to_ascii_uppercase();
-    if upper == value { value.to_ascii_lowercase() } else { upper }
-}
+/// Filters whose value is also requested by its first half. Databases may compare without case, and frameworks cut off
+/// blanks: neither is excluded by the specification.
+const HALVED: [(List, &str); 2] = [(List::Events, "charge"), (List::Charges, "payment_link")];
 
 /// Returns the first half of a value. Without its last characters only, the code of a charge may be that of an older one.
-fn first_half(value: &str) -> String {
+fn first_half(value: &str) -> Option<String> {
     const LEN_MIN: usize = 8;
     let len = value.chars().count();
-    value.chars().take(if len < LEN_MIN { len } else { len / 2 }).collect()
+    (len >= LEN_MIN).then(|| value.chars().take(len / 2).collect())
 }
 
-/// Values in the other case, with a blank after them, or their first half: databases and frameworks take them for the same.
-async fn resembling_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValues); 2]) {
-    for (list, filter, change) in RESEMBLING {
+async fn halved_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValues); 2]) {
+    for (list, filter) in HALVED {
         let found = in_turn.iter().find_map(|(mode, offer)| {
             let shown = offer.values(list, filter);
-            let fits = |value: &String| !shown.contains(value) && !is_hexadecimal(value);
-            Some((*mode, shown.iter().map(|value| change(value)).find(fits)?))
+            let mut halves = shown.iter().filter_map(|value| first_half(value));
+            Some((*mode, halves.find(|value| !shown.contains(value) && !is_hexadecimal(value))?))
         });
         if let Some((mode, value)) = found
             && session.has_room()
@@ -217,7 +200,7 @@ async fn resembling_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterV
     }
 }
 
-/// Returns `true` for numbers and UUIDs, which are the same in both cases.
+/// Returns `true` for numbers and UUIDs, whose first half may be another value.
 fn is_hexadecimal(value: &str) -> bool {
     value.bytes().all(|it| it.is_ascii_hexdigit() || it == b'-')
 }

@@ -29,10 +29,18 @@ pub(super) fn again(recording: &Recording, id: &str) -> String {
         }
         Some(_) => " --deliveries FILE".to_owned(),
     };
-    let with = match id.split('.').next() {
-        Some("extended") => " --profile extended",
-        _ if id.starts_with("paging.stable") => " --allow-writes",
-        _ => "",
+    let with = match id {
+        _ if id.starts_with("extended.") => " --profile extended".to_owned(),
+        _ if id.starts_with("paging.stable") => match &recording.inserts.by[..] {
+            [] => " --allow-writes".to_owned(),
+            options => options
+                .iter()
+                .map(|option| format!(" {option}").replace("--hook", "--hook COMMAND"))
+                .collect(),
+        },
+        "endpoints.address" => " --register COMMAND".to_owned(),
+        "webhooks.redirects" => " --redirect-trial".to_owned(),
+        _ => String::new(),
     };
     format!("chargeproof check {base}{from} --only {id}{with}")
 }
