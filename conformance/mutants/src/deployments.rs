@@ -22,7 +22,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("a cache keeps a 404 for every key", &["auth.every_path"], |server| {
         cache(server, |it| it.is_event().then(|| it.path.clone()), 404);
     })
-    .may(&["auth.appended", "auth.other_scheme", "auth.revoked_key"]),
+    .may(&["auth.appended", "auth.other_scheme", "auth.revoked_key", "events.single"]),
     rule("the same address is answered 304 within five seconds", &["lists.served"], |server| {
         let (clock, mut seen) = (server.clock.clone(), BTreeMap::new());
         server.rewrite(move |request, reply| {

@@ -17,10 +17,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.limit = 200;
         server.tick = Duration::from_millis(10);
     }),
-    rule("the limit belongs to the account", &["limits.per_key", "limits.second_key"], |server| {
+    // If the live key is refused first, it may be at its own limit.
+    rule("the limit belongs to the account", &["limits.served", "limits.second_key"], |server| {
         server.counted = |_| "the account".into()
     })
-    .may(&["limits.served"]),
+    .may(&["limits.per_key"]),
     rule("each path has a limit of its own", &["limits.refused"], |server| {
         server.counted = |request| format!("{:?} {}", request.authorization, request.path)
     }),
@@ -206,13 +207,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     rule(
         "the limit belongs to the address, and headers show it",
-        &["limits.per_key", "limits.second_key"],
+        &["limits.served", "limits.second_key"],
         |server| {
             server.reports_quota = true;
             server.counted = |_| "the address".into();
         },
     )
-    .may(&["limits.served"]),
+    .may(&["limits.per_key"]),
     // Other refusals.
     reply("too many requests are answered 500", &["limits.refused"], 429, |_, reply| reply.status = 500),
     reply("too many requests are answered 502", &["limits.refused"], 429, |_, reply| reply.status = 502),

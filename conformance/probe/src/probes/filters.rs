@@ -26,7 +26,7 @@ const ALONE: u32 = 7;
 /// The requests with combined filters, and a second page by number. If a burst has read them, the long pages are read
 /// again instead.
 const TOGETHER: u32 = 6;
-const UNKNOWN: u32 = 2;
+const UNKNOWN: u32 = NAMELESS.len() as u32;
 /// The requests for an old paid invoice, and its charge.
 const SETTLED: u32 = 2;
 /// The final reads of the unfiltered lists.
@@ -157,8 +157,11 @@ async fn settled_long_ago(session: &mut Session<'_>, in_turn: &[(Mode, &FilterVa
 }
 
 /// Filters by values that no record has.
+const NAMELESS: [(List, &str); 3] =
+    [(List::Events, "type"), (List::Charges, "status"), (List::Invoices, "status")];
+
 async fn unknown_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValues); 2]) {
-    for (list, filter) in [(List::Events, "type"), (List::Charges, "status")] {
+    for (list, filter) in NAMELESS {
         let fullest = in_turn.iter().find(|(_, offer)| !offer.rows(list).is_empty());
         if let Some((mode, offer)) = fullest
             && session.has_room()
