@@ -1,4 +1,4 @@
-//! Identifiers: public codes, event and delivery ids, numbers of creation.
+//! Identifiers: public codes, event and delivery ids, sequence numbers.
 
 use std::fmt;
 
@@ -46,7 +46,7 @@ impl fmt::Debug for Code {
     }
 }
 
-/// Parses the id of an event or a delivery: with hyphens, in either case. Returns `None` for every other form.
+/// Parses the id of an event or a delivery: with hyphens, in upper or lower case. Returns `None` for other forms.
 pub fn parse_uuid(text: &str) -> Option<Uuid> {
     // Of the forms that the parser reads, only the one with hyphens has this length.
     (text.len() == Hyphenated::LENGTH).then(|| Uuid::try_parse(text).ok()).flatten()
@@ -69,7 +69,7 @@ macro_rules! numbers {
             ///
             /// # Panics
             ///
-            /// At 2^32 objects of a kind in one book.
+            /// Panics if a book has 2^32 objects of a kind.
             pub fn from_index(index: usize) -> $name {
                 $name(u32::try_from(index).expect("a book holds fewer than 2^32 objects of a kind"))
             }
@@ -97,13 +97,13 @@ numbers! {
 }
 
 impl AccountNo {
-    /// The numbers of the first `len` accounts.
+    /// Returns the numbers of the first `len` accounts.
     pub(crate) fn first(len: usize) -> impl Iterator<Item = AccountNo> {
         (0..len).map(AccountNo::from_index)
     }
 }
 
-/// Generates the event and delivery ids of one book: UUIDs of version 7 that strictly rise.
+/// Generates the event and delivery ids of one book: strictly increasing UUIDs of version 7.
 ///
 /// The millisecond and, in `rand_a`, the microsecond come from the service clock; 20 bits count the
 /// ids of one microsecond; the rest is keyed randomness (`open.ids.uuid`).

@@ -11,7 +11,7 @@
 //! `Delivered`. Everything else (another status, a redirect, no connection, no response in time, a private address)
 //! is a failed attempt and leads to `Waiting` again, later by the next of `RETRY_DELAYS`, or after `ATTEMPTS_MAX`
 //! attempts to `Failed`. An endpoint with 15 failed deliveries in a row, without a success between them, is
-//! disabled, and what waits for it becomes `Canceled`. The schedule is ours: the specification leaves it open
+//! disabled, and its waiting deliveries become `Canceled`. The specification leaves the schedule open
 //! (`open.delivery.retry`).
 //!
 //! A resend is one extra attempt outside the schedule. It does not count towards `ATTEMPTS_MAX`, and if it fails,
@@ -53,8 +53,8 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// Delays from the end of a failed attempt to the next one (`open.delivery.retry`): our schedule;
-/// another implementation may differ. The last delay repeats.
+/// Delays from the end of a failed attempt to the next one (`open.delivery.retry`). The
+/// specification leaves the schedule open. The last delay repeats.
 const RETRY_DELAYS: [Span; 8] = [
     Span::mins(1),
     Span::mins(5),
@@ -90,10 +90,10 @@ impl AttemptResult {
     }
 }
 
-/// The request and response of an attempt, for the delivery log. Bounded by the host that posts.
+/// The request and response of an attempt, for the delivery log. The host limits its size.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HttpTrace {
-    /// The address that was connected to.
+    /// The peer address of the connection.
     pub address: Option<String>,
     /// The request headers.
     pub request_headers: SentHeaders,
@@ -143,12 +143,12 @@ impl From<AttemptResult> for AttemptReport {
     }
 }
 
-/// One try to post a delivery.
+/// One attempt to send a delivery.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Attempt {
-    /// The time at which it began.
+    /// The start time.
     pub at: Timestamp,
-    /// The time at which it ended.
+    /// The end time.
     pub ended_at: Timestamp,
     /// The result.
     pub result: AttemptResult,
@@ -159,23 +159,23 @@ pub struct Attempt {
 /// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeliveryState {
-    /// The next attempt is due then.
+    /// The next attempt is due at this time.
     Waiting(Timestamp),
-    /// Being posted since then.
+    /// An attempt started at this time and has no result yet.
     InFlight(Timestamp),
     /// A receiver accepted it.
     Delivered,
     /// It used up its attempts.
     Failed,
-    /// Its endpoint was switched off or removed.
+    /// Its endpoint was disabled or removed.
     Canceled,
 }
 
 impl DeliveryState {
-    /// The words in answers, in the order of the variants.
+    /// The names in API responses, in the order of the variants.
     pub const WORDS: [&str; 5] = ["waiting", "in_flight", "delivered", "failed", "canceled"];
 
-    /// The word in answers.
+    /// Returns the name in API responses.
     pub const fn as_str(self) -> &'static str {
         DeliveryState::WORDS[match self {
             DeliveryState::Waiting(_) => 0,
@@ -196,7 +196,7 @@ pub enum Snapshot {
     Invoice(#[serde(with = "crate::shared")] Arc<InvoiceSnapshot>),
 }
 
-/// An invoice as it was at some time, with what it shows of its charges.
+/// An invoice at a point in time, with a summary of its charges.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InvoiceSnapshot {
     /// The invoice.
@@ -208,7 +208,7 @@ pub struct InvoiceSnapshot {
 /// The content of a delivery. Frozen at fan-out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Payload {
-    /// The event, or nothing for a test.
+    /// The event; `None` for a test delivery.
     pub event: Option<(EventNo, Uuid)>,
     /// Its type.
     pub kind: EventType,
@@ -297,7 +297,7 @@ impl Outbox {
         let resend = self.resends.remove(&no);
         let delivery = self.entry(no);
         let DeliveryState::InFlight(at) = delivery.state else {
-            panic!("a delivery in flight lands exactly once: {} is {:?}", delivery.id, delivery.state)
+            panic!("each attempt has exactly one result: {} is {:?}", delivery.id, delivery.state)
         };
         let success = result.is_success();
         // Most deliveries succeed at the first attempt: capacity for more would be the largest part of their memory.
@@ -376,11 +376,11 @@ impl Outbox {
     /// Requeues deliveries in flight after a restart, under their ids, because the results of their posts are unknown;
     /// cancels those whose endpoint was disabled meanwhile.
     pub(crate) fn requeue_in_flight(&mut self, now: Timestamp, endpoints: &[Endpoint]) {
-        for (place, delivery) in self.log.iter_mut().enumerate() {
+        for (index, delivery) in self.log.iter_mut().enumerate() {
             if !matches!(delivery.state, DeliveryState::InFlight(_)) {
                 continue;
             }
-            let no = DeliveryNo(self.dropped + DeliveryNo::from_index(place).0);
+            let no = DeliveryNo(self.dropped + DeliveryNo::from_index(index).0);
             // The interrupted attempt does not count.
             delivery.tries -= u32::from(!self.resends.contains_key(&no));
             if endpoints[delivery.endpoint.index()].status == EndpointStatus::Enabled {
@@ -400,11 +400,11 @@ impl Outbox {
     /// Returns the delivery with this id.
     pub fn find(&self, id: Uuid) -> Option<DeliveryNo> {
         // Ids rise with creation, so the log is its own index.
-        let place = self.log.binary_search_by_key(&id, |delivery| delivery.id).ok()?;
-        Some(DeliveryNo(self.dropped + DeliveryNo::from_index(place).0))
+        let index = self.log.binary_search_by_key(&id, |delivery| delivery.id).ok()?;
+        Some(DeliveryNo(self.dropped + DeliveryNo::from_index(index).0))
     }
 
-    /// The log, oldest first.
+    /// Returns the deliveries of the log, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Delivery> {
         self.log.iter()
     }

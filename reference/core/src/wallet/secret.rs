@@ -1,6 +1,6 @@
-//! Recognises what must never be sent to a server, however it was written down.
+//! Detects private keys and seed phrases, which must never be sent to a server.
 //!
-//! Looks before anything else does, so that the answer is a warning and not "bad checksum".
+//! Runs before every other parser, so that the response is a warning and not "bad checksum".
 
 use super::{base58, version};
 
@@ -12,20 +12,20 @@ pub(super) fn is_secret(text: &str) -> bool {
     version::has_secret_prefix(text) || is_mnemonic(text) || is_raw_key(text) || is_base58_key(text)
 }
 
-/// Twelve or more words: BIP-39 takes up to 24, Monero 25.
+/// Returns `true` for twelve or more words: BIP-39 takes up to 24, Monero 25.
 fn is_mnemonic(text: &str) -> bool {
     let is_word = |word: &str| word.chars().all(char::is_alphabetic);
     text.split_whitespace().count() >= MNEMONIC_WORDS_MIN && text.split_whitespace().all(is_word)
 }
 
-/// 32 bytes in hexadecimal, as for Ethereum, Tron and Monero.
+/// Returns `true` for 32 bytes in hexadecimal, as for Ethereum, Tron and Monero.
 fn is_raw_key(text: &str) -> bool {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// A Bitcoin-like private key for import (33 or 34 bytes with their checksum), an extended private
-/// key of a coin that is not known here (its key begins with a zero byte), or a Solana key pair.
+/// Returns `true` for a private key in wallet import format (33 or 34 bytes), an extended private key of an
+/// unknown coin (its key starts with a zero byte), or a Solana key pair (64 bytes).
 fn is_base58_key(text: &str) -> bool {
     const KEY_AT: usize = 45;
     match base58::decode(text) {
@@ -49,12 +49,12 @@ mod tests {
     }
 
     #[test]
-    fn private_keys_are_recognised_in_every_spelling() {
-        // The private keys of BIP-32 test vector 1, then with its last letter lost.
+    fn private_keys_are_detected_in_every_spelling() {
+        // The private key of BIP-32 test vector 1, complete and without its last letter.
         let xprv = "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi";
         check(xprv, true);
         check(&xprv[..110], true);
-        // A Solana address may begin so, and is shorter.
+        // A Solana address may have this prefix, but is shorter.
         check(&xprv[..50], true);
         check(&xprv[..49], false);
         check(&format!(" {xprv}\n"), true);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn public_texts_are_not_taken_for_private_keys() {
+    fn public_texts_are_not_detected_as_private_keys() {
         check(
             "xpub661MyMwAqRbcFtXgS5sYJABqqG9YLmC4Q1Rdap9gSE8NqtwybGhePY2gZ29ESFjqJoCu1Rupje8YtGqsefD265TMg7usUDFdp6W1EGMcet8",
             false,
