@@ -17,7 +17,7 @@ use crate::{
     idempotency::{self, IdempotencyCache, Lookup},
     json,
     json_cache::JsonCache,
-    route::{Found, Route},
+    route::{Route, RouteMatch},
     webhook::{self, AttemptRequest},
 };
 
@@ -167,7 +167,7 @@ impl Api {
 
     /// Returns the route of a request, if the object that its path names exists.
     fn route(&self, who: &Principal, method: &str, path: &str) -> Result<Route, ApiError> {
-        let Found { object, route } = Route::find(method, path)?;
+        let RouteMatch { object, route } = Route::find(method, path)?;
         if let Some(object) = object {
             object.must_be_in(self.service.account(who.account).book(who.mode))?;
         }

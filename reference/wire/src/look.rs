@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     json,
     json_cache::JsonCache,
-    route::{Found, Route},
+    route::{Route, RouteMatch},
 };
 use reference_core::{
     book::Book,
@@ -28,7 +28,7 @@ pub fn read_call(
     (method, path, query): (&str, &str, Option<&str>),
     body: &[u8],
 ) -> Result<(Call, u16), ApiError> {
-    let Found { object, route } = Route::find(method, path)?;
+    let RouteMatch { object, route } = Route::find(method, path)?;
     if let Some(object) = object {
         object.must_be_in(book)?;
     }

@@ -60,7 +60,7 @@ impl Object {
 }
 
 /// A known path: the object that it names, and the operation, if the method is allowed.
-pub(crate) struct Found {
+pub(crate) struct RouteMatch {
     pub(crate) object: Option<Object>,
     pub(crate) route: Result<Route, ApiError>,
 }
@@ -73,8 +73,8 @@ impl Route {
     ///
     /// # Errors
     ///
-    /// [`ApiError::NotFound`] for a path that is unknown.
-    pub(crate) fn find(method: &str, path: &str) -> Result<Found, ApiError> {
+    /// [`ApiError::NotFound`] for an unknown path.
+    pub(crate) fn find(method: &str, path: &str) -> Result<RouteMatch, ApiError> {
         let mut segments = [""; SEGMENTS_MAX];
         let Some(count) = split(path, &mut segments) else { return Err(ApiError::NotFound) };
         let segments = &segments[..count];
@@ -88,7 +88,7 @@ impl Route {
         Route::at(method, &segments)
     }
 
-    fn at(method: &str, segments: &[&str]) -> Result<Found, ApiError> {
+    fn at(method: &str, segments: &[&str]) -> Result<RouteMatch, ApiError> {
         let method = if method == "HEAD" { "GET" } else { method };
         let object = match segments {
             ["v1", "charges", id, ..] => Some(Object::Charge(code(id)?)),
@@ -101,10 +101,10 @@ impl Route {
             Some(route) => Ok(route),
             None => Err(ApiError::WrongMethod { allow: allowed(segments)?.into() }),
         };
-        Ok(Found { object, route })
+        Ok(RouteMatch { object, route })
     }
 
-    /// Returns the route of a method, if the path takes it.
+    /// Returns the route; `None` if the path does not allow the method.
     fn of(method: &str, segments: &[&str]) -> Result<Option<Route>, ApiError> {
         Ok(Some(match (segments, method) {
             (["v1", "account"], "GET") => Route::Account,
@@ -138,7 +138,7 @@ impl Route {
         }
     }
 
-    /// Reads query and body.
+    /// Parses query and body into a call.
     pub(crate) fn call(self, query: Option<&str>, body: &[u8]) -> Result<Call, ApiError> {
         Ok(match self {
             Route::Account => Call::Account,
@@ -168,7 +168,7 @@ fn code(text: &str) -> Result<Code, ApiError> {
     Code::parse(text).ok_or(ApiError::NotFound)
 }
 
-/// The methods that a path takes, for the `Allow` header.
+/// Returns the methods that a path allows, for the `Allow` header.
 fn allowed(segments: &[&str]) -> Result<String, ApiError> {
     let takes = |method: &str| matches!(Route::of(method, segments), Ok(Some(_)));
     let all = [("GET", "GET, HEAD"), ("POST", "POST"), ("PATCH", "PATCH"), ("DELETE", "DELETE")];
@@ -180,12 +180,12 @@ fn allowed(segments: &[&str]) -> Result<String, ApiError> {
 /// Splits a path into segments and returns their number; `None` if it has no leading slash or too many segments.
 fn split<'a>(path: &'a str, segments: &mut [&'a str; SEGMENTS_MAX]) -> Option<usize> {
     let mut rest = path.strip_prefix('/')?;
-    for (place, segment) in segments.iter_mut().enumerate() {
+    for (index, segment) in segments.iter_mut().enumerate() {
         match rest.bytes().position(|b| b == b'/') {
             Some(end) => (*segment, rest) = (&rest[..end], &rest[end + 1..]),
             None => {
                 *segment = rest;
-                return Some(place + 1);
+                return Some(index + 1);
             }
         }
     }

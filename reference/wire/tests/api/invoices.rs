@@ -1,4 +1,4 @@
-//! Invoices: issued, e-mailed, opened, paid once or withdrawn.
+//! Invoices: issued, e-mailed, viewed, paid once or voided.
 
 use reference_core::{
     asset::Asset,
@@ -87,7 +87,7 @@ fn a_paid_charge_settles_its_invoice() {
 }
 
 #[test]
-fn another_coin_calls_the_earlier_charge_off() {
+fn another_coin_cancels_the_earlier_charge() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
     let first = service.choose(&invoice, Asset::Btc).unwrap();
@@ -109,7 +109,7 @@ fn another_coin_calls_the_earlier_charge_off() {
         service.list(&format!("/v1/events?charge={first}"))[0]["details"],
         json!({"reason": "asset_switched"})
     );
-    // A coin that cannot be had leaves the earlier charge alone.
+    // An unavailable coin does not change the earlier charge.
     service.act(Mode::Live, BookCommand::RemoveWallet(Asset::Ltc)).unwrap();
     assert_eq!(service.choose(&invoice, Asset::Ltc).unwrap_err().status(), 422);
     assert_eq!(service.status(&second), "pending");
@@ -124,7 +124,7 @@ fn another_coin_calls_the_earlier_charge_off() {
 }
 
 #[test]
-fn an_expired_charge_makes_room_for_another() {
+fn an_expired_charge_can_be_replaced() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
     let first = service.choose(&invoice, Asset::Btc).unwrap();
@@ -149,13 +149,13 @@ fn an_invoice_settles_once() {
     let paid_at = service.show_invoice(&invoice)["paid_at"].clone();
     service.wait(Span::secs(1));
     service.accept(&first, None).unwrap();
-    assert_eq!(service.status(&first), "paid", "the late money is taken");
+    assert_eq!(service.status(&first), "paid", "the late payment is accepted");
     assert_eq!(event_types(&mut service).iter().filter(|kind| *kind == "invoice.paid").count(), 1);
     assert_eq!(service.show_invoice(&invoice)["paid_at"], paid_at);
 }
 
 #[test]
-fn late_money_never_settles_what_was_withdrawn() {
+fn a_late_payment_never_settles_a_voided_invoice() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
     let charge = service.choose(&invoice, Asset::Btc).unwrap();
@@ -179,7 +179,7 @@ fn late_money_never_settles_what_was_withdrawn() {
 }
 
 #[test]
-fn accepted_late_money_settles_an_invoice_that_is_still_open() {
+fn an_accepted_late_payment_settles_an_invoice_that_is_still_open() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
     let charge = service.choose(&invoice, Asset::Btc).unwrap();
@@ -233,7 +233,7 @@ fn an_invoice_is_mailed_once_in_10_minutes() {
     assert_eq!(service.show_invoice(&invoice)["sent_at"], "2026-09-20T10:10:00.000000Z");
     let kinds: Vec<&str> = service.book(Mode::Live).mails().iter().map(|mail| mail.kind.as_str()).collect();
     assert_eq!(kinds, ["invoice", "reminder"]);
-    // An invoice that was mailed when it was issued has had its turn, too.
+    // The e-mail at creation counts towards the limit.
     let body = json!({"amount": "1", "customer_email": "ada@shop.example", "send_email": true});
     let at_once = service.made("/v1/invoices", &body);
     assert_eq!(send(&mut service, &at_once).status(), 429);
@@ -255,7 +255,7 @@ fn an_account_mails_100_an_hour_and_mode() {
         assert_eq!(service.post("/v1/invoices", &body).status(), 201);
         service.wait(Span::secs(10));
     }
-    // 1000 seconds have gone by.
+    // 1000 seconds have passed.
     let refused = service.post("/v1/invoices", &body);
     assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("2600")));
     assert_eq!(service.total("/v1/invoices"), 100, "an invoice that can't be mailed as asked is not issued");

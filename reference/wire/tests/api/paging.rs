@@ -1,4 +1,4 @@
-//! Lists: newest first, whole, and steady while new records come in.
+//! Lists: newest first, complete, and stable while records are added.
 
 use reference_core::{asset::Asset, event::EventType, mode::Mode, time::Span};
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ impl World {
         self.invoices.push(invoice);
     }
 
-    /// Something of every kind is made while a reader turns the page.
+    /// Adds a record of each kind.
     fn add_some(&mut self, n: usize) {
         self.add_charge(n);
         self.add_invoice(n);
@@ -95,7 +95,7 @@ impl World {
         records
     }
 
-    /// Every list under every filter that the contract names.
+    /// Returns every list with every specified filter.
     fn lists(&self) -> Vec<String> {
         let mut lists = vec!["/v1/payment-links".to_owned()];
         for status in ["", "pending", "underpaid", "paid", "expired", "canceled"] {
@@ -173,11 +173,11 @@ fn lists_are_newest_first() {
 
 /// Reads a list page by page while records are added between the pages.
 #[track_caller]
-fn check_steady(
+fn check_stable(
     world: &mut World,
     list: &str,
     per_page: usize,
-    turn: impl Fn(&Value, usize) -> Option<String>,
+    next_page: impl Fn(&Value, usize) -> Option<String>,
 ) {
     let snapshot = ids(&world.whole(list));
     let last = snapshot.len().div_ceil(per_page).max(1);
@@ -198,7 +198,7 @@ fn check_steady(
         assert_eq!(page["links"]["prev"].is_string(), number > 1, "{target}");
         assert_eq!(page["links"]["next"].is_string(), number < last, "{target}");
         read.extend(records);
-        next = turn(&page, number);
+        next = next_page(&page, number);
         world.add_some(number);
     }
     assert_eq!((number, read), (last, snapshot), "{list}");
@@ -212,10 +212,10 @@ fn follow(page: &Value, _: usize) -> Option<String> {
 fn following_the_links_reads_the_list_as_it_was_at_page_1() {
     let mut world = World::new();
     for list in world.lists() {
-        check_steady(&mut world, &list, 20, follow);
+        check_stable(&mut world, &list, 20, follow);
     }
     for list in ["/v1/charges", "/v1/charges?status=paid", "/v1/events?type=charge.created"] {
-        check_steady(&mut world, list, 7, follow);
+        check_stable(&mut world, list, 7, follow);
     }
 }
 
@@ -227,12 +227,12 @@ fn counting_pages_up_reads_the_list_as_it_was_at_page_1() {
             let more = page["meta"]["last_page"].as_u64().unwrap() > number as u64;
             more.then(|| with(&list, &format!("page={}&per_page=20", number + 1)))
         };
-        check_steady(&mut world, &list, 20, count);
+        check_stable(&mut world, &list, 20, count);
     }
 }
 
 #[test]
-fn page_1_is_always_fresh_and_a_place_is_kept_for_10_minutes() {
+fn page_1_is_always_fresh_and_an_anchor_lives_10_minutes() {
     let mut service = TestService::new();
     for _ in 0..3 {
         service.charge();
@@ -240,7 +240,7 @@ fn page_1_is_always_fresh_and_a_place_is_kept_for_10_minutes() {
     let total = |service: &mut TestService, target: &str| service.get(target).json()["meta"]["total"].clone();
     assert_eq!(total(&mut service, "/v1/charges?per_page=2"), 3);
     service.charge();
-    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 3, "the place is remembered");
+    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 3, "the anchor is used");
     assert_eq!(total(&mut service, "/v1/charges?per_page=1&page=2"), 4, "for this size only");
     assert_eq!(
         total(&mut service, "/v1/charges?per_page=2&page=2&status=pending"),
@@ -267,7 +267,7 @@ fn page_1_is_always_fresh_and_a_place_is_kept_for_10_minutes() {
 }
 
 #[test]
-fn a_reading_that_began_with_nothing_stays_empty() {
+fn a_list_that_was_empty_at_page_1_stays_empty() {
     let mut service = TestService::new();
     assert_eq!(service.get("/v1/charges").json()["meta"]["total"], 0);
     service.charge();
@@ -296,7 +296,7 @@ fn every_link_works_and_keeps_filters_and_size() {
         assert_eq!(there["meta"]["total"], 5, "{url}");
     }
     assert_eq!(page["meta"]["path"], format!("{BASE}/v1/charges"));
-    // A filter with characters of its own comes back in one piece.
+    // A filter with special characters is encoded in links.
     let odd = service.get("/v1/events?charge=a%26b%3Dc%20%C3%A4").json();
     let first = word(&odd["links"]["first"]);
     assert!(first.contains("charge=a%26b%3Dc+%C3%A4&"), "{first}");
