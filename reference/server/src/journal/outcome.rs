@@ -63,16 +63,16 @@ impl BeforeCall {
         BeforeCall { happened: sandbox.log().count() }
     }
 
-    /// Returns the outcome of a call since then: its result, its events, and the position of the world.
+    /// Returns the outcome of the call: its result, its events, and the position of the world.
     pub(crate) fn outcome(self, sandbox: &Sandbox, result: CallResult<'_>) -> CallOutcome {
         let mut hash = Hashed::new(io::sink());
-        let tip = WorldPosition::of(sandbox);
-        add(&mut hash, &tip.happened.to_le_bytes());
+        let position = WorldPosition::of(sandbox);
+        add(&mut hash, &position.happened.to_le_bytes());
         if !matches!(result, CallResult::Timeless) {
-            add(&mut hash, &tip.now.to_le_bytes());
+            add(&mut hash, &position.now.to_le_bytes());
         }
-        // A world that replaced another one has a log of its own.
-        let from = if tip.happened < self.happened { 0 } else { self.happened };
+        // A replaced world has a new log.
+        let from = if position.happened < self.happened { 0 } else { self.happened };
         for event in sandbox.log().after(from) {
             write(&mut hash, event);
         }
@@ -102,7 +102,7 @@ fn write(hash: &mut Hash, value: &impl Serialize) {
     serde_json::to_writer(&mut *hash, value).expect("a hash takes everything, and records are JSON");
 }
 
-/// Returns a body without the server's address in its links, which another start may change.
+/// Hashes a body without the server's address in its links, which another start may change.
 fn add_body(hash: &mut Hash, body: &[u8], public_url: &str) {
     let mut from = 0;
     for at in memchr::memmem::find_iter(body, public_url) {

@@ -1,4 +1,4 @@
-//! The pages in a real browser: headless Chromium, driven over its debugging pipes.
+//! Browser tests of the pages: headless Chromium, controlled over its DevTools pipes.
 //!
 //! Without a browser the tests print a message and pass; with `CI` set or `CHARGEPROOF_BROWSER=required` they fail.
 

@@ -1,15 +1,15 @@
-//! Power cuts: of what was not synced some sectors survive, and some do not.
+//! Power cuts: any subset of the unsynced sectors survives.
 //!
-//! Whatever survives, the world opens, with everything that was acknowledged and nothing half done: it is field by field
-//! what it was after one of the calls between the last acknowledged one and the last one.
+//! After every cut the world opens with all acknowledged calls and no partial one: its state is exactly that after the
+//! last acknowledged call, or after the next one.
 
 use super::{damage::Numbers, *};
 
 const CUTS: usize = 300;
-/// The smallest piece that a disk writes whole.
+/// The size in bytes that a disk writes atomically.
 const SECTOR: usize = 512;
 
-/// A world that is used, and the disk of it.
+/// The disk of a world after a few calls.
 struct UsedWorld {
     writes: Vec<Write>,
     /// For each call: the number of writes when it was acknowledged, and the responses of the world then.
@@ -28,8 +28,8 @@ fn used_world(checkpoint_after: Option<u64>) -> UsedWorld {
     let storage = Memory::keeping(checkpoint_after);
     let (mut driver, journal) = Driver::new(open(&storage, None));
     let key = driver.world.first_keys().live;
-    let begun = storage.state().writes.len();
-    let mut acknowledged = vec![(begun, shown(&mut driver, &journal))];
+    let first_write = storage.state().writes.len();
+    let mut acknowledged = vec![(first_write, shown(&mut driver, &journal))];
     let calls = [
         ("/v1/charges", CHARGE),
         ("/sandbox/keys", "{}"),
@@ -41,8 +41,8 @@ fn used_world(checkpoint_after: Option<u64>) -> UsedWorld {
     ];
     for (n, (path, body)) in calls.iter().enumerate() {
         if n == 3 {
-            let tip = driver.world.peek(|sandbox| WorldPosition::of(sandbox));
-            journal.take_snapshot("before".to_owned(), tip).expect("room for one");
+            let position = driver.world.peek(|sandbox| WorldPosition::of(sandbox));
+            journal.take_snapshot("before".to_owned(), position).expect("room for one");
             flush(&journal);
             let written = storage.state().writes.len();
             acknowledged.push((written, shown(&mut driver, &journal)));
@@ -69,7 +69,7 @@ fn used_world(checkpoint_after: Option<u64>) -> UsedWorld {
 }
 
 /// Returns the content of the disk after a power cut before the write `at`.
-fn survives(writes: &[Write], at: usize, numbers: &mut Numbers) -> storage::State {
+fn disk_after_cut(writes: &[Write], at: usize, numbers: &mut Numbers) -> storage::State {
     let synced = writes[..at].iter().rposition(|write| matches!(write, Write::Sync)).unwrap_or(0);
     let mut state = storage::State::default();
     let keeps = numbers.below(4);
@@ -80,7 +80,7 @@ fn survives(writes: &[Write], at: usize, numbers: &mut Numbers) -> storage::Stat
             _ => numbers.below(2) == 0,
         };
         match write {
-            // Never synced, so any state of it may be there, or a torn one.
+            // Never synced, so it may be complete, missing or torn.
             Write::Acknowledged(bytes) if survives(numbers) => {
                 let torn = numbers.below(bytes.len() + 1);
                 let mut mixed = bytes[..torn].to_vec();
@@ -112,18 +112,21 @@ fn acknowledged_records_survive_every_power_cut() {
     let worlds = [None, Some(2)].map(used_world);
     for cut in 0..CUTS {
         let UsedWorld { writes, acknowledged } = &worlds[cut % 2];
-        let begun = acknowledged[0].0;
-        let at = begun + numbers.below(writes.len() - begun + 1);
-        let state = survives(writes, at, &mut numbers);
+        let first_write = acknowledged[0].0;
+        let at = first_write + numbers.below(writes.len() - first_write + 1);
+        let state = disk_after_cut(writes, at, &mut numbers);
         let storage = Memory::of(state.bytes);
         storage.state().acknowledged = state.acknowledged;
         let opened = Writer::open(Arc::new(storage), &setup(None), None, |_| Ok(()));
         let opened = opened.unwrap_or_else(|error| panic!("cut {cut} before write {at}: {error}"));
         let (mut driver, journal) = Driver::new(opened);
         let found = shown(&mut driver, &journal);
-        let least = acknowledged.iter().rposition(|(written, _)| *written <= at).expect("it was begun");
+        let least = acknowledged
+            .iter()
+            .rposition(|(written, _)| *written <= at)
+            .expect("the first entry precedes every cut");
         let known = acknowledged.iter().rposition(|(_, shown)| *shown == found);
-        // The next call may be there, although it was not acknowledged.
+        // The next call may be recorded, although it was not acknowledged.
         assert!(
             known.is_some_and(|known| (least..=least + 1).contains(&known)),
             "cut {cut} before write {at}: state {known:?}, and {least} was acknowledged"
