@@ -88,7 +88,9 @@ impl ScalarWord for Name {
         if first && rest && text.len() <= 40 {
             return Ok(Name(text.to_owned()));
         }
-        Err(format!("`{text}` is no name; a name is a small letter, then small letters, digits, `_` or `-`"))
+        Err(format!(
+            "`{text}` is not a valid name; it takes a lower-case letter, then lower-case letters, digits, `_` or `-`"
+        ))
     }
 
     fn written(&self) -> Cow<'_, str> {

@@ -4,23 +4,23 @@ use sha2::{Digest as _, Sha256};
 
 const BLOCK: usize = 64;
 
-/// A prepared key: the inner and outer hash after its block.
+/// A prepared key: the states of the inner and outer hash after the padded key.
 #[derive(Clone)]
-pub(super) struct Keyed {
+pub(super) struct HmacKey {
     inner: Sha256,
     outer: Sha256,
 }
 
-impl Keyed {
-    pub(super) fn new(key: &[u8]) -> Keyed {
+impl HmacKey {
+    pub(super) fn new(key: &[u8]) -> HmacKey {
         let mut block = [0_u8; BLOCK];
         if key.len() > BLOCK {
             block[..32].copy_from_slice(&Sha256::digest(key));
         } else {
             block[..key.len()].copy_from_slice(key);
         }
-        let begun = |pad: u8| Sha256::new().chain_update(block.map(|byte| byte ^ pad));
-        Keyed { inner: begun(0x36), outer: begun(0x5c) }
+        let start = |pad: u8| Sha256::new().chain_update(block.map(|byte| byte ^ pad));
+        HmacKey { inner: start(0x36), outer: start(0x5c) }
     }
 
     /// Returns the lower-case hexadecimal HMAC-SHA256 of the concatenated parts.
@@ -42,11 +42,11 @@ mod tests {
     fn hmac_matches_rfc_4231() {
         // RFC 4231, test cases 1 and 6.
         assert_eq!(
-            Keyed::new(&[0x0b; 20]).hex(&[b"Hi ", b"There"]),
+            HmacKey::new(&[0x0b; 20]).hex(&[b"Hi ", b"There"]),
             *b"b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"
         );
         assert_eq!(
-            Keyed::new(&[0xaa; 131]).hex(&[b"Test Using Larger Than Block-Size Key - Hash Key First"]),
+            HmacKey::new(&[0xaa; 131]).hex(&[b"Test Using Larger Than Block-Size Key - Hash Key First"]),
             *b"60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
         );
     }

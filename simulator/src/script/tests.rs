@@ -148,7 +148,7 @@ fn an_invalid_value_gets_the_allowed_form() {
      --> scenarios/charge/underpaid.yaml:3:15
       |
     3 |   - endpoint: Shop
-      |               ^^^^ `Shop` is no name; a name is a small letter, then small letters, digits, `_` or `-`
+      |               ^^^^ `Shop` is not a valid name; it takes a lower-case letter, then lower-case letters, digits, `_` or `-`
     ");
     assert_snapshot!(complaint("  - endpoint: { name: shop, events: [charge.payd] }"), @"
     error: invalid value

@@ -10,7 +10,7 @@ use crate::script::{
     value::EventTypeName,
 };
 
-/// One world in this number has an extreme.
+/// One world in 16 is extreme.
 const EXTREME_EVERY: u64 = 16;
 /// The endpoint that fails for weeks.
 const RUIN: &str = "ruin";
@@ -34,7 +34,7 @@ impl Plan {
         let mut draw = self.stream("many-events");
         let (mode, asset) = (self.pick_mode(&mut draw), self.pick_coin(&mut draw));
         let at = draw.between(HOUR, 4 * HOUR);
-        self.open_plainly("c900", (mode, asset), at);
+        self.open_simple_charge("c900", (mode, asset), at);
         for n in 1..=40 {
             let mut pay = steps::pay("c900", &format!("t900-{n}"));
             pay.amount = Some(steps::amount("0.0001".to_owned()));
@@ -139,12 +139,12 @@ impl Plan {
         }
     }
 
-    /// Plans months of time, after which old deliveries are sent again.
+    /// Plans two months, after which old deliveries are resent.
     fn add_months(&mut self) {
         let mut draw = self.stream("months");
         let (mode, asset) = (self.pick_mode(&mut draw), self.pick_coin(&mut draw));
         for (n, at) in [(1, 29 * DAY), (2, 31 * DAY), (3, 62 * DAY)] {
-            self.open_plainly(&format!("c90{n}"), (mode, asset), at);
+            self.open_simple_charge(&format!("c90{n}"), (mode, asset), at);
             self.add(at + HOUR, steps::paid(steps::pay(&format!("c90{n}"), &format!("t90{n}"))));
             self.add(at + 2 * HOUR, steps::resend(&format!("d{}", draw.between(1, 6)), None));
             self.read(at + 3 * HOUR, mode, "/v1/charges?per_page=2&page=2");

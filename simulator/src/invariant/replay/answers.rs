@@ -54,7 +54,7 @@ impl ModelReplay<'_> {
     /// Checks the body of a success, and the status of a request that reads.
     pub(super) fn judge_answer(&mut self, at: Timestamp, call: &RecordedCall) {
         // The objects of an account without an observer key are unknown.
-        let Some(id) = self.asker(call).filter(|id| self.shown.books.contains_key(id)) else { return };
+        let Some(id) = self.calling_book(call).filter(|id| self.shown.books.contains_key(id)) else { return };
         let parts: Vec<&str> = call.path.trim_matches('/').split('/').collect();
         let is_good = (200..300).contains(&call.status);
         let mut is_filtered = false;
@@ -93,9 +93,9 @@ impl ModelReplay<'_> {
                 report(&mut self.findings, ("an answer", &about), Some(at), &found, invariant);
             }
             Ok(_) if call.method != "GET" => {}
-            Ok(_) => self.must_answer(Invariant::SameObject, at, ("read", &about), 200, call.status),
+            Ok(_) => self.check_status(Invariant::SameObject, at, ("read", &about), 200, call.status),
             Err(status) if call.method == "GET" => {
-                self.must_answer(Invariant::SameObject, at, ("read", &about), status, call.status);
+                self.check_status(Invariant::SameObject, at, ("read", &about), status, call.status);
             }
             Err(_) => {}
         }

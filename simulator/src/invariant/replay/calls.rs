@@ -213,7 +213,8 @@ impl ModelReplay<'_> {
             return false;
         };
         let owner = self.objects.get(code).map(|(owner, _)| *owner);
-        let Some((owner, asks)) = owner.zip(self.asker(call)).filter(|(owner, asks)| owner != asks) else {
+        let Some((owner, asks)) = owner.zip(self.calling_book(call)).filter(|(owner, asks)| owner != asks)
+        else {
             return false;
         };
         self.findings.check(Invariant::ModesApart, Some(at), || {
@@ -228,7 +229,9 @@ impl ModelReplay<'_> {
 
     /// Returns `true` if the request, or only its key, was used before: then it changes nothing.
     fn is_repeat(&mut self, at: Timestamp, call: &RecordedCall) -> bool {
-        let Some((id, key)) = self.asker(call).zip(call.idempotency_key.as_ref()) else { return false };
+        let Some((id, key)) = self.calling_book(call).zip(call.idempotency_key.as_ref()) else {
+            return false;
+        };
         let place = format!("{} {}", call.method, call.path);
         let (scope, about) = (format!("{place} {key}"), format!("{place} at {at}"));
         let (book, request) = (self.model.at(id).1, request_of(call));

@@ -46,14 +46,14 @@ pub(super) struct ChargePrice {
 
 impl ModelReplay<'_> {
     pub(super) fn open(&mut self, at: Timestamp, call: &RecordedCall, fields: &RequestFields) {
-        let Some(id) = self.asker(call) else { return };
+        let Some(id) = self.calling_book(call) else { return };
         let link = fields.payment_link.as_deref().filter(|code| !code.is_empty());
         let price = match link.map(|code| self.objects.get(code).copied()) {
             None => {
                 let is_asked = fields.custom_fields.as_ref().is_some_and(|answers| !answers.is_empty());
                 let price = fields.cents().filter(|cents| *cents > 0 && !is_asked);
                 if price.is_none() {
-                    self.must_answer(Invariant::Edges, at, ("open", ""), 422, call.status);
+                    self.check_status(Invariant::Edges, at, ("open", ""), 422, call.status);
                 }
                 price.map(|cents| ChargePrice {
                     cents,
@@ -64,7 +64,7 @@ impl ModelReplay<'_> {
             }
             Some(Some((of, Object::Link(no)))) if of == id => self.price_of_link(at, (id, no), call, fields),
             Some(_) => {
-                self.must_answer(Invariant::Edges, at, ("open by a link", ""), 422, call.status);
+                self.check_status(Invariant::Edges, at, ("open by a link", ""), 422, call.status);
                 None
             }
         };
@@ -123,7 +123,7 @@ impl ModelReplay<'_> {
                 Some(ChargePrice { cents, currency, link: Some(no), invoice: None })
             }
             Err(refusal) => {
-                self.must_answer(Invariant::Edges, at, ("open by a link", ""), refusal, call.status);
+                self.check_status(Invariant::Edges, at, ("open by a link", ""), refusal, call.status);
                 None
             }
         }
@@ -152,7 +152,7 @@ impl ModelReplay<'_> {
             None if call.status == 503 => 503,
             None => good,
         };
-        self.must_answer(Invariant::Edges, at, ("open", ""), expected, call.status);
+        self.check_status(Invariant::Edges, at, ("open", ""), expected, call.status);
     }
 
     /// Creates a charge: by itself, by a link, or for an invoice. Its address is read from the API, and so is its rate
@@ -245,6 +245,6 @@ impl ModelReplay<'_> {
             _ => return,
         };
         let expected = done.err().unwrap_or(good);
-        self.must_answer(invariant, at, (act.trim_end_matches('s'), code), expected, call.status);
+        self.check_status(invariant, at, (act.trim_end_matches('s'), code), expected, call.status);
     }
 }

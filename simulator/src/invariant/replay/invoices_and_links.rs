@@ -15,7 +15,7 @@ use crate::{
 
 impl ModelReplay<'_> {
     pub(super) fn issue(&mut self, at: Timestamp, call: &RecordedCall, fields: &RequestFields) {
-        let Some(id) = self.asker(call) else { return };
+        let Some(id) = self.calling_book(call) else { return };
         let (texts, sum) = InvoiceTexts::read(&read(&call.body).unwrap_or_default());
         let draft = InvoiceDraft {
             cents: fields.cents().unwrap_or(sum),
@@ -28,7 +28,7 @@ impl ModelReplay<'_> {
             true => book.issue(at, account, draft, fields.send_email == Some(true)),
             false => Err(422),
         };
-        self.must_answer(Invariant::Edges, at, ("issue", ""), issued.err().unwrap_or(201), call.status);
+        self.check_status(Invariant::Edges, at, ("issue", ""), issued.err().unwrap_or(201), call.status);
         let made = read::<CreatedAnswer>(&call.answer).filter(|_| call.status == 201);
         if let Some((CreatedAnswer { data }, no)) = made.zip(issued.ok()) {
             self.ids.get_mut(&id).expect("every book has names").invoices.push(data.id.clone());
@@ -55,7 +55,7 @@ impl ModelReplay<'_> {
             "choose" => return self.choose(at, (id, no, code), call, fields),
             _ => return,
         };
-        self.must_answer(Invariant::Edges, at, (act, code), done.err().unwrap_or(200), call.status);
+        self.check_status(Invariant::Edges, at, (act, code), done.err().unwrap_or(200), call.status);
     }
 
     fn choose(
@@ -69,14 +69,14 @@ impl ModelReplay<'_> {
         let same = match self.model.book(id).choose(no, asset) {
             Ok(same) => same,
             Err(refusal) => {
-                return self.must_answer(Invariant::Edges, at, ("choose", code), refusal, call.status);
+                return self.check_status(Invariant::Edges, at, ("choose", code), refusal, call.status);
             }
         };
         let Some(chosen) = read::<ChosenCharge>(&call.answer).filter(|_| call.status == 200) else {
             // Without a wallet or a rate the world may refuse, which changes nothing.
             let may = matches!(call.status, 422 | 503) && same.is_none();
             let expected = if may { call.status } else { 200 };
-            return self.must_answer(Invariant::Edges, at, ("choose", code), expected, call.status);
+            return self.check_status(Invariant::Edges, at, ("choose", code), expected, call.status);
         };
         match same {
             None => {
@@ -96,10 +96,10 @@ impl ModelReplay<'_> {
     }
 
     pub(super) fn make_link(&mut self, at: Timestamp, call: &RecordedCall) {
-        let Some(id) = self.asker(call) else { return };
+        let Some(id) = self.calling_book(call) else { return };
         let body = read(&call.body).unwrap_or_default();
         let expected = if LinkModel::may_be(None, at, &body) { 201 } else { 422 };
-        self.must_answer(Invariant::Edges, at, ("make a link", ""), expected, call.status);
+        self.check_status(Invariant::Edges, at, ("make a link", ""), expected, call.status);
         let Some(CreatedAnswer { data }) = read(&call.answer).filter(|_| call.status == 201) else { return };
         let (account, book) = self.model.at(id);
         book.links.push(LinkModel::new(at, account.default_currency, &body));
@@ -125,6 +125,6 @@ impl ModelReplay<'_> {
             ("PATCH", []) => 422,
             _ => return,
         };
-        self.must_answer(Invariant::Edges, at, ("change a link", code), expected, call.status);
+        self.check_status(Invariant::Edges, at, ("change a link", code), expected, call.status);
     }
 }

@@ -18,7 +18,7 @@ impl ModelReplay<'_> {
             return true;
         }
         let method = if call.method == "HEAD" { "GET" } else { &call.method };
-        let is_looked_at = self.asker(call).is_some_and(|id| self.shown.books.contains_key(&id));
+        let is_looked_at = self.calling_book(call).is_some_and(|id| self.shown.books.contains_key(&id));
         let refusal = match Operation::find(method, &call.path) {
             None => {
                 let any = ["GET", "POST", "PATCH", "DELETE"];
@@ -60,7 +60,7 @@ impl ModelReplay<'_> {
         };
         if let Some(status) = refusal {
             let about = format!("{} {} at {at}", call.method, call.path);
-            self.must_answer(Invariant::Edges, at, ("a wrong request", &about), status, call.status);
+            self.check_status(Invariant::Edges, at, ("a wrong request", &about), status, call.status);
         }
         refusal.is_some()
     }

@@ -152,7 +152,7 @@ impl<'a> ModelReplay<'a> {
                     replay.land(*at, *delivery, outcome.is_success());
                 }
             }
-            replay.note_events();
+            replay.process_model_events();
         }
         replay.place = 2 * record.seen.len();
         replay.wake(now);
@@ -176,7 +176,7 @@ impl<'a> ModelReplay<'a> {
     }
 
     /// Returns the book of the key in a call.
-    fn asker(&self, call: &RecordedCall) -> Option<BookId> {
+    fn calling_book(&self, call: &RecordedCall) -> Option<BookId> {
         self.bearers.get(bearer(call)).copied()
     }
 
@@ -184,7 +184,7 @@ impl<'a> ModelReplay<'a> {
     fn wake(&mut self, now: Timestamp) {
         while let Some(end) = self.model.next_lock().filter(|end| *end <= now) {
             self.model.wake(end);
-            self.note_events();
+            self.process_model_events();
         }
     }
 
@@ -203,7 +203,7 @@ impl<'a> ModelReplay<'a> {
     }
 
     /// Processes the events and deliveries that the model recorded since the last call.
-    fn note_events(&mut self) {
+    fn process_model_events(&mut self) {
         for (id, book) in self.model.books() {
             let (events, deliveries) = self.posts.news(id, book);
             for event in &book.events[events] {
@@ -234,7 +234,7 @@ impl<'a> ModelReplay<'a> {
     }
 
     /// Checks that a response has the expected status.
-    fn must_answer(
+    fn check_status(
         &mut self,
         invariant: Invariant,
         at: Timestamp,

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::ModelReplay;
 use crate::{
-    invariant::{ApiState, Findings, Invariant, compare_delivery, hmac::Keyed},
+    invariant::{ApiState, Findings, Invariant, compare_delivery, hmac::HmacKey},
     model::{Book, DeliveryState, EndpointSwitch, Envelope, ObjectContext},
     record::{BookId, RecordedCall, RecordedPost, Signature},
     workload::Fault,
@@ -56,7 +56,7 @@ struct FirstPost<'a> {
 pub(super) struct Posts<'a> {
     /// Endpoints by their ids.
     endpoints: BTreeMap<Code, (BookId, usize)>,
-    secrets: BTreeMap<BookId, Vec<(String, Keyed)>>,
+    secrets: BTreeMap<BookId, Vec<(String, HmacKey)>>,
     /// The numbers of processed events and deliveries of each book.
     noted: BTreeMap<BookId, (usize, usize)>,
     /// Deliveries that were not posted yet.
@@ -137,7 +137,7 @@ impl<'a> ModelReplay<'a> {
         let Some(code) = Code::parse(&made.id) else { return };
         let Some(id) = self.account(&made.account).zip(Mode::parse(&made.mode)) else { return };
         let secret = made.secret.map(|secret| {
-            let keyed = Keyed::new(secret.as_bytes());
+            let keyed = HmacKey::new(secret.as_bytes());
             (secret, keyed)
         });
         let book = self.model.at(id).1;
