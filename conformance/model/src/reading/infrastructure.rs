@@ -65,16 +65,15 @@ const PARTS: [&str; 32] = [
 
 /// Returns `true` if a header field, by its name in lower case, does not depend on the requested object.
 pub fn is_infrastructure(name: &str) -> bool {
-    // `Cache-Control` is set by the service.
-    let is_word_of_the_service = name == "cache-control";
-    !is_word_of_the_service
+    let is_set_by_service = name == "cache-control";
+    !is_set_by_service
         && (NAMES.contains(&name)
             || name == "x-cache"
             || name.ends_with("-cache")
             || PARTS.iter().any(|part| name.contains(part)))
 }
 
-/// Returns the header field that shows that a cache served a response; `None` if there is none.
+/// Returns the header field, as `name: value`, that shows that a cache served a response; `None` without one.
 pub fn cached(answer: &Answer) -> Option<String> {
     let age = answer.header("age").filter(|text| text.trim().parse::<u64>().is_ok_and(|age| age > 0));
     if let Some(age) = age {
@@ -87,8 +86,9 @@ pub fn cached(answer: &Answer) -> Option<String> {
     }
     ["x-cache", "cf-cache-status", "x-cache-status", "cache-status"].into_iter().find_map(|name| {
         let text = answer.header(name)?;
-        let is_hit =
-            text.split(|it: char| !it.is_ascii_alphabetic()).any(|word| word.eq_ignore_ascii_case("hit"));
+        let is_hit = text
+            .split(|letter: char| !letter.is_ascii_alphabetic())
+            .any(|word| word.eq_ignore_ascii_case("hit"));
         is_hit.then(|| format!("{name}: {text}"))
     })
 }

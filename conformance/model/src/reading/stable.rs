@@ -5,7 +5,7 @@
 use crate::reading::page_ask;
 use crate::recording::{Exchange, List, Recording};
 
-/// The largest size of a page. A page of this size is a long page.
+/// The largest page size, in records. A page of this size is a *long page*.
 pub const LONG: u64 = 100;
 
 /// Returns `true` if an exchange is the first long page of a list.
@@ -22,8 +22,13 @@ fn is_long(exchange: &Exchange, list: List) -> bool {
 
 /// Returns the nearest first long pages that the same key read of a list before and after an exchange.
 pub fn enclosing<'r>(recording: &'r Recording, read: &Exchange, list: List) -> Option<[&'r Exchange; 2]> {
-    let longs = || recording.exchanges.iter().filter(|it| it.caller == read.caller && is_long(it, list));
-    let before = longs().rfind(|it| it.number < read.number && it.ended <= read.sent)?;
-    let after = longs().find(|it| it.number > read.number && it.sent >= read.ended)?;
+    let longs = || {
+        recording
+            .exchanges
+            .iter()
+            .filter(|exchange| exchange.caller == read.caller && is_long(exchange, list))
+    };
+    let before = longs().rfind(|exchange| exchange.number < read.number && exchange.ended <= read.sent)?;
+    let after = longs().find(|exchange| exchange.number > read.number && exchange.sent >= read.ended)?;
     Some([before, after])
 }

@@ -32,27 +32,28 @@ const PLAIN_HEADERS: &[&str] = &[
     "vary",
     "www-authenticate",
 ];
-/// The shortest identifier that stays readable within a text. A shorter one may be part of any word.
-const TELLING_ID: usize = 6;
+/// The length of the shortest identifier that stays readable within a text. A shorter one may be part of any word.
+const READABLE_ID_LEN_MIN: usize = 6;
 
 /// A keyed pseudonymization of recordings.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Redaction(Cipher);
 
 impl Redaction {
-    /// Creates a redaction. `key`: random, for one run, and not stored.
+    /// Creates a redaction. `key` must be random, differ between runs, and not be stored.
     pub fn new(key: [u8; 32]) -> Redaction {
         Redaction(Cipher::new(key))
     }
 
     /// Replaces all personal values of a recording.
     pub fn redact(&self, recording: &mut Recording) {
-        let ids: BTreeSet<String> = recording.exchanges.iter().flat_map(|it| asked_ids(&it.target)).collect();
+        let ids: BTreeSet<String> =
+            recording.exchanges.iter().flat_map(|exchange| requested_ids(&exchange.target)).collect();
         for exchange in &mut recording.exchanges {
             let Ending::Answered(answer) = &mut exchange.ending else { continue };
             let Answer { headers, body, .. } = answer;
             for (_, value) in headers.iter_mut().filter(|(name, _)| !is_plain(name)) {
-                *value = self.hide_around(value, &ids);
+                *value = self.hide_except_ids(value, &ids);
             }
             *body = body.with_text(self.body(body, &ids));
         }
@@ -65,7 +66,7 @@ impl Redaction {
         if let Some(hidden) = json::map(body, |value| self.value(value, ids)) {
             return hidden;
         }
-        let mut hidden = self.hide_around(body, ids);
+        let mut hidden = self.hide_except_ids(body, ids);
         // A body that is not JSON must not become JSON.
         if !body.is_empty() && json::map(&hidden, |_| None).is_some() {
             hidden.push('?');
@@ -73,7 +74,7 @@ impl Redaction {
         hidden
     }
 
-    /// Returns the replacement of a value, or `None` if it may be shown.
+    /// Returns the replacement of a value, or `None` if it stays readable.
     fn value(&self, value: json::Scalar<'_>, ids: &BTreeSet<String>) -> Option<String> {
         match value {
             json::Scalar::Number { name, private, text } => {
@@ -83,7 +84,7 @@ impl Redaction {
             json::Scalar::Text { text, .. } if is_time(text) || ids.contains(text) => None,
             json::Scalar::Text { name, private, text } => {
                 if private || !json::names_something_plain(name, text) {
-                    Some(self.hide_around(text, ids))
+                    Some(self.hide_except_ids(text, ids))
                 } else if text.contains('@') {
                     Some(self.hide_mail(text))
                 } else {
@@ -95,15 +96,15 @@ impl Redaction {
 
     /// Replaces a text except the requested identifiers in it: two responses that differ only in these must still
     /// differ only in these.
-    fn hide_around(&self, text: &str, ids: &BTreeSet<String>) -> String {
-        let found = ids.iter().filter(|id| id.len() >= TELLING_ID);
+    fn hide_except_ids(&self, text: &str, ids: &BTreeSet<String>) -> String {
+        let found = ids.iter().filter(|id| id.len() >= READABLE_ID_LEN_MIN);
         let next = found.filter_map(|id| text.find(id.as_str()).map(|at| (at, id.len()))).min();
         match next {
             None => self.0.text(text),
             Some((at, len)) => {
                 let (before, rest) = text.split_at(at);
                 let (id, after) = rest.split_at(len);
-                format!("{}{id}{}", self.0.text(before), self.hide_around(after, ids))
+                format!("{}{id}{}", self.0.text(before), self.hide_except_ids(after, ids))
             }
         }
     }
@@ -127,7 +128,7 @@ fn is_plain(header: &str) -> bool {
 }
 
 /// Returns the identifiers in a request: the last part of its path and the values of its query.
-fn asked_ids(target: &str) -> Vec<String> {
+fn requested_ids(target: &str) -> Vec<String> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let last = path.rsplit('/').next().unwrap_or_default().to_owned();
     let values = url::form_urlencoded::parse(query.as_bytes()).map(|(_, value)| value.into_owned());
@@ -156,7 +157,7 @@ mod tests {
 
     #[track_caller]
     fn check(body: &str, kept: &[&str], hidden: &[&str]) {
-        let ids = asked_ids("/v1/events/0190a5c4-7f3e-7abc");
+        let ids = requested_ids("/v1/events/0190a5c4-7f3e-7abc");
         let found = redaction().body(body, &ids.into_iter().collect());
         for part in kept {
             assert!(found.contains(part), "{part} in {found}");
