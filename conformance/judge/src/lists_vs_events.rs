@@ -124,7 +124,7 @@ fn complete(recording: &Recording) -> CheckResult {
             }
         }
     }
-    object_history::retold(recording)?;
+    object_history::listed_as_in_newest_event(recording)?;
     if judged {
         Ok(CheckOutcome::Holds)
     } else {
@@ -156,7 +156,7 @@ fn recorded(recording: &Recording) -> CheckResult {
             }
         }
     }
-    object_history::begun_once(recording)?;
+    object_history::created_once_and_first(recording)?;
     if judged {
         Ok(CheckOutcome::Holds)
     } else {

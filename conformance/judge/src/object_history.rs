@@ -13,50 +13,51 @@ use conformance_model::words::Mode;
 use crate::diff::{KINDS, LATENESS, SETTLED, at, clock, contradict, differ};
 use crate::evidence::{PageView, eras, longs, pages};
 
-/// The time after which the event of a timed change exists. An expired charge may be listed before a job records its
-/// event.
-const RECORDED: Duration = Duration::days(1);
+/// The longest delay between a timed change and its event: a job may record the expiry of a charge later.
+const EVENT_DELAY_MAX: Duration = Duration::days(1);
 /// The event types that occur once per object. A view event is defined as the first view.
 const ONCE: [&str; 3] = ["charge.created", "invoice.created", "invoice.viewed"];
 
 /// Checks that an object is created once and first, and that a voided invoice is not paid.
-pub(super) fn begun_once(recording: &Recording) -> Result<(), CheckError> {
+pub(super) fn created_once_and_first(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
     for mode in Mode::BOTH {
-        let of_mode = views.iter().filter(|it| it.mode == mode && it.ask.list == List::Events);
-        let rows = of_mode.flat_map(|it| it.rows().iter().map(|row| (it.number(), row)));
+        let of_mode = views.iter().filter(|view| view.mode == mode && view.ask.list == List::Events);
+        let rows = of_mode.flat_map(|view| view.rows().iter().map(|row| (view.number(), row)));
         let known = rows.filter_map(|(number, row)| Some((text_at(row, &["id"])?, (number, row))));
         // The same event may be on several pages.
         let events: BTreeMap<&str, (u32, &Value)> = known.collect();
         for (_, member) in KINDS {
-            let mut lives: BTreeMap<&str, Vec<(u32, &Value)>> = BTreeMap::new();
+            let mut histories: BTreeMap<&str, Vec<(u32, &Value)>> = BTreeMap::new();
             for (number, row) in events.values() {
                 if let Some(code) = text_at(row, &[member, "code"]) {
-                    lives.entry(code).or_default().push((*number, row));
+                    histories.entry(code).or_default().push((*number, row));
                 }
             }
-            lives.into_iter().try_for_each(|(code, life)| in_order(&format!("{member} {code}"), &life))?;
+            histories
+                .into_iter()
+                .try_for_each(|(code, history)| in_order(&format!("{member} {code}"), &history))?;
         }
     }
     Ok(())
 }
 
-fn in_order(name: &str, life: &[(u32, &Value)]) -> Result<(), CheckError> {
+fn in_order(name: &str, history: &[(u32, &Value)]) -> Result<(), CheckError> {
     let kind = |row: &Value| text_at(row, &["type"]).unwrap_or_default().to_owned();
     let id = |row: &Value| text_at(row, &["id"]).unwrap_or_default().to_owned();
     for once in ONCE {
-        let mut same = life.iter().filter(|(_, row)| kind(row) == once);
+        let mut same = history.iter().filter(|(_, row)| kind(row) == once);
         if let (Some((_, first)), Some((number, second))) = (same.next(), same.next()) {
             let actual = format!("{} and {}", id(first), id(second));
             return Err(CheckError::broken(*number, format!("one {once} of {name}"), actual));
         }
     }
-    for (number, row) in life {
+    for (number, row) in history {
         let is_late = |than: &Value| at(than).zip(at(row)).is_some_and(|(than, at)| at > than + LATENESS);
-        let earlier = life.iter().map(|(_, it)| *it).find(|it| {
-            is_late(it)
+        let earlier = history.iter().map(|(_, other)| *other).find(|other| {
+            is_late(other)
                 && (kind(row).ends_with(".created")
-                    || (kind(row) == "invoice.paid" && kind(it) == "invoice.voided"))
+                    || (kind(row) == "invoice.paid" && kind(other) == "invoice.voided"))
         });
         if let Some(earlier) = earlier {
             let event_text = |row: &Value| format!("{} at {}", kind(row), row["created_at"]);
@@ -73,7 +74,7 @@ fn in_order(name: &str, life: &[(u32, &Value)]) -> Result<(), CheckError> {
 
 /// Compares a listed charge or invoice with the same object in its newest event. The immutable fields must be equal,
 /// and so must the status, because every change is recorded as an event.
-pub(super) fn retold(recording: &Recording) -> Result<(), CheckError> {
+pub(super) fn listed_as_in_newest_event(recording: &Recording) -> Result<(), CheckError> {
     for views in &eras(recording) {
         for mode in Mode::BOTH {
             let Some(events) = longs(views, List::Events, mode).next_back() else { continue };
@@ -88,9 +89,11 @@ pub(super) fn retold(recording: &Recording) -> Result<(), CheckError> {
                 }
                 let listed: Vec<_> = views
                     .iter()
-                    .filter(|it| (it.mode, it.ask.list) == (mode, list) && it.number() < events.number())
-                    .flat_map(|it| it.rows().iter().map(move |row| (it, row)))
-                    .filter_map(|(it, row)| Some((it, row, *newest.get(text_at(row, &["code"])?)?)))
+                    .filter(|view| {
+                        (view.mode, view.ask.list) == (mode, list) && view.number() < events.number()
+                    })
+                    .flat_map(|view| view.rows().iter().map(move |row| (view, row)))
+                    .filter_map(|(view, row)| Some((view, row, *newest.get(text_at(row, &["code"])?)?)))
                     .collect();
                 for name in settled.iter().copied() {
                     same(&listed, member, name, |_, _| true)?;
@@ -106,7 +109,7 @@ pub(super) fn retold(recording: &Recording) -> Result<(), CheckError> {
 
 /// Returns `true` if the status of an object in its newest event is final. An unpaid invoice may become overdue.
 fn is_final(member: &str, view: &PageView<'_>, event: &Value) -> bool {
-    let is_old = at(event).zip(clock(view.exchange)).is_some_and(|(at, now)| at + RECORDED < now);
+    let is_old = at(event).zip(clock(view.exchange)).is_some_and(|(at, now)| at + EVENT_DELAY_MAX < now);
     is_old && (member == "charge" || text_at(event, &["type"]) == Some("invoice.paid"))
 }
 

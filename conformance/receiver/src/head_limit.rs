@@ -1,4 +1,4 @@
-//! A limit on the bytes of a server before the body of its response.
+//! A limit on the size of a response before its body.
 //!
 //! hyper reads any number of interim responses (100, 102, 103). So the bytes are counted below it, from each request to
 //! the end of the head of its final response.
@@ -21,19 +21,19 @@ const STATUS_AT: usize = "HTTP/1.1 ".len();
 /// A client connection that fails if a response exceeds the limit before its body.
 pub struct LimitedHead<S> {
     stream: S,
-    heads: Heads,
+    heads: HeadParser,
 }
 
 impl<S> LimitedHead<S> {
     /// Wraps a connection before its first request.
     pub fn new(stream: S) -> LimitedHead<S> {
-        LimitedHead { stream, heads: Heads::default() }
+        LimitedHead { stream, heads: HeadParser::default() }
     }
 }
 
 /// A parser that finds the end of the final head of a response.
 #[derive(Debug, Default)]
-struct Heads {
+struct HeadParser {
     /// `true` after the final head.
     is_over: bool,
     /// The bytes since the request.
@@ -45,11 +45,11 @@ struct Heads {
     column: usize,
 }
 
-impl Heads {
+impl HeadParser {
     /// Resets the parser when a request is written.
     fn on_write(&mut self) {
         if self.is_over {
-            *self = Heads::default();
+            *self = HeadParser::default();
         }
     }
 
@@ -68,7 +68,7 @@ impl Heads {
                 b'\n' => {}
                 _ => {
                     if !self.in_headers {
-                        // No head, no limit: the body of a response that arrived before its request was written.
+                        // Not a head: the rest of a response that arrived before its request was written. No limit applies.
                         self.is_over = PROTOCOL.get(self.column).is_some_and(|letter| letter != byte);
                         if self.column == STATUS_AT {
                             self.is_interim = *byte == b'1';
@@ -83,7 +83,7 @@ impl Heads {
         }
     }
 
-    fn is_too_much(&self) -> bool {
+    fn exceeds_limit(&self) -> bool {
         !self.is_over && self.bytes >= HEAD_BYTES_MAX
     }
 }
@@ -95,7 +95,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for LimitedHead<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let LimitedHead { stream, heads } = self.get_mut();
-        if heads.is_too_much() {
+        if heads.exceeds_limit() {
             let limit = HEAD_BYTES_MAX / 1_024;
             let why = format!("the response head and the interim responses before it exceed {limit} KiB");
             return Poll::Ready(Err(io::Error::other(why)));
@@ -130,7 +130,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: bool) {
         for size in 1..=9 {
-            let mut heads = Heads::default();
+            let mut heads = HeadParser::default();
             text.as_bytes().chunks(size).for_each(|piece| heads.on_read(piece));
             assert_eq!(heads.is_over, expected, "{text:?} in pieces of {size}");
         }
@@ -149,17 +149,17 @@ mod tests {
 
     #[test]
     fn each_request_resets_the_limit() {
-        let mut heads = Heads::default();
+        let mut heads = HeadParser::default();
         heads.on_write();
         let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(HEAD_BYTES_MAX / 25);
         heads.on_read(interim.as_bytes());
-        assert!(!heads.is_too_much());
+        assert!(!heads.exceeds_limit());
         heads.on_read(b"HTTP/1.1 200 OK\r\n\r\nbody");
-        assert!(!heads.is_too_much());
+        assert!(!heads.exceeds_limit());
         heads.on_write();
         heads.on_read(interim.as_bytes());
         heads.on_write();
         heads.on_read(interim.as_bytes());
-        assert!(heads.is_too_much());
+        assert!(heads.exceeds_limit());
     }
 }

@@ -205,7 +205,7 @@ impl Reason {
             }
             Reason::SignatureMissing => "write `v1=<64 hexadecimal digits>` into the header",
             Reason::SignatureForm { .. } | Reason::SignatureEncoding { .. } => {
-                "write the 32 bytes of the HMAC as 64 small hexadecimal digits"
+                "write the 32 bytes of the HMAC as 64 lower-case hexadecimal digits"
             }
             Reason::DigestLength { .. } => "use HMAC with SHA-256, and write all of its 32 bytes",
             Reason::BodyRewritten { .. } => "serialise once; sign and send, or verify, those very bytes",
@@ -254,7 +254,7 @@ impl fmt::Display for Reason {
                 write!(f, "`v1` is `{got}`; it takes 64 hexadecimal digits")
             }
             Reason::SignatureEncoding { encoding } => {
-                write!(f, "`v1` is in {encoding}; it takes small hexadecimal digits")
+                write!(f, "`v1` is in {encoding}; it takes lower-case hexadecimal digits")
             }
             Reason::DigestLength { bytes } => {
                 let looks_like = match bytes {

@@ -25,7 +25,7 @@ pub struct ReceivedRequest {
     pub body: RawBytes,
 }
 
-/// The names of the webhook's headers, and the sender's user agent.
+/// The configurable names of the webhook headers, and the sender's user agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     /// The prefix of the webhook headers: `X-Service` in `X-Service-Signature`.
@@ -110,14 +110,14 @@ fn read_time<'de, D: Deserializer<'de>>(from: D) -> Result<OffsetDateTime, D::Er
         .map_err(|_| D::Error::custom(format!("`{text}` is no time such as 2026-01-05T09:00:00.000000Z")))
 }
 
-/// Formats a time as the service does.
+/// Formats a time in UTC with microseconds, such as `2026-01-05T09:00:00.000000Z`.
 pub fn stamp(at: OffsetDateTime) -> String {
     // Only years with more than four digits cannot be formatted.
     at.to_offset(time::UtcOffset::UTC).format(TIME).unwrap_or_else(|_| at.unix_timestamp().to_string())
 }
 
 impl ReceivedRequest {
-    /// Returns the time of arrival in the format of the service.
+    /// Returns the time of arrival, formatted by [`stamp`].
     pub fn stamp(&self) -> String {
         stamp(self.at)
     }

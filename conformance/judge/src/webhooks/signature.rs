@@ -17,7 +17,7 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.signature_scheme", NEEDS, scheme),
 ];
 
-/// The bound of `t` in seconds, which is in the year 5138. A larger value is in a smaller unit.
+/// The exclusive maximum of `t` in seconds, in the year 5138. A larger value is in a smaller unit.
 const SECONDS_MAX: u64 = 100_000_000_000;
 
 fn shape(recording: &Recording) -> CheckResult {
@@ -28,18 +28,18 @@ fn name(all: &Deliveries) -> String {
     format!("{}-Signature", all.header_prefix)
 }
 
-/// Returns `t`, if it is in seconds.
-pub(super) fn signed_at(all: &Deliveries, it: &ParsedDelivery<'_>) -> Option<i64> {
-    let values = it.delivery.values(&name(all));
+/// Returns `t` in Unix seconds; `None` if it is missing or in another unit.
+pub(super) fn signed_at(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<i64> {
+    let values = parsed.delivery.values(&name(all));
     let times =
-        values.iter().flat_map(|value| value.split(',')).filter_map(|it| it.trim().strip_prefix("t="));
+        values.iter().flat_map(|value| value.split(',')).filter_map(|part| part.trim().strip_prefix("t="));
     times.filter_map(|time| time.parse().ok()).find(|secs| *secs < SECONDS_MAX).map(u64::cast_signed)
 }
 
-fn flaw(all: &Deliveries, it: &ParsedDelivery<'_>) -> Flaw {
+fn flaw(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
     let name = name(all);
     let expected = |what: &str| Some(format!("{name} with {what}"));
-    let values = it.delivery.values(&name);
+    let values = parsed.delivery.values(&name);
     let [value] = values.as_slice() else {
         let found =
             if values.is_empty() { format!("no {name}") } else { format!("{name} {} times", values.len()) };
@@ -89,15 +89,15 @@ fn signed(recording: &Recording) -> CheckResult {
     let unknown = with(|it| *it == SignatureStatus::Unknown);
     // Two endpoints with one address have different secrets, and both receive the event. If a rewritten body is signed,
     // an unknown signature is another construction, not another secret.
-    let beside = |odd: &&&ParsedDelivery<'_>| {
-        let here = || verified.iter().filter(|it| it.delivery.endpoint == odd.delivery.endpoint);
+    let is_second_secret = |odd: &&&ParsedDelivery<'_>| {
+        let here = || verified.iter().filter(|known| known.delivery.endpoint == odd.delivery.endpoint);
         if here().any(|it| is_rewritten(it)) {
             return false;
         }
         let event = odd.text(&["event_id"]);
-        here().next().is_some() && !here().any(|it| event.is_some() && it.text(&["event_id"]) == event)
+        here().next().is_some() && !here().any(|known| event.is_some() && known.text(&["event_id"]) == event)
     };
-    if let Some(odd) = unknown.iter().find(beside) {
+    if let Some(odd) = unknown.iter().find(is_second_secret) {
         return Err(odd.broken(
             "the same secret as for the endpoint's other deliveries",
             "a signature that does not fit it",
@@ -130,7 +130,7 @@ fn constant(catch: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
     for seen in &catch.seen {
         let values = seen.delivery.values(&name(catch.all));
         let signature =
-            values.iter().flat_map(|it| it.split(',')).find_map(|it| it.trim().strip_prefix("v1="));
+            values.iter().flat_map(|value| value.split(',')).find_map(|part| part.trim().strip_prefix("v1="));
         let Some(signature) = signature.filter(|it| !it.is_empty()) else { continue };
         let body = seen.delivery.body.0.as_slice();
         if bodies.insert(signature.to_owned(), body).is_some_and(|other| other != body) {
@@ -178,7 +178,7 @@ fn made(recording: &Recording) -> Result<Vec<(ParsedDelivery<'_>, Vec<String>, S
     }
 }
 
-/// Judges that `t` and the raw body are signed, so that neither can be changed.
+/// Checks that the signature covers both `t` and the raw body.
 fn covers(recording: &Recording) -> CheckResult {
     for (seen, names, words) in made(recording)? {
         let has = |name: &str| names.iter().any(|it| it == name);
@@ -190,7 +190,7 @@ fn covers(recording: &Recording) -> CheckResult {
 }
 
 fn scheme(recording: &Recording) -> CheckResult {
-    let usual = "HMAC-SHA256 of `<t>.<body>` under the secret's text, in small hexadecimal digits";
+    let usual = "HMAC-SHA256 of `<t>.<body>` under the secret's text, in lower-case hexadecimal digits";
     let ways: BTreeSet<String> = made(recording)?
         .into_iter()
         .map(

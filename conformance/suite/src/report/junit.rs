@@ -1,6 +1,6 @@
 //! The JUnit report for CI systems: a test suite for each section, a test case for each statement.
 //!
-//! CI systems show skipped cases as green. So an additional case fails if a required statement was not judged.
+//! CI systems show skipped cases as passed. So an additional case fails if a required statement was not judged.
 
 use chrono::DateTime;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
@@ -67,7 +67,7 @@ fn case(view: &ReportView<'_>, row: &Row) -> TestCase {
     case
 }
 
-/// Returns the case that fails if the run is incomplete.
+/// Returns a suite with one case, which fails if the run is incomplete.
 fn completeness(view: &ReportView<'_>) -> TestSuite {
     let outcome = view.outcome;
     let mut suite = TestSuite::new("completeness");
@@ -83,8 +83,9 @@ fn completeness(view: &ReportView<'_>) -> TestSuite {
     ] {
         suite.add_property(Property::new(name, value));
     }
-    for it in &view.observations {
-        suite.add_property(Property::new(format!("observed: {}", it.topic), it.seen.clone()));
+    for observation in &view.observations {
+        let name = format!("observed: {}", observation.topic);
+        suite.add_property(Property::new(name, observation.seen.clone()));
     }
     let summary = format!("{}; {}; {}", view.completeness(), view.counts(), view.reported());
     let status = match view.stop() {
@@ -111,7 +112,7 @@ fn completeness(view: &ReportView<'_>) -> TestSuite {
     suite
 }
 
-/// Returns the case that fails if the baseline has a stale entry.
+/// Returns a suite with one case, which fails if the baseline has a stale entry.
 fn baseline(outcome: &Outcome) -> TestSuite {
     let status = if outcome.faults.is_empty() {
         TestCaseStatus::success()

@@ -10,7 +10,7 @@ use conformance::receiver::{BackgroundReceiver, Names, RawBytes, ReceivedRequest
 use conformance::{Endpoint, Mode, Outcome, Part, Plan, Redaction, Secret, Source, Webhooks, judge, report};
 use serde_json::json;
 
-fn sends(change: impl FnOnce(&mut Sender)) -> FakeServer {
+fn server_with_sender(change: impl FnOnce(&mut Sender)) -> FakeServer {
     let mut sender = Sender::default();
     change(&mut sender);
     FakeServer { sender: Some(sender), ..FakeServer::default() }
@@ -32,7 +32,7 @@ fn check_server(server: FakeServer) -> Outcome {
 
 #[track_caller]
 fn check(change: impl FnOnce(&mut Sender)) -> Outcome {
-    check_server(sends(change))
+    check_server(server_with_sender(change))
 }
 
 #[track_caller]
@@ -46,7 +46,10 @@ fn a_correct_sender_passes_everything() {
     let outcome = check(|_| {});
     check_seen(&outcome, "after a 500 it came again under the same id");
     check_seen(&outcome, "after a 302 it did not come again");
-    check_seen(&outcome, "HMAC-SHA256 of `<t>.<body>` under the secret's text, in small hexadecimal digits");
+    check_seen(
+        &outcome,
+        "HMAC-SHA256 of `<t>.<body>` under the secret's text, in lower-case hexadecimal digits",
+    );
     check_seen(&outcome, "pending to paid");
 }
 
@@ -85,7 +88,7 @@ fn other_signature_constructions_pass() {
 #[test]
 fn an_unknown_signature_construction_is_no_violation() {
     let outcome = run_with(
-        sends(|it| {
+        server_with_sender(|it| {
             it.sign = |secret, t, body| {
                 let doubled = [body, body].concat();
                 format!("t={t},v1={}", hex::encode(mac(secret, &timed(t, &doubled))))
@@ -119,7 +122,7 @@ fn a_test_delivery_needs_no_event_and_no_subscription() {
 
 /// Checks that a stored run has the same report, and contains no secret.
 #[track_caller]
-fn check_kept(make: impl Fn() -> FakeServer) {
+fn check_stored(make: impl Fn() -> FakeServer) {
     let words = |outcome: &Outcome| {
         let rows = outcome.rows.iter();
         rows.map(|row| format!("{} {}", row.id, row.verdict.word())).collect::<Vec<_>>()
@@ -146,9 +149,9 @@ fn check_kept(make: impl Fn() -> FakeServer) {
 
 #[test]
 fn stored_deliveries_have_equal_verdicts_and_no_secrets_or_personal_values() {
-    check_kept(|| sends(|_| {}));
-    check_kept(|| {
-        sends(|it| {
+    check_stored(|| server_with_sender(|_| {}));
+    check_stored(|| {
+        server_with_sender(|it| {
             // The worst case: the sender echoes all input.
             it.change_request = |leaving, sent| {
                 sent.set("X-Secret", &secret_of(&leaving.path));
@@ -156,9 +159,9 @@ fn stored_deliveries_have_equal_verdicts_and_no_secrets_or_personal_values() {
             };
         })
     });
-    check_kept(|| sends(|it| it.change_request = |_, sent| sent.body.push(0xff)));
-    check_kept(|| {
-        sends(|it| {
+    check_stored(|| server_with_sender(|it| it.change_request = |_, sent| sent.body.push(0xff)));
+    check_stored(|| {
+        server_with_sender(|it| {
             it.change_body = Box::new(|_, body| {
                 if body["data"]["charge"].is_object() {
                     body["data"]["charge"]["fiat_amount"] = json!("49.9");
@@ -251,7 +254,7 @@ fn captured_deliveries_are_judged_as_far_as_possible() {
 
 #[test]
 fn a_receiver_and_without_webhooks_are_mutually_exclusive() {
-    let outcome = run_with(sends(|_| {}), |plan| {
+    let outcome = run_with(server_with_sender(|_| {}), |plan| {
         plan.without.insert(Part::Webhooks);
     });
     assert_eq!(outcome.exit_code(), 2);
@@ -281,7 +284,7 @@ fn a_receiver_without_deliveries_reports_it() {
 fn two_endpoints_at_one_address_are_no_violation() {
     // Every second delivery to an address is signed with the secret of the other endpoint.
     let outcome = run_with(
-        sends(|it| {
+        server_with_sender(|it| {
             it.times = 2;
             it.sign = |secret, t, body| {
                 static TURN: AtomicU32 = AtomicU32::new(0);
@@ -300,14 +303,14 @@ fn two_endpoints_at_one_address_are_no_violation() {
 #[track_caller]
 fn check_pushed(delivers: fn(&Endpoint, Mode, &str) -> bool, longer: Duration, expected: &str) {
     let outcome = run_with(
-        sends(|it| {
+        server_with_sender(|it| {
             it.delivers = delivers;
             it.settles = false;
         }),
         |_| {},
     );
     let mut recording = outcome.recording;
-    let deliveries = recording.deliveries.as_mut().expect("it sends");
+    let deliveries = recording.deliveries.as_mut().expect("the server sends");
     deliveries.lasted += longer;
     // A refused delivery may delay the next ones.
     deliveries.caught.iter_mut().for_each(|it| it.answered = Some(200));
