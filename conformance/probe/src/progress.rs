@@ -27,7 +27,7 @@ pub trait Progress {
     }
 }
 
-/// A progress that reports nothing.
+/// A [`Progress`] that reports nothing.
 #[derive(Debug, Default)]
 pub struct Silent;
 

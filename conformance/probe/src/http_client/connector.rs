@@ -56,7 +56,7 @@ impl Service<Uri> for Connector {
             let tcp = tcp.into_inner();
             let Some(tls) = tls else { return Ok(Stream::Plain(TokioIo::new(LimitedHead::new(tcp)))) };
             let name = ServerName::try_from(host.clone())
-                .map_err(|_| format!("`{host}` is no name that a certificate can be for"))?;
+                .map_err(|_| format!("`{host}` is not a valid server name for TLS"))?;
             match tls.connect(name, tcp).await {
                 Ok(stream) => Ok(Stream::Tls(Box::new(TokioIo::new(LimitedHead::new(stream))))),
                 Err(err) => Err(refusal(&host, err)),

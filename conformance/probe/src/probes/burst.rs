@@ -21,15 +21,15 @@ const PATHS_MAX: u32 = 5;
 /// A HEAD request and a nonexistent event in each round.
 const BESIDE_PATHS: u32 = 2;
 /// The number of requests that are sent concurrently. With the account request, they are below the limit.
-const QUICK_SHOTS: usize = 108;
-const VOLLEY: usize = 4;
+const CONCURRENT_MAX: usize = 108;
+const BATCH: usize = 4;
 const SERIES_MAX: u8 = 2;
 /// The most requests until the key is refused again; a bucket that refilled serves some first.
 const STILL_MAX: u32 = 8;
 /// The number of rounds after waits so short that only a bucket can have refilled.
 const AGAIN_ROUNDS: u8 = 3;
 const AGAIN_MAX: u32 = 372;
-/// The seconds of a wait at which the key is tried, before a window of a minute can have ended.
+/// The seconds after which the key is tried during a wait, before a window of a minute can have ended.
 const WAIT_CHECK_SECONDS: [u64; 3] = [20, 35, 50];
 /// The requests after the first refusal: of the live key, the second key, and the test key during and after the wait.
 const AFTERWARDS: u32 = 2 + STILL_MAX + 2 + WAIT_CHECK_SECONDS.len() as u32 + 1 + 4 + AGAIN_MAX;
@@ -40,26 +40,26 @@ const BESIDE: u32 = 7;
 /// response.
 const OTHERWISE_MAX: usize = 12;
 const SILENCES_MAX: usize = 6;
-/// The number of these after which the other key is tried.
+/// The number of consecutive refusals other than 429 after which the other key is tried.
 const OTHERWISE_MIN: usize = 3;
 /// The number of volleys after a refusal that only a new window serves.
-const FRESH_VOLLEYS: usize = 2;
+const FRESH_BATCHES: usize = 2;
 /// The largest number of requests of the burst in the next minute.
 pub(crate) const SETTLING_MAX: u32 = SERVED_MAX + 1 + BESIDE;
 pub(crate) const SETTLING_WAIT: Duration = WAIT_USUAL;
 pub(crate) const REQUESTS_MAX: u32 =
     SERIES_MAX as u32 * (SERVED_MAX + 1 + BESIDE) + ROUNDS as u32 * (PATHS_MAX + BESIDE_PATHS) + AFTERWARDS;
 
-/// The longest `Retry-After` of a bucket.
-const BRIEF: Duration = Duration::from_secs(2);
-/// The time in which a bucket of two per second refills.
+/// The longest `Retry-After` that a token bucket is expected to send.
+const SHORT_WAIT_MAX: Duration = Duration::from_secs(2);
+/// The time in which a token bucket with two requests per second refills.
 const REFILLED: Duration = Duration::from_millis(1_200);
 /// The bounds of the time before the end of a clock minute at which a burst waits for the next minute: an aligned
 /// window would end during the burst.
 const NEAR_MIN: Duration = Duration::from_secs(1);
 const NEAR_MAX: Duration = Duration::from_secs(3);
 /// The number of sequential responses in a burst.
-const TURNS: u32 = 50;
+const SEQUENTIAL_RESPONSES: u32 = 50;
 const TWO_IDLE_WINDOWS: Duration = Duration::from_secs(121);
 /// The longest wait if the key was idle before: the rest of the server's minute, plus the second that dates round down,
 /// plus a window.
@@ -80,21 +80,21 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         return;
     }
     let mut paths = PATHS.map(str::to_owned).to_vec();
-    past_the_minute(session).await;
-    fire(session, 1, &mut paths).await;
+    wait_for_next_minute(session).await;
+    send_burst(session, 1, &mut paths).await;
     let mut series = 1;
     // Another client may have used the key, or a window may have ended meanwhile. Unlikely twice.
     if let Some(idle) = idle_before_repeat(session).await
         && session.pause(idle, "the burst is repeated in a fresh window").await
     {
         series = 2;
-        past_the_minute(session).await;
-        fire(session, series, &mut paths).await;
+        wait_for_next_minute(session).await;
+        send_burst(session, series, &mut paths).await;
         refills(session, series).await;
     }
     if Series::of(&session.recording, series).is_none_or(|it| it.refused.is_none()) {
-        rest(session);
-        return settle(session, &mut paths).await;
+        reserve_fresh_window(session);
+        return send_settling_burst(session, &mut paths).await;
     }
     ask_in_rounds(session, series, &paths).await;
     session.send_retrying_5xx(Caller::Own(Mode::Live), Purpose::Burst(Burst::OtherKey), ACCOUNT_PATH).await;
@@ -106,15 +106,15 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     for _ in 0..STILL_MAX {
         let still = session.send_retrying_5xx(KEY, Purpose::Burst(Burst::StillRefused), ACCOUNT_PATH).await;
         if still.status() == Some(429) {
-            obey(session, &still, &paths).await;
+            wait_and_retry(session, &still, &paths).await;
             break;
         }
     }
     // A new window serves the next requests; only a sliding window needs an idle key.
     if !session.is_renewed || session.plan.thorough {
-        rest(session);
+        reserve_fresh_window(session);
     }
-    settle(session, &mut paths).await;
+    send_settling_burst(session, &mut paths).await;
 }
 
 /// Requests each path of the burst while the key is refused, with a HEAD request and a nonexistent event.
@@ -158,7 +158,7 @@ async fn refills(session: &mut Session<'_>, series: u8) -> bool {
     let found = Series::of(&session.recording, series).filter(|it| it.fit() == LimiterReading::Bucket);
     let refused = found.and_then(|it| session.recording.exchange(it.refused?)).cloned();
     let Some(refused) = refused else { return true };
-    if refused.answer().and_then(retry_after).is_some_and(|delay| delay <= BRIEF) {
+    if refused.answer().and_then(retry_after).is_some_and(|delay| delay <= SHORT_WAIT_MAX) {
         return true;
     }
     if !session.pause(REFILLED, "a bucket would refill meanwhile").await {
@@ -169,24 +169,24 @@ async fn refills(session: &mut Session<'_>, series: u8) -> bool {
 }
 
 /// Waits for the next minute of the server's clock if it is near: an aligned window would end during the burst.
-async fn past_the_minute(session: &mut Session<'_>) {
+async fn wait_for_next_minute(session: &mut Session<'_>) {
     let last = session.recording.last(|it| it.caller == KEY);
-    let turn = last.map_or(Duration::ZERO, |it| it.ended.saturating_sub(it.sent));
-    let near = (turn * TURNS).clamp(NEAR_MIN, NEAR_MAX);
+    let response_time = last.map_or(Duration::ZERO, |it| it.ended.saturating_sub(it.sent));
+    let near = (response_time * SEQUENTIAL_RESPONSES).clamp(NEAR_MIN, NEAR_MAX);
     if let Some(left) = until_minute(&session.recording).filter(|left| *left <= near + NEAR_MIN) {
         session.pause(left, "the server's minute ends").await;
     }
 }
 
 /// Sends one more burst in the next minute, in which the limit must hold too.
-async fn settle(session: &mut Session<'_>, paths: &mut Vec<String>) {
+async fn send_settling_burst(session: &mut Session<'_>, paths: &mut Vec<String>) {
     if !session.plan.thorough || session.is_silent() {
         return;
     }
     session.rest(KEY).await;
-    past_the_minute(session).await;
-    fire(session, Burst::SETTLING, paths).await;
-    rest(session);
+    wait_for_next_minute(session).await;
+    send_burst(session, Burst::SETTLING, paths).await;
+    reserve_fresh_window(session);
 }
 
 /// Returns the time until the next minute of the server's clock, by the last `Date`, plus a second, because dates have
@@ -198,42 +198,42 @@ fn until_minute(recording: &Recording) -> Option<Duration> {
 
 /// Sends requests until the first refusal, or until more would show nothing. The first ones, which a correct limiter
 /// serves, are concurrent; the others are sequential, so that the first refusal has a number.
-async fn fire(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
+async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
     let purpose = Purpose::Burst(Burst::Shot { series });
     let start = session.waiter.now();
     let mut shots = 0;
-    let mut reading = BurstPages::new(series);
+    let mut burst_pages = BurstPages::new(series);
     let mut other_is_answered = None;
     while shots <= SERVED_MAX as usize && session.waiter.now() - start <= BURST_TIME_MAX {
         let is_doubtful = other_is_answered.is_some();
-        let volley = if shots < QUICK_SHOTS && !is_doubtful { VOLLEY } else { 1 };
-        let mut aims: Vec<_> = (shots..shots + volley)
+        let batch = if shots < CONCURRENT_MAX && !is_doubtful { BATCH } else { 1 };
+        let mut aims: Vec<_> = (shots..shots + batch)
             .map(|shot| (KEY, purpose.clone(), paths[shot % paths.len()].clone()))
             .collect();
         // All but one of the concurrent requests read a page that no other request reads.
         for aim in aims.iter_mut().skip(1) {
-            if let Some(path) = reading.wanted.pop_front() {
+            if let Some(path) = burst_pages.wanted.pop_front() {
                 aim.2 = path;
             }
         }
-        let beside = reading.beside.pop_front();
+        let beside = burst_pages.beside.pop_front();
         aims.extend(beside.map(|it| {
-            unread_event(&session.recording)
+            event_of_unread_type(&session.recording)
                 .filter(|_| it.2 == ACCOUNT_PATH && shots > 0)
                 .map_or(it.clone(), |id| (it.0, it.1, event_path(&id)))
         }));
         let exchanges = session.ask_together(&aims).await;
-        shots += volley;
+        shots += batch;
         let of_key = |it: &&Exchange| it.caller == KEY;
         if exchanges.iter().filter(of_key).any(|it| it.status() == Some(429))
             || is_refused_otherwise(session, series, &mut other_is_answered).await
         {
             return;
         }
-        if shots == VOLLEY {
-            reading.begin(&exchanges);
+        if shots == BATCH {
+            burst_pages.begin(&exchanges);
         } else {
-            reading.go_on(&session.recording);
+            burst_pages.add_further_requests(&session.recording);
         }
         if paths.len() < PATHS_MAX as usize
             && let Some(id) = aims.iter().zip(&exchanges).find_map(|((.., path), it)| listed_event(path, it))
@@ -272,7 +272,7 @@ async fn is_refused_otherwise(
 struct BurstPages {
     series: u8,
     wanted: VecDeque<String>,
-    /// The concurrent requests of the live key, one per volley.
+    /// The concurrent requests of the live key, one per batch.
     beside: VecDeque<(Caller, Purpose, String)>,
     /// `true` if the filters by listed values are included.
     has_filters: bool,
@@ -289,7 +289,7 @@ impl BurstPages {
         BurstPages { series, wanted: VecDeque::new(), beside, has_filters: false, totals: Vec::new() }
     }
 
-    /// Adds the long pages, once the first volley has shown the totals. Their values are used for filters.
+    /// Adds the long pages, once the first batch has shown the totals. Their values are used for filters.
     fn begin(&mut self, exchanges: &[Exchange]) {
         for exchange in exchanges {
             let total = Page::of(exchange).and_then(|page| page.meta("total"));
@@ -306,7 +306,7 @@ impl BurstPages {
 
     /// Adds requests once the long pages were read: filters, one event of each type, the long pages again to detect
     /// changes, and then all other positions. A later burst continues with the rest.
-    fn go_on(&mut self, recording: &Recording) {
+    fn add_further_requests(&mut self, recording: &Recording) {
         if self.has_filters || !self.wanted.is_empty() {
             return;
         }
@@ -333,7 +333,7 @@ impl BurstPages {
 }
 
 /// Returns a listed live event of a type of which no event was read singly yet.
-fn unread_event(recording: &Recording) -> Option<String> {
+fn event_of_unread_type(recording: &Recording) -> Option<String> {
     let live = || recording.exchanges.iter().filter(|it| it.caller == Caller::Own(Mode::Live));
     let lists = live().filter(|it| page_ask(it).is_some_and(|ask| ask.list == List::Events));
     let rows = lists.filter_map(Page::of).find_map(|page| page.rows().cloned())?;
@@ -352,15 +352,15 @@ fn listed_event(path: &str, exchange: &Exchange) -> Option<String> {
 
 /// Waits for the `Retry-After` of a refusal and sends a request, and another one a second later for servers that round
 /// down.
-async fn obey(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
-    let Some(delay) = patience_asked(refused) else { return };
-    if look(session, refused, delay, paths).await {
+async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
+    let Some(delay) = requested_wait(refused) else { return };
+    if check_during_wait(session, refused, delay, paths).await {
         return;
     }
     let ends_early = ends_early(session, refused, delay);
     if ends_early {
         // Tests the end of the window as well as the start of the next.
-        let left = (refused.ended + delay).saturating_sub(session.waiter.now() + BRIEF);
+        let left = (refused.ended + delay).saturating_sub(session.waiter.now() + SHORT_WAIT_MAX);
         if session.pause(left, "Retry-After asks for it").await {
             session.send_retrying_5xx(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
         }
@@ -374,12 +374,12 @@ async fn obey(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
             }
             let purpose = Purpose::Burst(Burst::Waited { span });
             let waited = session.send_retrying_5xx(KEY, purpose, ACCOUNT_PATH).await;
-            if waited.status() == Some(200) && delay <= BRIEF {
-                press(session, waited.sent, paths, &mut (1..=AGAIN_ROUNDS)).await;
+            if waited.status() == Some(200) && delay <= SHORT_WAIT_MAX {
+                send_until_refused(session, waited.sent, paths, &mut (1..=AGAIN_ROUNDS)).await;
             } else if waited.status() == Some(200) && ends_early {
-                session.is_renewed = is_fresh(session, 1, paths).await;
+                session.is_renewed = is_new_window(session, 1, paths).await;
             }
-            let again = patience_asked(&waited).filter(|_| waited.status() == Some(429));
+            let again = requested_wait(&waited).filter(|_| waited.status() == Some(429));
             let Some(again) = again else { return };
             // If refusals count, the latest `Retry-After` applies. At most one more wait.
             if refused.purpose == Purpose::Burst(Burst::StillRefused) && again > Duration::from_secs(1) {
@@ -392,23 +392,28 @@ async fn obey(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
 
 /// Sends requests during a long wait, in which the key should be refused. If it is served, sends as many as possible,
 /// because no minute has three windows. Returns `true` if it was served; the earlier refusal no longer applies then.
-async fn look(session: &mut Session<'_>, refused: &Exchange, delay: Duration, paths: &[String]) -> bool {
+async fn check_during_wait(
+    session: &mut Session<'_>,
+    refused: &Exchange,
+    delay: Duration,
+    paths: &[String],
+) -> bool {
     let mut rounds = 1..=AGAIN_ROUNDS;
     let mut since = None;
     for at in WAIT_CHECK_SECONDS.map(Duration::from_secs) {
         let left = (refused.ended + at).saturating_sub(session.waiter.now());
-        if at + BRIEF >= delay || !session.pause(left, "Retry-After asks for it").await {
+        if at + SHORT_WAIT_MAX >= delay || !session.pause(left, "Retry-After asks for it").await {
             break;
         }
         let looked = session.send_retrying_5xx(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
         if looked.status() == Some(200) {
-            press(session, *since.get_or_insert(looked.sent), paths, &mut rounds).await;
+            send_until_refused(session, *since.get_or_insert(looked.sent), paths, &mut rounds).await;
         }
     }
     since.is_some()
 }
 
-fn patience_asked(refused: &Exchange) -> Option<Duration> {
+fn requested_wait(refused: &Exchange) -> Option<Duration> {
     refused.answer().and_then(retry_after).filter(|span| *span <= PATIENCE)
 }
 
@@ -424,16 +429,16 @@ fn ends_early(session: &Session<'_>, refused: &Exchange, delay: Duration) -> boo
         .find(|it| it.caller == KEY && it.sent + WINDOW > refused.sent)
         .map_or(Duration::ZERO, |it| it.sent);
     series.is_some_and(|it| it.fit() == LimiterReading::Exact)
-        && delay > BRIEF
+        && delay > SHORT_WAIT_MAX
         && (refused.ended + delay).saturating_sub(first) + SLACK < WINDOW
 }
 
 /// Returns `true` if the key is served as often as only a new window allows.
-async fn is_fresh(session: &mut Session<'_>, round: u8, paths: &[String]) -> bool {
+async fn is_new_window(session: &mut Session<'_>, round: u8, paths: &[String]) -> bool {
     let purpose = Purpose::Burst(Burst::Again { round });
-    for volley in 0..FRESH_VOLLEYS {
-        let path = |at: usize| paths[(volley * VOLLEY + at) % paths.len()].clone();
-        let aims: Vec<_> = (0..VOLLEY).map(|at| (KEY, purpose.clone(), path(at))).collect();
+    for batch in 0..FRESH_BATCHES {
+        let path = |at: usize| paths[(batch * BATCH + at) % paths.len()].clone();
+        let aims: Vec<_> = (0..BATCH).map(|at| (KEY, purpose.clone(), path(at))).collect();
         if session.ask_together(&aims).await.iter().any(|it| it.status() != Some(200)) {
             return false;
         }
@@ -450,9 +455,9 @@ pub(crate) async fn close(session: &mut Session<'_>) {
     let is_refused = |it: &Exchange| it.caller == KEY && it.status() == Some(429);
     let closed = session.recording.last(is_refused).map_or(Duration::ZERO, |it| it.sent);
     let mut paths = PATHS.map(str::to_owned).to_vec();
-    fire(session, Burst::CLOSING, &mut paths).await;
+    send_burst(session, Burst::CLOSING, &mut paths).await;
     let refused = session.recording.last(is_refused).filter(|it| it.sent > closed).cloned();
-    let delay = refused.as_ref().and_then(patience_asked).filter(|delay| *delay > BRIEF);
+    let delay = refused.as_ref().and_then(requested_wait).filter(|delay| *delay > SHORT_WAIT_MAX);
     if let Some((refused, span)) = refused.zip(delay)
         && refused.ended + span + NEAR_MIN < closed + WINDOW
     {
@@ -460,15 +465,15 @@ pub(crate) async fn close(session: &mut Session<'_>) {
         if session.pause(left, "a window ends sooner than a minute after the one before").await {
             let purpose = Purpose::Burst(Burst::Waited { span });
             session.send_retrying_5xx(KEY, purpose, ACCOUNT_PATH).await;
-            is_fresh(session, 2, &paths).await;
+            is_new_window(session, 2, &paths).await;
         }
     }
-    rest(session);
+    reserve_fresh_window(session);
 }
 
 /// Sends requests while they are served, and again after each short wait, until more than a minute's maximum was
 /// served.
-async fn press(
+async fn send_until_refused(
     session: &mut Session<'_>,
     since: Duration,
     paths: &[String],
@@ -477,8 +482,8 @@ async fn press(
     for round in rounds {
         let purpose = Purpose::Burst(Burst::Again { round });
         let mut refused = None;
-        for place in 0..AGAIN_MAX / AGAIN_ROUNDS as u32 / VOLLEY as u32 {
-            let aims: Vec<_> = (0..VOLLEY)
+        for place in 0..AGAIN_MAX / AGAIN_ROUNDS as u32 / BATCH as u32 {
+            let aims: Vec<_> = (0..BATCH)
                 .map(|at| (KEY, purpose.clone(), paths[(place as usize + at) % paths.len()].clone()))
                 .collect();
             let exchanges = session.ask_together(&aims).await;
@@ -488,7 +493,7 @@ async fn press(
             }
         }
         let served = most_in_a_minute(&session.recording).map_or(0, |(count, _)| count);
-        let Some(delay) = refused.as_ref().and_then(patience_asked) else { return };
+        let Some(delay) = refused.as_ref().and_then(requested_wait) else { return };
         let is_over = session.waiter.now() + delay >= since + WINDOW;
         if served > SERVED_MAX as usize || is_over || !session.pause(delay, "Retry-After asks for it").await {
             return;
@@ -497,7 +502,7 @@ async fn press(
 }
 
 /// Reserves a fresh window of the test key for the next probes.
-fn rest(session: &mut Session<'_>) {
+fn reserve_fresh_window(session: &mut Session<'_>) {
     let shot = |it: &Exchange| matches!(it.purpose, Purpose::Burst(Burst::Shot { .. } | Burst::Again { .. }));
     if let Some(last) = session.recording.last(shot).map(|it| it.ended) {
         session.idle_until(last + IDLE_WINDOW);

@@ -11,7 +11,7 @@ use conformance_model::words::Mode;
 use crate::probes::positions::{self, LONG, plain, sized};
 use crate::session::Session;
 
-/// Either key may have the lists that are read completely.
+/// The lists are read completely with either key, so both bounds are equal.
 pub(crate) const COST: Cost = Cost { live: 32, test: 32, other: 0, total: 37 };
 /// The fewest records of a list with a second page.
 pub(crate) const RECORDS_MIN: u64 = 3;
@@ -22,13 +22,13 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         let live = total(session, list, Mode::Live).await;
         let test = total(session, list, Mode::Test).await;
         let (mode, total) = if live >= RECORDS_MIN { (Mode::Live, live) } else { (Mode::Test, test) };
-        for of in Mode::BOTH {
+        for read_mode in Mode::BOTH {
             let long = sized(list, None, LONG);
-            let is_read = session.recording.last(|it| is_page(it, of, &long)).is_some();
+            let is_read = session.recording.last(|exchange| is_page(exchange, read_mode, &long)).is_some();
             // The events of both modes provide identifiers.
-            let is_wanted = of == mode || list == List::Events || !session.has_shown(of, &long);
+            let is_wanted = read_mode == mode || list == List::Events || !session.has_shown(read_mode, &long);
             if is_wanted && !is_read {
-                session.page(of, long).await;
+                session.page(read_mode, long).await;
             }
         }
         if total >= RECORDS_MIN {
@@ -52,10 +52,10 @@ async fn total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
 
 /// Reads the long page of a list again if the list has grown.
 async fn read_again(session: &mut Session<'_>, list: List, mode: Mode) {
-    let pages = || session.recording.exchanges.iter().rev().filter(|it| is_of(it, list, mode));
+    let pages = || session.recording.exchanges.iter().rev().filter(|exchange| is_of(exchange, list, mode));
     let total = |it: &Exchange| Page::of(it)?.meta("total");
     let long = sized(list, None, LONG);
-    let whole = pages().find(|it| page_ask(it).as_ref() == Some(&long));
+    let whole = pages().find(|exchange| page_ask(exchange).as_ref() == Some(&long));
     if whole.map(total) != pages().next().map(total) && session.has_room() {
         session.page(mode, long).await;
     }
