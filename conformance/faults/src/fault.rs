@@ -16,7 +16,7 @@ pub struct Fault {
     pub field: Option<&'static str>,
     /// The violated statements, of which at least one must fail.
     pub breaks: Vec<&'static str>,
-    /// The place.
+    /// The affected response or object.
     pub place: Place,
     /// The affected pages.
     pub position: Position,
@@ -51,7 +51,7 @@ impl Fault {
     }
 }
 
-/// Writes such as `page 2 of the list of charges in live mode: a record is missing`.
+/// Formats it as in `page 2 of the list of charges in live mode: a record is missing`.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field {

@@ -22,32 +22,37 @@ const EVERYWHERE: &[Position] = &[
     Position::Size(100),
     Position::DefaultLater,
 ];
-const BEHIND_THE_FIRST: &[Position] =
+const AFTER_THE_FIRST: &[Position] =
     &[Position::Number(2), Position::Number(3), Position::Middle, Position::Last, Position::DefaultLater];
 const BEFORE_THE_LAST: &[Position] =
     &[Position::Number(1), Position::Number(2), Position::Number(3), Position::Middle, Position::OddSize];
 /// The positions of pages with enough rows to show an order.
-const OF_MANY: &[Position] =
+const WITH_MANY_ROWS: &[Position] =
     &[Position::Number(1), Position::Number(2), Position::OddSize, Position::Size(100)];
 
-const LINES: &[PageFault] = &[
+const PAGE_FAULTS: &[PageFault] = &[
     ("its last record is missing", &["paging.length", "paging.joined"], EVERYWHERE, |it| {
         drop(rows(it).pop())
     }),
-    ("its first record is missing", &["paging.length", "paging.joined"], BEHIND_THE_FIRST, |it| {
+    ("its first record is missing", &["paging.length", "paging.joined"], AFTER_THE_FIRST, |it| {
         if !rows(it).is_empty() {
             rows(it).remove(0);
         }
     }),
-    ("its first record stands in place of the second", &["paging.joined", "filters.total"], OF_MANY, |it| {
-        if rows(it).len() > 1 {
-            rows(it)[1] = rows(it)[0].clone();
-        }
-    }),
+    (
+        "its first record stands in place of the second",
+        &["paging.joined", "filters.total"],
+        WITH_MANY_ROWS,
+        |it| {
+            if rows(it).len() > 1 {
+                rows(it)[1] = rows(it)[0].clone();
+            }
+        },
+    ),
     (
         "its rows stand in rising order",
         &["paging.newest_first", "paging.newest_first_others", "paging.joined"],
-        OF_MANY,
+        WITH_MANY_ROWS,
         |it| {
             rows(it).reverse();
         },
@@ -87,9 +92,9 @@ const LINES: &[PageFault] = &[
         it.body["meta"]["total"] = json!(it.body["meta"]["total"].to_string());
     }),
     ("`next` is null", &["paging.ends"], BEFORE_THE_LAST, |it| it.body["links"]["next"] = Value::Null),
-    ("`prev` is null", &["paging.ends"], BEHIND_THE_FIRST, |it| it.body["links"]["prev"] = Value::Null),
+    ("`prev` is null", &["paging.ends"], AFTER_THE_FIRST, |it| it.body["links"]["prev"] = Value::Null),
     ("`next` is missing", &["paging.links"], EVERYWHERE, |it| remove(it, "links", "next")),
-    ("`last` is missing", &["paging.links"], BEHIND_THE_FIRST, |it| remove(it, "links", "last")),
+    ("`last` is missing", &["paging.links"], AFTER_THE_FIRST, |it| remove(it, "links", "last")),
     (
         "`prev` leads to the first page",
         &["paging.links_lead"],
@@ -122,7 +127,7 @@ const LINES: &[PageFault] = &[
 ];
 
 pub(crate) fn fill(all: &mut Vec<Fault>) {
-    for (what, breaks, positions, change) in LINES {
+    for (what, breaks, positions, change) in PAGE_FAULTS {
         for position in *positions {
             for list in List::ALL {
                 for mode in Mode::BOTH {
@@ -155,10 +160,10 @@ fn add(reply: &mut Reply, name: &str, by: i64) {
     }
 }
 
-/// Replaces a parameter of a link; an empty value removes it.
-/// The default size of a page.
+/// The default page size, in records.
 const DEFAULT_SIZE: u64 = 25;
 
+/// Replaces a parameter of a link; an empty value removes it.
 fn relink(reply: &mut Reply, rel: &str, name: &str, value: &str) {
     let link = &mut reply.body["links"][rel];
     let Some((path, query)) = link.as_str().and_then(|it| it.split_once('?')) else { return };
