@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     pub(crate) retry_after: Option<u64>,
 }
 
-/// The reason why there is no response.
+/// The reason for a missing response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
     Refused,
@@ -72,12 +72,12 @@ pub(crate) struct Connection {
     buffer: Vec<u8>,
     /// `true` if a part of the current response was read.
     has_read: bool,
-    patience: RequestTimeout,
+    timeout: RequestTimeout,
 }
 
 impl Connection {
     pub(crate) fn new(stream: Stream) -> Connection {
-        Connection { stream, buffer: vec![0; HEAD_MAX], has_read: false, patience: RequestTimeout::new() }
+        Connection { stream, buffer: vec![0; HEAD_MAX], has_read: false, timeout: RequestTimeout::new() }
     }
 
     /// Sends a request and reads the response. `now`: the current time.
@@ -92,31 +92,31 @@ impl Connection {
         request: &[u8],
         mut sink: impl FnMut(&[u8]),
     ) -> Result<Answer, Fault> {
-        self.patience.until = now + REQUEST_TIMEOUT;
+        self.timeout.until = now + REQUEST_TIMEOUT;
         self.has_read = false;
         self.send(request).await?;
         // Interim responses stay in the buffer with the head, so its size bounds them all.
-        let (mut start, mut have) = (0, 0);
+        let (mut start, mut filled) = (0, 0);
         let (head, head_len) = loop {
-            if have == self.buffer.len() {
+            if filled == self.buffer.len() {
                 return Err(Fault::NotHttp("response head and interim responses exceed 64 KiB"));
             }
-            let n = self.read(have).await?;
+            let n = self.read(filled).await?;
             if n == 0 {
                 return Err(Fault::Closed);
             }
-            have += n;
-            let mut found = answer::head(&self.buffer[start..have]).map_err(Fault::NotHttp)?;
+            filled += n;
+            let mut found = answer::head(&self.buffer[start..filled]).map_err(Fault::NotHttp)?;
             // Skips interim responses.
             while let Some((_, len)) = found.filter(|(head, _)| head.status < 200) {
                 start += len;
-                found = answer::head(&self.buffer[start..have]).map_err(Fault::NotHttp)?;
+                found = answer::head(&self.buffer[start..filled]).map_err(Fault::NotHttp)?;
             }
             if let Some(found) = found {
                 break found;
             }
         };
-        let here = start + head_len..have;
+        let here = start + head_len..filled;
         let body = match head.length {
             Length::Known(n) => self.known(here, n, &mut sink).await?,
             Length::Chunked => self.chunked(here, &mut sink).await?,
@@ -186,12 +186,12 @@ impl Connection {
     }
 
     async fn send(&mut self, request: &[u8]) -> Result<(), Fault> {
-        let Connection { stream, patience, .. } = self;
+        let Connection { stream, timeout, .. } = self;
         let mut sent = 0;
         while sent < request.len() {
             let wrote = poll_fn(|cx| {
                 let done = Pin::new(&mut *stream).poll_write(cx, &request[sent..]);
-                if done.is_pending() { patience.poll(cx).map(Err) } else { done }
+                if done.is_pending() { timeout.poll(cx).map(Err) } else { done }
             });
             match wrote.await {
                 Ok(0) => return Err(Fault::Closed),
@@ -208,15 +208,15 @@ impl Connection {
     /// Reads into the buffer from an index. Returns 0 at the end.
     async fn read(&mut self, from: usize) -> Result<usize, Fault> {
         // The timer is not polled while a server sends continuously.
-        if self.has_read && Instant::now() >= self.patience.until {
+        if self.has_read && Instant::now() >= self.timeout.until {
             return Err(Fault::TimedOut);
         }
         self.has_read = true;
-        let Connection { stream, buffer, patience, .. } = self;
+        let Connection { stream, buffer, timeout, .. } = self;
         let mut room = ReadBuf::new(&mut buffer[from..]);
         let done = poll_fn(|cx| {
             let done = Pin::new(&mut *stream).poll_read(cx, &mut room);
-            if done.is_pending() { patience.poll(cx).map(Err) } else { done }
+            if done.is_pending() { timeout.poll(cx).map(Err) } else { done }
         });
         done.await.map_err(|error| Fault::of(&error))?;
         Ok(room.filled().len())

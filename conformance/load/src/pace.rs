@@ -15,7 +15,7 @@ const STEP_MIN: Duration = Duration::from_micros(50);
 const STEP_MAX: Duration = Duration::from_millis(100);
 
 /// The time that the last requests of a run may wait for a connection.
-const GRACE: Duration = Duration::from_millis(20);
+const LAST_TICKET_WAIT: Duration = Duration::from_millis(20);
 
 /// The schedule of a run at a rate: each request (*ticket*) has a due time, and the next free connection takes it.
 pub(crate) struct RequestSchedule {
@@ -24,7 +24,7 @@ pub(crate) struct RequestSchedule {
     due: Semaphore,
     taken: AtomicU64,
     /// The number of released tickets.
-    out: AtomicU64,
+    released: AtomicU64,
     stopped: AtomicBool,
 }
 
@@ -37,7 +37,7 @@ impl RequestSchedule {
             total,
             due: Semaphore::new(0),
             taken: AtomicU64::new(0),
-            out: AtomicU64::new(0),
+            released: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
         }
     }
@@ -69,14 +69,14 @@ impl RequestSchedule {
     /// Releases tickets when they are due. Runs on a separate thread, because the timers of the runtimes have a
     /// resolution of milliseconds.
     pub(crate) fn release(&self, start: Instant, end: Instant) {
-        let mut out = 0;
+        let mut released = 0;
         loop {
             let now = Instant::now();
             let due = self.due_by(now.saturating_duration_since(start));
-            if due > out && now < end {
-                self.due.add_permits(usize::try_from(due - out).unwrap_or(Semaphore::MAX_PERMITS));
-                out = due;
-                self.out.store(out, Relaxed);
+            if due > released && now < end {
+                self.due.add_permits(usize::try_from(due - released).unwrap_or(Semaphore::MAX_PERMITS));
+                released = due;
+                self.released.store(released, Relaxed);
             }
             if self.stopped.load(Relaxed) {
                 return;
@@ -84,13 +84,13 @@ impl RequestSchedule {
             if now >= end {
                 break;
             }
-            let next = if out < self.total { start + self.at(out) } else { end };
+            let next = if released < self.total { start + self.at(released) } else { end };
             thread::park_timeout(next.min(end).saturating_duration_since(now).clamp(STEP_MIN, STEP_MAX));
         }
-        // Free connections take the last tickets; the others have not kept up.
-        self.due.add_permits(usize::try_from(self.total - out).unwrap_or(0));
-        self.out.store(self.total, Relaxed);
-        let closes = Instant::now() + GRACE;
+        // Free connections take the remaining tickets; the rest count as never taken.
+        self.due.add_permits(usize::try_from(self.total - released).unwrap_or(0));
+        self.released.store(self.total, Relaxed);
+        let closes = Instant::now() + LAST_TICKET_WAIT;
         while let Some(left) = closes.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
             thread::park_timeout(left);
         }
@@ -99,8 +99,8 @@ impl RequestSchedule {
 
     /// Returns the tickets that were due and not taken.
     pub(crate) fn never_taken(&self) -> std::ops::Range<u64> {
-        let out = self.out.load(Relaxed);
-        self.taken.load(Relaxed).min(out)..out
+        let released = self.released.load(Relaxed);
+        self.taken.load(Relaxed).min(released)..released
     }
 }
 

@@ -30,7 +30,7 @@ impl Tls {
     /// Creates a connector that trusts the public roots, those of the machine, and those of the PEM text.
     pub(crate) fn new(host: &str, ca_pem: Option<&str>) -> Result<Tls, String> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        // A machine without certificates uses the public ones.
+        // On a machine without certificates, only the public roots apply.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if let Some(pem) = ca_pem {
             let found: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
@@ -49,7 +49,7 @@ impl Tls {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let host = host.trim_matches(['[', ']']).to_owned();
         let name = ServerName::try_from(host.clone())
-            .map_err(|_| format!("`{host}` is not a name that a certificate can bear"))?;
+            .map_err(|_| format!("`{host}` is not a valid server name for TLS"))?;
         Ok(Tls { connector: TlsConnector::from(Arc::new(config)), name })
     }
 }
