@@ -32,7 +32,7 @@ use crate::{
 
 /// A scenario that is embedded in the program.
 pub(crate) struct BuiltIn {
-    /// `charge/paid`
+    /// The name, such as `charge/paid`.
     pub(crate) name: &'static str,
     pub(crate) text: &'static str,
     pub(crate) transcript: Option<&'static str>,
@@ -50,11 +50,11 @@ struct ScenarioFile {
     golden: Option<PathBuf>,
 }
 
-const NO_TRANSCRIPT: &str = "it has no golden transcript; --bless writes one";
+const MISSING_TRANSCRIPT: &str = "it has no golden transcript; --bless writes one";
 
 /// The result of a scenario.
 enum PlayResult {
-    AsWritten(Played),
+    Matches(Played),
     /// Played without a golden transcript.
     Played(Played),
     Blessed(Played),
@@ -71,7 +71,7 @@ enum PlayResult {
 impl PlayResult {
     fn word(&self) -> &'static str {
         match self {
-            PlayResult::AsWritten(_) | PlayResult::Played(_) => "pass",
+            PlayResult::Matches(_) | PlayResult::Played(_) => "pass",
             PlayResult::Blessed(_) => "blessed",
             PlayResult::Differs(..) | PlayResult::NoTranscript(_) | PlayResult::Stopped { .. } => "fail",
         }
@@ -79,7 +79,7 @@ impl PlayResult {
 
     fn played(&self) -> Option<&Played> {
         match self {
-            PlayResult::AsWritten(played)
+            PlayResult::Matches(played)
             | PlayResult::Played(played)
             | PlayResult::Blessed(played)
             | PlayResult::Differs(played, _)
@@ -93,16 +93,16 @@ impl PlayResult {
         match self {
             PlayResult::Stopped { plain, .. } => Some(plain.clone()),
             PlayResult::Differs(_, diff) => Some(diff.to_string()),
-            PlayResult::NoTranscript(_) => Some(NO_TRANSCRIPT.to_owned()),
-            PlayResult::AsWritten(_) | PlayResult::Played(_) | PlayResult::Blessed(_) => None,
+            PlayResult::NoTranscript(_) => Some(MISSING_TRANSCRIPT.to_owned()),
+            PlayResult::Matches(_) | PlayResult::Played(_) | PlayResult::Blessed(_) => None,
         }
     }
 
-    /// Returns the exit code: 0 as expected, 1 it differs, 2 the scenario is invalid or the server could not be
+    /// Returns the exit code: 0 for a match, 1 for a difference, 2 if the scenario is invalid or the server could not be
     /// reached.
     fn exit_code(&self) -> u8 {
         match self {
-            PlayResult::AsWritten(_) | PlayResult::Played(_) | PlayResult::Blessed(_) => 0,
+            PlayResult::Matches(_) | PlayResult::Played(_) | PlayResult::Blessed(_) => 0,
             PlayResult::Differs(..)
             | PlayResult::NoTranscript(_)
             | PlayResult::Stopped { is_broken: false, .. } => 1,
@@ -139,39 +139,43 @@ pub(crate) fn run(args: &Play) -> Result<u8, Failure> {
     if let Some([url, file]) = args.save_from.as_deref() {
         return save_from(url, Path::new(file));
     }
-    let pieces = pieces(&args.paths)?;
+    let scenario_files = scenario_files(&args.paths)?;
     args.html.as_deref().map_or(Ok(()), files::check_writable)?;
     let mut remote = match &args.against {
         Some(address) => Some(RemoteStage::new(address).map_err(Failure::usage)?),
         None => None,
     };
     let stop = signals::stop_flag()?;
-    let mut endings = Vec::new();
-    for piece in &pieces {
+    let mut results = Vec::new();
+    for scenario_file in &scenario_files {
         if stop.load(Relaxed) {
             break;
         }
-        let ending = match &mut remote {
-            Some(stage) => play_one(piece, args, stage),
+        let result = match &mut remote {
+            Some(stage) => play_one(scenario_file, args, stage),
             None => {
                 let fresh = args.demo_fault.map_or_else(LocalStage::new, LocalStage::with_fault);
-                play_one(piece, args, &mut { fresh })
+                play_one(scenario_file, args, &mut { fresh })
             }
         };
         if args.format == Format::Text {
-            show(piece, &ending, args);
+            show(scenario_file, &result, args);
         }
-        endings.push(ending);
+        results.push(result);
     }
     if let Some(path) = &args.html {
-        draw(path, &pieces, &endings, args)?;
+        write_html(path, &scenario_files, &results, args)?;
     }
-    let whole = digest_of_all(&endings);
-    let interrupted = endings.len() < pieces.len();
+    let whole = digest_of_all(&results);
+    let interrupted = results.len() < scenario_files.len();
     match args.format {
-        Format::Text => sum_up(&endings, pieces.len(), &whole),
+        Format::Text => print_summary(&results, scenario_files.len(), &whole),
         Format::Json => {
-            let rows = pieces.iter().zip(&endings).map(|(piece, ending)| row(piece, ending, args)).collect();
+            let rows = scenario_files
+                .iter()
+                .zip(&results)
+                .map(|(scenario_file, result)| row(scenario_file, result, args))
+                .collect();
             let report = Report { format: 1, interrupted, scenarios: rows, digest: whole };
             let report = serde_json::to_string_pretty(&report).expect("a report is JSON");
             say!("{}", tame(&report));
@@ -179,7 +183,7 @@ pub(crate) fn run(args: &Play) -> Result<u8, Failure> {
     }
     Ok(match interrupted {
         true => INTERRUPTED,
-        false => endings.iter().map(PlayResult::exit_code).max().unwrap_or(0),
+        false => results.iter().map(PlayResult::exit_code).max().unwrap_or(0),
     })
 }
 
@@ -225,16 +229,16 @@ pub(crate) fn play_built_in(name: &str, stage: &mut dyn Stage) -> Result<(), Str
         demo_fault: None,
         save_from: None,
     };
-    match play_one(&piece(built_in), &args, stage) {
-        PlayResult::AsWritten(_) => Ok(()),
+    match play_one(&scenario_file(built_in), &args, stage) {
+        PlayResult::Matches(_) => Ok(()),
         PlayResult::Differs(_, diff) => Err(format!("{name} differs from its transcript\n{diff}")),
         PlayResult::Stopped { plain, .. } => Err(plain),
         other => Err(format!("{name}: {}", other.word())),
     }
 }
 
-fn play_one(piece: &ScenarioFile, args: &Play, stage: &mut dyn Stage) -> PlayResult {
-    let script = match Script::parse(&piece.name, &piece.text) {
+fn play_one(scenario_file: &ScenarioFile, args: &Play, stage: &mut dyn Stage) -> PlayResult {
+    let script = match Script::parse(&scenario_file.name, &scenario_file.text) {
         Ok(script) => script,
         Err(error) => {
             return PlayResult::Stopped {
@@ -255,7 +259,7 @@ fn play_one(piece: &ScenarioFile, args: &Play, stage: &mut dyn Stage) -> PlayRes
         return PlayResult::Played(played);
     }
     if args.bless
-        && let Some(path) = &piece.golden
+        && let Some(path) = &scenario_file.golden
     {
         return match files::write_whole(path, &played.transcript) {
             Ok(()) => PlayResult::Blessed(played),
@@ -264,25 +268,30 @@ fn play_one(piece: &ScenarioFile, args: &Play, stage: &mut dyn Stage) -> PlayRes
             }
         };
     }
-    match &piece.transcript {
+    match &scenario_file.transcript {
         None if args.transcript => PlayResult::Played(played),
         None => PlayResult::NoTranscript(played),
         Some(expected) => match golden::compare(expected, &played.transcript) {
-            None => PlayResult::AsWritten(played),
+            None => PlayResult::Matches(played),
             Some(diff) => PlayResult::Differs(played, diff),
         },
     }
 }
 
 /// Writes the page of the first failed scenario, or else of the first one.
-fn draw(path: &Path, pieces: &[ScenarioFile], endings: &[PlayResult], args: &Play) -> Result<(), Failure> {
-    let place = endings.iter().position(|ending| ending.exit_code() != 0).unwrap_or(0);
-    let piece = &pieces[place];
-    let mut script =
-        Script::parse(&piece.name, &piece.text).map_err(|error| Failure::usage(error.to_string()))?;
+fn write_html(
+    path: &Path,
+    scenario_files: &[ScenarioFile],
+    results: &[PlayResult],
+    args: &Play,
+) -> Result<(), Failure> {
+    let place = results.iter().position(|result| result.exit_code() != 0).unwrap_or(0);
+    let scenario_file = &scenario_files[place];
+    let mut script = Script::parse(&scenario_file.name, &scenario_file.text)
+        .map_err(|error| Failure::usage(error.to_string()))?;
     script.seed = args.seed.unwrap_or(script.seed);
     let verdict = Runner::with_fault(args.demo_fault).try_script(&script);
-    let failure = endings.get(place).and_then(PlayResult::message);
+    let failure = results.get(place).and_then(PlayResult::message);
     let picture = Picture {
         script: &script,
         fault: args.demo_fault,
@@ -293,16 +302,16 @@ fn draw(path: &Path, pieces: &[ScenarioFile], endings: &[PlayResult], args: &Pla
 }
 
 /// Returns a digest of all transcripts, independent of the order of files on the disk.
-fn digest_of_all(endings: &[PlayResult]) -> String {
+fn digest_of_all(results: &[PlayResult]) -> String {
     let all: Vec<&str> =
-        endings.iter().map(|ending| ending.played().map_or("-", |played| &played.digest)).collect();
+        results.iter().map(|result| result.played().map_or("-", |played| &played.digest)).collect();
     digest(&all.join("\n"))
 }
 
-fn show(piece: &ScenarioFile, ending: &PlayResult, args: &Play) {
-    let style = if ending.exit_code() == 0 { GOOD } else { BAD };
-    let (word, name) = (ending.word(), &piece.name);
-    match ending.played() {
+fn show(scenario_file: &ScenarioFile, result: &PlayResult, args: &Play) {
+    let style = if result.exit_code() == 0 { GOOD } else { BAD };
+    let (word, name) = (result.word(), &scenario_file.name);
+    match result.played() {
         None => say!("{style}{word:<8}{style:#} {name}"),
         Some(played) => {
             let short = &played.digest[..played.digest.len().min(23)];
@@ -312,20 +321,20 @@ fn show(piece: &ScenarioFile, ending: &PlayResult, args: &Play) {
             );
         }
     }
-    match ending {
+    match result {
         PlayResult::Stopped { coloured, .. } => say!("{coloured}"),
         PlayResult::Differs(_, diff) => show_diff(diff),
         PlayResult::NoTranscript(_) => {
-            say!("         {NO_TRANSCRIPT}")
+            say!("         {MISSING_TRANSCRIPT}")
         }
         _ => {}
     }
     if args.transcript
-        && let Some(played) = ending.played()
+        && let Some(played) = result.played()
     {
         terminal::print(terminal::foreign(&played.transcript));
     }
-    if ending.exit_code() != 0 {
+    if result.exit_code() != 0 {
         let seed = args.seed.map(|seed| format!(" --seed {seed}")).unwrap_or_default();
         let stage = args.against.as_ref().map(|url| format!(" --against {url}")).unwrap_or_default();
         let fault = args.demo_fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
@@ -345,36 +354,36 @@ fn show_diff(diff: &Diff) {
     }
 }
 
-fn sum_up(endings: &[PlayResult], of: usize, whole: &str) {
-    let count = |test: fn(&PlayResult) -> bool| endings.iter().filter(|ending| test(ending)).count();
-    let well = count(|ending| ending.exit_code() == 0);
-    let bad = endings.len() - well;
+fn print_summary(results: &[PlayResult], of: usize, whole: &str) {
+    let count = |test: fn(&PlayResult) -> bool| results.iter().filter(|result| test(result)).count();
+    let well = count(|result| result.exit_code() == 0);
+    let bad = results.len() - well;
     let style = if bad == 0 { GOOD } else { BAD };
-    let noun = if endings.len() == 1 { "scenario" } else { "scenarios" };
+    let noun = if results.len() == 1 { "scenario" } else { "scenarios" };
     say!(
         "{style}{} {noun}: {well} passed, {bad} failed{style:#}   {DIM}digest {whole}{DIM:#}",
-        endings.len()
+        results.len()
     );
-    if endings.len() < of {
-        say!("{BAD}interrupted{BAD:#}: {} of {of} were not played", of - endings.len());
+    if results.len() < of {
+        say!("{BAD}interrupted{BAD:#}: {} of {of} were not played", of - results.len());
     }
 }
 
-fn row<'a>(piece: &'a ScenarioFile, ending: &'a PlayResult, args: &Play) -> Row<'a> {
-    let played = ending.played();
+fn row<'a>(scenario_file: &'a ScenarioFile, result: &'a PlayResult, args: &Play) -> Row<'a> {
+    let played = result.played();
     Row {
-        scenario: &piece.name,
-        result: ending.word(),
+        scenario: &scenario_file.name,
+        result: result.word(),
         digest: played.map(|played| played.digest.as_str()),
         steps: played.map(|played| played.steps),
         events: played.map(|played| played.events),
         posts: played.map(|played| played.posts),
-        message: ending.message(),
+        message: result.message(),
         transcript: played.filter(|_| args.transcript).map(|played| played.transcript.as_str()),
     }
 }
 
-fn piece(built_in: &BuiltIn) -> ScenarioFile {
+fn scenario_file(built_in: &BuiltIn) -> ScenarioFile {
     ScenarioFile {
         name: built_in.name.to_owned(),
         text: built_in.text.to_owned(),
@@ -384,9 +393,9 @@ fn piece(built_in: &BuiltIn) -> ScenarioFile {
 }
 
 /// Returns the scenarios of these files and directories, ordered by path; the built-in ones if there are none.
-fn pieces(paths: &[PathBuf]) -> Result<Vec<ScenarioFile>, Failure> {
+fn scenario_files(paths: &[PathBuf]) -> Result<Vec<ScenarioFile>, Failure> {
     if paths.is_empty() {
-        return Ok(BUILT_IN.iter().map(piece).collect());
+        return Ok(BUILT_IN.iter().map(scenario_file).collect());
     }
     let mut files = Vec::new();
     for path in paths {

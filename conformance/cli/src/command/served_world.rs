@@ -55,7 +55,7 @@ impl ServedWorld {
         Ok(world)
     }
 
-    /// The id of the first account.
+    /// Returns the id of the first account.
     pub(super) fn account(&self) -> &str {
         &self.account
     }
@@ -103,9 +103,9 @@ impl ServedWorld {
                 let list = self.ask("GET", &path, "")?;
                 let deliveries: Vec<DeliveryRecord> = serde_json::from_value(list["deliveries"].clone())
                     .map_err(|error| Failure::usage(format!("the deliveries cannot be read: {error}")))?;
-                let is_open = |it: &DeliveryRecord| {
-                    let host = it.url.split('/').nth(2).unwrap_or_default();
-                    it.attempts.is_empty() && !host.ends_with(".sim") && &*it.status != "canceled"
+                let is_open = |delivery: &DeliveryRecord| {
+                    let host = delivery.url.split('/').nth(2).unwrap_or_default();
+                    delivery.attempts.is_empty() && !host.ends_with(".sim") && &*delivery.status != "canceled"
                 };
                 if !deliveries.iter().any(is_open) || Instant::now() >= deadline {
                     break;
@@ -132,7 +132,7 @@ impl ServedWorld {
         ];
         for step in steps {
             if step.path.starts_with("/v1") {
-                self.need_key(terms.mode)?;
+                self.ensure_key(terms.mode)?;
             }
             let (path, body) = (fill(step.path, &values), fill(step.body, &values));
             let answer = self.ask_in(Some(terms.mode), step.method, &path, &body)?;
@@ -147,7 +147,7 @@ impl ServedWorld {
         Ok(values)
     }
 
-    fn need_key(&mut self, mode: Mode) -> Result<(), Failure> {
+    fn ensure_key(&mut self, mode: Mode) -> Result<(), Failure> {
         if self.keys.contains_key(&mode) {
             return Ok(());
         }
@@ -165,7 +165,7 @@ impl ServedWorld {
         Ok(())
     }
 
-    /// Calls the sandbox.
+    /// Calls the sandbox, with the sandbox token if there is one.
     pub(super) fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<Value, Failure> {
         self.ask_in(None, method, path, body)
     }
