@@ -29,7 +29,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule(
         "a request without a key is let in",
         &["auth.no_header", "auth.every_path", "auth.head"],
-        |server| let_in(server, |given| given.is_none()),
+        |server| accept_if(server, |given| given.is_none()),
     ),
     reply("a missing key is answered 403", &["auth.no_header", "auth.every_path"], 401, |_, reply| {
         reply.status = 403
@@ -39,7 +39,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         .at(|request| request.path == "/v1/invoices")
         .may(SINGLE_REFUSALS),
     rule("an empty bearer is let in", &["auth.empty_bearer"], |server| {
-        let_in(server, |given| given.is_some_and(|it| it.trim() == "Bearer"))
+        accept_if(server, |given| given.is_some_and(|it| it.trim() == "Bearer"))
     }),
     rule("the scheme does not matter", &["auth.other_scheme", "auth.token_scheme"], |server| {
         server.scheme_matters = false
@@ -79,7 +79,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         |_, reply| reply.status = 502,
     )
     .at(|request| request.authorization.is_some())
-    .may(ALL_REFUSALS_BUT_NONE),
+    .may(OTHER_TOKEN_REFUSALS),
     reply("401 has bytes that are not UTF-8", &["auth.message"], 401, |_, reply| {
         reply.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
     }),
@@ -274,7 +274,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         |_, reply| *reply = Reply::json(503, json!({ "message": "Unavailable." })),
     )
     .at(|request| request.authorization.is_none()),
-    reply("a wrong key is always answered 502", FORGERIES, 401, |_, reply| {
+    reply("a wrong key is always answered 502", INVALID_TOKENS, 401, |_, reply| {
         *reply = Reply::json(502, json!({ "message": "Bad gateway." }))
     })
     .at(|request| request.authorization.is_some())
@@ -293,7 +293,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ];
 
 /// The statements about invalid tokens.
-const FORGERIES: &[&str] = &[
+const INVALID_TOKENS: &[&str] = &[
     "auth.empty_bearer",
     "auth.encoded",
     "auth.token_scheme",
@@ -329,8 +329,8 @@ pub(crate) const SINGLE_REFUSALS: &[&str] = match ALL_REFUSALS {
     [] => &[],
 };
 
-/// The statements about requests with a token that must be refused.
-const ALL_REFUSALS_BUT_NONE: &[&str] = &[
+/// The further statements that a fault with a wrong token may violate.
+const OTHER_TOKEN_REFUSALS: &[&str] = &[
     "auth.empty_bearer",
     "auth.other_scheme",
     "auth.token_scheme",
@@ -341,7 +341,7 @@ const ALL_REFUSALS_BUT_NONE: &[&str] = &[
 ];
 
 /// Accepts matching requests as if they had the test key.
-fn let_in(server: &mut FakeServer, fits: fn(Option<&str>) -> bool) {
+fn accept_if(server: &mut FakeServer, fits: fn(Option<&str>) -> bool) {
     server.rewrite_requests(move |request| {
         if fits(request.authorization.as_deref()) {
             request.authorization = Some(format!("Bearer {}", fake::TEST_KEY));
