@@ -11,28 +11,28 @@ use serde_json::Value;
 pub(crate) fn apply(recording: &mut Recording, text: &str) {
     for line in text.lines() {
         let mut words = line.splitn(3, ' ');
-        let (Some(Ok(place)), Some(word)) = (words.next().map(str::parse::<usize>), words.next()) else {
+        let (Some(Ok(index)), Some(word)) = (words.next().map(str::parse::<usize>), words.next()) else {
             continue;
         };
         let rest = words.next().unwrap_or_default();
         if recording.exchanges.is_empty() {
             return;
         }
-        let place = place % recording.exchanges.len();
+        let index = index % recording.exchanges.len();
         let other = rest.parse::<usize>().map_or(0, |other| other % recording.exchanges.len());
         match word {
-            "remove" => drop(recording.exchanges.remove(place)),
+            "remove" => drop(recording.exchanges.remove(index)),
             "repeat" => {
-                let again = recording.exchanges[place].clone();
+                let again = recording.exchanges[index].clone();
                 recording.exchanges.insert(other, again);
             }
-            "swap" => recording.exchanges.swap(place, other),
-            "caller" => recording.exchanges[place].caller = recording.exchanges[other].caller,
-            "purpose" => recording.exchanges[place].purpose = recording.exchanges[other].purpose.clone(),
-            "ending" => recording.exchanges[place].ending = recording.exchanges[other].ending.clone(),
+            "swap" => recording.exchanges.swap(index, other),
+            "caller" => recording.exchanges[index].caller = recording.exchanges[other].caller,
+            "purpose" => recording.exchanges[index].purpose = recording.exchanges[other].purpose.clone(),
+            "ending" => recording.exchanges[index].ending = recording.exchanges[other].ending.clone(),
             "base" => recording.base = rest.to_owned(),
             "prefix" => recording.key_prefix = rest.to_owned(),
-            _ => apply_to(&mut recording.exchanges[place], word, rest),
+            _ => apply_to(&mut recording.exchanges[index], word, rest),
         }
     }
 }

@@ -14,24 +14,27 @@ use crate::{edit, recording::verdicts};
 static CORRECT: LazyLock<Outcome> = LazyLock::new(|| {
     let mut outcome = fake::run(FakeServer::default());
     let is_shot = |purpose: &Purpose| matches!(purpose, Purpose::Burst(Burst::Shot { .. }));
-    outcome.recording.exchanges.retain(|it| !is_shot(&it.purpose) || it.number.is_multiple_of(24));
+    outcome
+        .recording
+        .exchanges
+        .retain(|exchange| !is_shot(&exchange.purpose) || exchange.number.is_multiple_of(24));
     outcome
 });
 
 /// A few exchanges of each kind: faster to judge, with fewer statements judged.
-static FEW: LazyLock<Outcome> = LazyLock::new(|| {
+static SAMPLE: LazyLock<Outcome> = LazyLock::new(|| {
     let mut outcome = CORRECT.clone();
     let mut kept: BTreeMap<String, usize> = BTreeMap::new();
-    outcome.recording.exchanges.retain(|it| {
-        let purpose = format!("{:?}", it.purpose);
+    outcome.recording.exchanges.retain(|exchange| {
+        let purpose = format!("{:?}", exchange.purpose);
         let kind = purpose.split(['{', '(']).next().unwrap_or_default();
-        let count = kept.entry(format!("{:?} {kind}", it.caller)).or_default();
+        let count = kept.entry(format!("{:?} {kind}", exchange.caller)).or_default();
         *count += 1;
-        *count <= OF_A_KIND_MAX
+        *count <= PER_KIND_MAX
     });
     outcome
 });
-const OF_A_KIND_MAX: usize = 3;
+const PER_KIND_MAX: usize = 3;
 
 const FORMATS: [Format; 6] =
     [Format::Text, Format::Json, Format::Junit, Format::Markdown, Format::Html, Format::Github];
@@ -40,7 +43,7 @@ const FORMATS: [Format; 6] =
 /// the result twice and reports it in one of the formats.
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let mut outcome = if text.starts_with("all\n") { CORRECT.clone() } else { FEW.clone() };
+    let mut outcome = if text.starts_with("all\n") { CORRECT.clone() } else { SAMPLE.clone() };
     edit::apply(&mut outcome.recording, text);
     let rows = judge(&outcome.recording);
     assert_eq!(rows.len(), judged().len(), "every statement has a verdict");
@@ -49,8 +52,8 @@ pub(crate) fn feed(bytes: &[u8]) {
     // A report takes as long as a judgement, so each input is reported in one format.
     let format = FORMATS[bytes.len() % FORMATS.len()];
     let report = render(&outcome, format, Style::Plain);
-    let wild = report.chars().find(|it| it.is_control() && *it != '\n');
-    assert_eq!(wild, None, "a control character in {format:?}");
+    let control = report.chars().find(|it| it.is_control() && *it != '\n');
+    assert_eq!(control, None, "a control character in {format:?}");
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The fuzz target `request`: requests to the reference service, as a host passes them on.
+//! The fuzz target `request`: requests to the reference service, as the HTTP server passes them on.
 //!
 //! The bytes are a sequence of requests, each a head, an empty line and a body, with a line `%%` between them:
 //!
@@ -32,7 +32,7 @@ use reference_core::{
 use reference_wire::{Api, Request, Response};
 use serde_json::{Value, json};
 
-const OPENING: Timestamp = Timestamp(1_789_898_400_000_000);
+const START_TIME: Timestamp = Timestamp(1_789_898_400_000_000);
 const BASE: &str = "https://api.svc.example";
 /// The seed of all inputs, so that addresses are derived once.
 const SEED: Seed = Seed(7);
@@ -46,24 +46,28 @@ const STATUSES: [u16; 12] = [200, 201, 400, 401, 404, 405, 409, 413, 415, 422, 4
 pub(crate) fn feed(bytes: &[u8]) {
     let mut service = FilledService::open();
     for part in split(bytes, b"\n%%\n").take(REQUESTS_MAX) {
-        let Some(asked) = FuzzedRequest::read(part, &service) else { continue };
-        let before = service.everything();
-        let answer = service.send(&asked);
-        if let Err(why) = proper(&answer) {
-            panic!("{why}\n\n{asked:?}\n\n{} {}", answer.status, String::from_utf8_lossy(&answer.body));
+        let Some(fuzzed) = FuzzedRequest::read(part, &service) else { continue };
+        let before = service.observable_state();
+        let answer = service.send(&fuzzed);
+        if let Err(why) = check_response(&answer) {
+            panic!("{why}\n\n{fuzzed:?}\n\n{} {}", answer.status, String::from_utf8_lossy(&answer.body));
         }
-        let reads = matches!(asked.method.as_str(), "GET" | "HEAD");
+        let reads = matches!(fuzzed.method.as_str(), "GET" | "HEAD");
         if reads || answer.status >= 400 {
-            assert!(service.everything() == before, "it changed something: {asked:?} -> {}", answer.status);
+            assert!(
+                service.observable_state() == before,
+                "it changed something: {fuzzed:?} -> {}",
+                answer.status
+            );
         }
         if reads {
-            assert_eq!(service.send(&asked), answer, "asked twice: {asked:?}");
+            assert_eq!(service.send(&fuzzed), answer, "sent twice: {fuzzed:?}");
         }
     }
 }
 
 /// Checks the invariants of a response.
-fn proper(answer: &Response) -> Result<(), String> {
+fn check_response(answer: &Response) -> Result<(), String> {
     let Response { status, headers, body } = answer;
     if !STATUSES.contains(status) {
         return Err(format!("the status is {status}"));
@@ -117,7 +121,7 @@ impl FuzzedRequest {
             Some((path, query)) => (path, Some(query.to_owned())),
             None => (target, None),
         };
-        let mut asked = FuzzedRequest {
+        let mut fuzzed = FuzzedRequest {
             method: method.to_owned(),
             path: path.to_owned(),
             query,
@@ -127,19 +131,19 @@ impl FuzzedRequest {
             body: body.to_owned(),
         };
         if let Ok(text) = std::str::from_utf8(body) {
-            asked.body = service.fill(text).into_bytes();
+            fuzzed.body = service.fill(text).into_bytes();
         }
         for line in lines {
             let Some(at) = find(line, b": ") else { continue };
             let (name, value) = (&line[..at], line[at + 2..].to_owned());
             match name {
-                b"authorization" => asked.authorization = Some(service.key(&value).unwrap_or(value)),
-                b"content-type" => asked.content_type = Some(value),
-                b"idempotency-key" => asked.idempotency_key = Some(value),
+                b"authorization" => fuzzed.authorization = Some(service.key(&value).unwrap_or(value)),
+                b"content-type" => fuzzed.content_type = Some(value),
+                b"idempotency-key" => fuzzed.idempotency_key = Some(value),
                 _ => {}
             }
         }
-        Some(asked)
+        Some(fuzzed)
     }
 }
 
@@ -182,25 +186,25 @@ impl FilledService {
         let mut api = Api::new(start);
         let acme = api
             .service
-            .open_account(OPENING, "acme", AccountKind::Organization, Settings::new("Acme"))
+            .open_account(START_TIME, "acme", AccountKind::Organization, Settings::new("Acme"))
             .expect("a new slug");
         for currency in [Currency::Eur, Currency::Usd] {
             for asset in Asset::ALL.into_iter().filter(|asset| *asset != Asset::Doge) {
                 let price = Some(Rate::parse("60000").expect("a rate"));
-                api.service.on_rate(OPENING, asset, currency, price);
+                api.service.on_rate(START_TIME, asset, currency, price);
             }
         }
         let mut service =
-            FilledService { api, now: OPENING, acme, keys: Default::default(), ids: Vec::new() };
+            FilledService { api, now: START_TIME, acme, keys: Default::default(), ids: Vec::new() };
         service.keys = Mode::ALL.map(|mode| match service.act(mode, Command::CreateKey) {
             CommandResult::Key(_, text) => text.reveal().to_owned(),
-            other => unreachable!("a key was asked for: {other:?}"),
+            other => unreachable!("a key was requested: {other:?}"),
         });
-        service.furnish();
+        service.add_objects();
         service
     }
 
-    fn furnish(&mut self) {
+    fn add_objects(&mut self) {
         let url = "https://shop.example/hooks".to_owned();
         self.act(Mode::Live, BookCommand::AddEndpoint { url, events: EventType::ALL.into() });
         let questions = json!([{"label": "Size", "required": true}]);
@@ -229,11 +233,11 @@ impl FilledService {
     }
 
     fn act(&mut self, mode: Mode, act: impl Into<Command>) -> CommandResult {
-        self.api.service.on_command(self.now, (self.acme, mode), act).expect("a good act")
+        self.api.service.on_command(self.now, (self.acme, mode), act).expect("a valid command")
     }
 
     fn made(&mut self, mode: Mode, path: &str, body: &Value) -> String {
-        let asked = FuzzedRequest {
+        let fuzzed = FuzzedRequest {
             method: "POST".to_owned(),
             path: path.to_owned(),
             query: None,
@@ -242,7 +246,7 @@ impl FilledService {
             idempotency_key: None,
             body: body.to_string().into_bytes(),
         };
-        let answer: Value = serde_json::from_slice(&self.send(&asked).body).expect("JSON");
+        let answer: Value = serde_json::from_slice(&self.send(&fuzzed).body).expect("JSON");
         answer["data"]["id"].as_str().unwrap_or_else(|| panic!("a good answer, not {answer}")).to_owned()
     }
 
@@ -275,23 +279,23 @@ impl FilledService {
         self.ids.iter().fold(text.to_owned(), |text, (name, id)| text.replace(name, id))
     }
 
-    fn send(&mut self, asked: &FuzzedRequest) -> Response {
+    fn send(&mut self, fuzzed: &FuzzedRequest) -> Response {
         self.now = self.now.plus(Span::secs(1));
         let request = Request {
-            method: &asked.method,
-            path: &asked.path,
-            query: asked.query.as_deref(),
-            authorization: asked.authorization.as_deref(),
-            content_type: asked.content_type.as_deref(),
-            idempotency_key: asked.idempotency_key.as_deref(),
+            method: &fuzzed.method,
+            path: &fuzzed.path,
+            query: fuzzed.query.as_deref(),
+            authorization: fuzzed.authorization.as_deref(),
+            content_type: fuzzed.content_type.as_deref(),
+            idempotency_key: fuzzed.idempotency_key.as_deref(),
             base: BASE,
-            body: &asked.body,
+            body: &fuzzed.body,
         };
         self.api.respond(self.now, &request)
     }
 
     /// Returns the state that a refused request and a read must not change.
-    fn everything(&self) -> String {
+    fn observable_state(&self) -> String {
         let mut all = String::new();
         for mode in Mode::ALL {
             let book = self.api.service.account(self.acme).book(mode);
@@ -300,7 +304,7 @@ impl FilledService {
                 let path = format!("/v1/{list}");
                 let whole = reference_wire::look(
                     &self.api.service,
-                    OPENING,
+                    START_TIME,
                     (self.acme, mode),
                     (&path, Some("per_page=100")),
                     BASE,
@@ -318,8 +322,8 @@ mod tests {
 
     fn answer(text: &str) -> Response {
         let mut service = FilledService::open();
-        let asked = FuzzedRequest::read(text.as_bytes(), &service).expect("a head");
-        service.send(&asked)
+        let fuzzed = FuzzedRequest::read(text.as_bytes(), &service).expect("a head");
+        service.send(&fuzzed)
     }
 
     #[test]
@@ -344,7 +348,7 @@ mod tests {
     #[test]
     fn an_invalid_response_is_detected() {
         let good = Response { status: 200, headers: Vec::new(), body: b"{\"data\":[]}".as_slice().into() };
-        assert_eq!(proper(&good), Ok(()));
+        assert_eq!(check_response(&good), Ok(()));
         let body = |text: &str| Response { body: text.as_bytes().to_vec().into(), ..good.clone() };
         let refusal = |status, text: &str| Response { status, ..body(text) };
         for bad in [
@@ -357,7 +361,7 @@ mod tests {
             refusal(405, "{\"message\":\"No.\"}"),
             Response { headers: vec![("x", "\u{7f}".to_owned())], ..good.clone() },
         ] {
-            assert!(proper(&bad).is_err(), "{bad:?}");
+            assert!(check_response(&bad).is_err(), "{bad:?}");
         }
     }
 }
