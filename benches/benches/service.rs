@@ -1,4 +1,4 @@
-//! Benchmarks of the service without sockets: requests, and whole lives of charges.
+//! Benchmarks of the service without sockets: requests, and complete lifecycles of charges.
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
 mod short;
@@ -38,7 +38,7 @@ fn reads(c: &mut Criterion) {
             c.bench_function(&format!("{name}, {size} charges"), |b| b.iter(|| driver.get(&path)));
         }
         if size == SIZES[1] {
-            // Pages in turn: before a page is read again, others have replaced it in the caches.
+            // Cycles through all pages, so that each read misses the caches.
             let mut pages = (1..=3 * size / PAGE).cycle();
             c.bench_function(&format!("page of 25 events, fresh, {size} charges"), |b| {
                 b.iter(|| {

@@ -1,4 +1,4 @@
-//! The common part of the benchmarks: a world that answers requests without a socket.
+//! The shared code of the benchmarks: a world that serves requests without a socket.
 
 mod driver;
 
@@ -60,7 +60,7 @@ impl World {
         answer["data"]["id"].as_str().expect("a charge has an id").to_owned()
     }
 
-    /// Takes a charge from opened to paid, with its deliveries.
+    /// Opens a charge, pays it, and sends its deliveries.
     pub fn complete_a_charge(&mut self) {
         let code = self.open_charge();
         self.granted("POST", "/sandbox/pay", &format!(r#"{{"charge":"{code}"}}"#));
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_world_of_the_benchmarks_does_what_is_measured() {
+    fn the_benchmark_world_completes_a_charge_with_its_deliveries() {
         let mut world = World::new();
         world.granted("POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim/hooks"}"#);
         world.complete_a_charge();

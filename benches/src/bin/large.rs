@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, env, fs, hint::black_box, process::ExitCode, ti
 use benches::BenchDriver;
 use reference_core::asset::Asset;
 
-/// The number of requests for each page. The fastest tenth counts, because the machine is shared.
+/// The number of requests for each page. The 10th percentile is reported, because the machine is shared.
 const ROUNDS: usize = 400;
 
 fn main() -> ExitCode {
@@ -19,9 +19,9 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let before = resident_bytes();
-    // Addresses of Solana are random, so its charges cost least.
+    // Solana addresses are random, so its charges cost least to create.
     let mut driver = BenchDriver::new(Asset::Sol, 0);
-    let begin = Instant::now();
+    let started = Instant::now();
     let charges = events / 3;
     for _ in 0..charges / 2 {
         driver.complete_charge();
@@ -30,8 +30,8 @@ fn main() -> ExitCode {
     for _ in charges / 2..charges {
         driver.complete_charge();
     }
-    let filled = begin.elapsed();
-    let each = (resident_bytes().saturating_sub(before)) / charges as u64;
+    let filled = started.elapsed();
+    let bytes_per_charge = (resident_bytes().saturating_sub(before)) / charges as u64;
 
     let newest: serde_json::Value =
         serde_json::from_slice(&driver.get("/v1/charges?per_page=1").body).expect("answers are JSON");
@@ -59,9 +59,9 @@ fn main() -> ExitCode {
     for (name, path) in asks {
         let mut all: Vec<u128> = (0..ROUNDS)
             .map(|_| {
-                let begin = Instant::now();
+                let started = Instant::now();
                 black_box(driver.get(&path));
-                begin.elapsed().as_nanos()
+                started.elapsed().as_nanos()
             })
             .collect();
         all.sort_unstable();
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     let report = serde_json::json!({
         "events": events,
         "filled_in_ms": u64::try_from(filled.as_millis()).unwrap_or(u64::MAX),
-        "bytes_a_charge_with_three_events": each,
+        "bytes_a_charge_with_three_events": bytes_per_charge,
         "micros": micros,
     });
     println!("{report:#}");
