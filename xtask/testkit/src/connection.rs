@@ -1,4 +1,4 @@
-//! [`Connection`]: a blocking connection that sends any bytes.
+//! [`Connection`]: a blocking connection that sends arbitrary bytes.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::message::{Incoming, Message, Request};
 
 /// The timeout of a read or a write.
-const PATIENCE: Duration = Duration::from_secs(60);
+const IO_TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum length of a body; a longer one is a fault of the server.
 const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
@@ -32,8 +32,8 @@ impl Connection {
     }
 
     pub(crate) fn over(stream: TcpStream, host: String) -> io::Result<Connection> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(IO_TIMEOUT))?;
+        stream.set_write_timeout(Some(IO_TIMEOUT))?;
         Ok(Connection { stream, incoming: Incoming::default(), host })
     }
 
@@ -132,7 +132,10 @@ pub fn ask(address: impl ToString, request: Request<'_>) -> io::Result<Message> 
     while connection.read()? > 0 {}
     answer.body = connection.incoming.rest();
     match answer.status {
-        0 => Err(io::Error::new(io::ErrorKind::InvalidData, format!("not an answer: {}", answer.start))),
+        0 => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("not an HTTP/1 response: {}", answer.start),
+        )),
         _ => Ok(answer),
     }
 }

@@ -102,13 +102,13 @@ impl Receiver {
     }
 
     /// Returns the next request and its time; `None` after the timeout.
-    pub fn next(&self, patience: Duration) -> Option<(Message, Instant)> {
-        self.requests.recv_timeout(patience).ok()
+    pub fn next(&self, timeout: Duration) -> Option<(Message, Instant)> {
+        self.requests.recv_timeout(timeout).ok()
     }
 
     /// Returns the time at which a request to this path arrived; `None` after the timeout. Other requests are skipped.
-    pub fn arrival(&self, path: &str, patience: Duration) -> Option<Instant> {
-        let until = Instant::now() + patience;
+    pub fn arrival(&self, path: &str, timeout: Duration) -> Option<Instant> {
+        let until = Instant::now() + timeout;
         loop {
             match self.next(until.saturating_duration_since(Instant::now()))? {
                 (request, at) if request.path() == path => return Some(at),
