@@ -57,7 +57,7 @@ fn validate(root: &Path) -> Result<bool, String> {
 
 fn slurm(root: &Path) -> Result<bool, String> {
     let missing: Vec<&str> =
-        PROGRAMS.iter().filter(|(name, _)| !is_there(name)).map(|(_, package)| *package).collect();
+        PROGRAMS.iter().filter(|(name, _)| !is_installed(name)).map(|(_, package)| *package).collect();
     if !missing.is_empty() {
         return Err(format!(
             "Slurm is not here: install Debian's packages {} (apt-get install --no-install-recommends), and be root",
@@ -112,7 +112,7 @@ fn slurm(root: &Path) -> Result<bool, String> {
     Ok(other.is_empty() && is_whole)
 }
 
-fn is_there(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     let mut command = Command::new(program);
     command.arg("-V").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // Without a cluster some programs fail although they are installed.

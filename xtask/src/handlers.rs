@@ -13,9 +13,9 @@ use crate::target::{listening, output};
 use crate::tools::{self, fresh, starts, write};
 
 const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
-/// Prints how often a handler shipped the order of a charge, as counted in its log.
+/// A shell command that counts in the log how often the handler shipped the order of a charge.
 const ACTED: &str = "grep -c \"ship the order of charge $CHARGEPROOF_CHARGE\" log || true";
-/// The exact packages.
+/// The packages, at exact versions.
 const PYTHON: [&str; 3] = ["Flask==3.1.2", "fastapi==0.165.0", "uvicorn==0.54.0"];
 const NODE: [&str; 1] = ["express@5.1.0"];
 
@@ -83,7 +83,7 @@ fn accepts(program: &Path, command: &mut Command, home: &Path, port: u16) -> Res
 
 /// Returns a command for a program of the Python environment.
 fn python(home: &Path, name: &str, arguments: &[&str]) -> Result<Command, String> {
-    if !tools::is_there("python3") {
+    if !tools::is_installed("python3") {
         return Err("python3 is not installed".to_owned());
     }
     let mut command = Command::new(tools::python(home, &PYTHON)?.join(name));
@@ -100,7 +100,7 @@ fn fastapi(home: &Path, port: u16) -> Result<Command, String> {
 }
 
 fn express(home: &Path, _port: u16) -> Result<Command, String> {
-    if !tools::is_there("node") || !tools::is_there(&tools::npm()) {
+    if !tools::is_installed("node") || !tools::is_installed(&tools::npm()) {
         return Err("node or npm is not installed".to_owned());
     }
     tools::node(home, &NODE)?;

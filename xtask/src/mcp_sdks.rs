@@ -32,14 +32,14 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let mut served = served::start(&program, &["--rate-limit", "off"])?;
     let (node_home, python_home) = (root.join("target/mcp-sdks/node"), root.join("target/mcp-sdks/python"));
     let mut good = true;
-    if !tools::is_there("node") || !tools::is_there(&tools::npm()) {
+    if !tools::is_installed("node") || !tools::is_installed(&tools::npm()) {
         println!("skipped: the TypeScript SDKs, because node and npm are not installed");
     } else if let Err(why) = tools::node(&node_home, &NODE) {
         println!("skipped: the TypeScript SDKs: {why}");
     } else {
         good &= typescript(root, &node_home, &served)?;
     }
-    if !tools::is_there("python3") {
+    if !tools::is_installed("python3") {
         println!("skipped: the Python SDK, because python3 is not installed");
     } else {
         match tools::python(&python_home, &PYTHON) {

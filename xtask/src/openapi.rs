@@ -26,14 +26,14 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let mut served = served::start(&program, &["--rate-limit", "off"])?;
     let mut good = true;
     let (node_home, python_home) = (root.join("target/openapi/node"), root.join("target/openapi/python"));
-    if !tools::is_there("node") || !tools::is_there(&tools::npm()) {
+    if !tools::is_installed("node") || !tools::is_installed(&tools::npm()) {
         println!("skipped: Spectral and openapi-typescript, because node and npm are not installed");
     } else if let Err(why) = tools::node(&node_home, &NODE) {
         println!("skipped: Spectral and openapi-typescript: {why}");
     } else {
         good &= node(root, &node_home, &served)?;
     }
-    if !tools::is_there("python3") {
+    if !tools::is_installed("python3") {
         println!("skipped: openapi-python-client, because python3 is not installed");
     } else {
         match tools::python(&python_home, &PYTHON) {

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::served;
-use crate::tools::{fresh, is_there, succeeds};
+use crate::tools::{fresh, is_installed, succeeds};
 
 const DIRECTORY: &str = ".github/pictures";
 /// The browsers that can take screenshots, in order of preference.
@@ -63,7 +63,7 @@ const PICTURES: [Picture; 4] = [
 pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let browser = BROWSERS
         .into_iter()
-        .find(|name| is_there(name))
+        .find(|name| is_installed(name))
         .ok_or_else(|| format!("no browser is installed; it takes one of {}", BROWSERS.join(", ")))?;
     let program = served::build(root)?;
     let scratch = root.join("target/pictures");

@@ -19,8 +19,8 @@ pub(crate) fn node_program(home: &Path, name: &str) -> PathBuf {
     home.join("node_modules/.bin").join(format!("{name}{SCRIPT}"))
 }
 
-/// Returns `true` if a program can be started here.
-pub(crate) fn is_there(program: &str) -> bool {
+/// Returns `true` if a program is installed, by `--version`.
+pub(crate) fn is_installed(program: &str) -> bool {
     starts(program, "--version")
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn fresh(directory: &Path) -> Result<(), String> {
     fs::create_dir_all(directory).map_err(|err| format!("cannot make `{}`: {err}", directory.display()))
 }
 
-/// Runs a command with its own output. Returns `true` if it succeeds.
+/// Runs a command that prints to this terminal. Returns `true` if it succeeds.
 pub(crate) fn succeeds(command: &mut Command) -> Result<bool, String> {
     let status = command.status().map_err(|err| format!("cannot start {command:?}: {err}"))?;
     Ok(status.success())

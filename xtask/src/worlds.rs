@@ -42,7 +42,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
 type Suites = Vec<(&'static str, Command)>;
 
 fn python(root: &Path, home: &Path) -> Result<Suites, String> {
-    if !tools::is_there("python3") {
+    if !tools::is_installed("python3") {
         return Err("there is no `python3` here".to_owned());
     }
     let programs = tools::python(home, &PYTEST)?;
@@ -62,7 +62,7 @@ pub(crate) fn pytest_suite(root: &Path, programs: &Path) -> Command {
 }
 
 fn node(root: &Path, home: &Path) -> Result<Suites, String> {
-    if !tools::is_there("node") || !tools::is_there(&tools::npm()) {
+    if !tools::is_installed("node") || !tools::is_installed(&tools::npm()) {
         return Err("there is no `node` or no `npm` here".to_owned());
     }
     tools::node(home, &VITEST)?;

@@ -52,7 +52,7 @@ pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Re
     let bare: Vec<_> =
         answers.iter().map(|answer| world.bare(programs, Cores::Shared, answer)).collect::<Result<_, _>>()?;
     let measured = KINDS.iter().map(|kind| {
-        let figures = if is_there(kind.probe) {
+        let figures = if is_installed(kind.probe) {
             one(kind, programs, work, &answers, &bare, options)
         } else {
             Err(format!("`{}` is not installed", kind.probe[0]))
@@ -64,7 +64,7 @@ pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Re
     Ok(measured.chain(unknown).collect())
 }
 
-fn is_there(probe: &[&str]) -> bool {
+fn is_installed(probe: &[&str]) -> bool {
     Command::new(probe[0]).args(&probe[1..]).output().is_ok_and(|done| done.status.success())
 }
 

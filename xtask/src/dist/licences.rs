@@ -8,10 +8,10 @@ use serde::Deserialize;
 
 use crate::packages::{ask, cargo};
 
-/// The starts of the names of licence files, in lower case.
+/// The prefixes of licence file names, in lower case.
 const NAMES: [&str; 5] = ["license", "licence", "copying", "notice", "copyright"];
 
-/// The directories in which packages keep code of others, under terms of its own.
+/// The directories for third-party code in packages, which has its own licence.
 const VENDORED: [&str; 3] = ["depend", "third_party", "vendor"];
 
 #[derive(Deserialize)]
@@ -36,8 +36,8 @@ struct Package {
 pub(super) fn of_dependencies(root: &Path, platform: &str) -> Result<String, String> {
     let linked = linked(root, platform)?;
     let answer = ask(cargo(root).args(["metadata", "--locked", "--format-version", "1"]))?;
-    let metadata: Metadata =
-        serde_json::from_str(&answer).map_err(|err| format!("`cargo metadata` answers oddly: {err}"))?;
+    let metadata: Metadata = serde_json::from_str(&answer)
+        .map_err(|err| format!("`cargo metadata` returned invalid JSON: {err}"))?;
     let mut heads = String::from("The program contains the following packages.\n\n");
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for package in &metadata.packages {
@@ -75,11 +75,11 @@ fn linked(root: &Path, platform: &str) -> Result<BTreeSet<String>, String> {
     };
     answer
         .lines()
-        .map(|line| read(line).ok_or_else(|| format!("`cargo tree` answers oddly: `{line}`")))
+        .map(|line| read(line).ok_or_else(|| format!("`cargo tree` printed an unknown line: `{line}`")))
         .collect()
 }
 
-/// The texts of a package's licence files, and of those of the code that it carries.
+/// Returns the texts of the licence files of a package and of its vendored code.
 fn terms(directory: &Path) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
     let mut directories = vec![(directory.to_owned(), false)];
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_terms_of_carried_code_are_found_too() {
+    fn licences_of_vendored_code_are_found() {
         let package = std::env::temp_dir().join(format!("chargeproof-licences-{}", std::process::id()));
         for (path, text) in [
             ("LICENSE", "one\n"),

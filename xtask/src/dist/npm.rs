@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Build, trial};
 use crate::sources;
-use crate::tools::{copy, fresh, is_there, node_program, npm as npm_program, read, succeeds, write};
+use crate::tools::{copy, fresh, is_installed, node_program, npm as npm_program, read, succeeds, write};
 use crate::worlds;
 
 /// Node's names of the supported platforms: `process.platform`, `process.arch`.
@@ -20,7 +20,7 @@ const PROGRAM_FIELDS: [&str; 7] =
 /// Creates both packages, installs them into an empty directory and tests the command.
 pub(super) fn make(build: &Build) -> Result<(), String> {
     println!("==> npm packages");
-    if !is_there("node") || !is_there(&npm_program()) {
+    if !is_installed("node") || !is_installed(&npm_program()) {
         println!("skipped: node and npm are not installed");
         return Ok(());
     }

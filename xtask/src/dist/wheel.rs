@@ -16,7 +16,7 @@ const MYPY: &str = "mypy==1.18.2";
 /// Builds the wheel with maturin, installs it into a new environment and tests the program.
 pub(super) fn make(build: &Build) -> Result<(), String> {
     println!("==> wheel");
-    if !tools::is_there("python3") {
+    if !tools::is_installed("python3") {
         println!("skipped: python3 is not installed");
         return Ok(());
     }
