@@ -81,10 +81,10 @@ impl Plan {
         }
         let length = FAILED_IN_A_ROW - draw.below(2);
         at = self.exhaust_deliveries(chain, at, length.saturating_sub(row).max(1), &mut draw);
-        self.open_plainly("c998", chain, at);
+        self.open_simple_charge("c998", chain, at);
         self.healed_at = self.healed_at.max(at + DAY);
         self.add(self.healed_at, steps::merchant(RUIN, &[], "up"));
-        self.open_plainly("c999", chain, self.healed_at + HOUR);
+        self.open_simple_charge("c999", chain, self.healed_at + HOUR);
     }
 
     /// Plans deliveries to the failing endpoint, and returns a time at which they have used up their attempts.
@@ -100,7 +100,7 @@ impl Plan {
         if draw.chance(1, 4) {
             self.add(at, Step::Test(steps::name(RUIN)));
         } else {
-            self.open_plainly(&format!("c9{}", at / SECOND), chain, at);
+            self.open_simple_charge(&format!("c9{}", at / SECOND), chain, at);
         }
     }
 
@@ -151,7 +151,7 @@ impl Plan {
         }
     }
 
-    fn open_plainly(&mut self, name: &str, (mode, asset): (Mode, Asset), at: u64) {
+    fn open_simple_charge(&mut self, name: &str, (mode, asset): (Mode, Asset), at: u64) {
         let body = json!({ "asset": asset.code(), "amount": "25.00", "currency": "EUR" });
         self.open_by_request(name, mode, at, body);
     }
