@@ -140,6 +140,11 @@ impl Addresses {
         self.world.strip_prefix("/w/")
     }
 
+    /// Returns the URL of the socket that the server listens on, without proxies.
+    pub(crate) fn listening(&self) -> &str {
+        &self.listening
+    }
+
     /// The URL for users.
     pub(crate) fn url(&self) -> &str {
         &self.url

@@ -133,7 +133,8 @@ async fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, Refuse
     let all = worlds.all();
     // A broken world has no clock; the others are listed all the same.
     let records: Vec<_> = all.iter().filter_map(|world| record(world, authority).ok()).collect();
-    json_answer(StatusCode::OK, &json!({ "worlds": records, "most": WORLDS_MAX }))
+    let listening = worlds.first().addresses.listening();
+    json_answer(StatusCode::OK, &json!({ "worlds": records, "most": WORLDS_MAX, "listening": listening }))
 }
 
 /// Returns the refusal of a world that was not opened.

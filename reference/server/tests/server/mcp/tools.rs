@@ -84,7 +84,7 @@ async fn schemas_are_resolved_and_simplified() {
     assert!(create["asset"]["enum"].as_array().is_some_and(|all| all.contains(&json!("BTC"))));
     assert_eq!(create["customer"]["properties"]["country"]["pattern"], "^[A-Z]{2}$");
     assert_eq!(create["customer_email"]["type"], "string");
-    assert_eq!(create["customer_email"]["description"], "The older form of `customer.email`.");
+    assert_eq!(create["customer_email"]["description"], "Deprecated: use `customer.email`.");
     assert_eq!(schema("list_charges")["properties"]["per_page"]["maximum"], 100);
     // Null clears a field of this operation.
     let change = &schema("change_payment_link")["properties"];
