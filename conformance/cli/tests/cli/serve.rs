@@ -2,10 +2,12 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{self, BufRead, BufReader},
+    net::{Shutdown, TcpListener, TcpStream},
     os::unix::fs::PermissionsExt,
     path::Path,
     process::Stdio,
+    thread,
     time::Duration,
 };
 
@@ -64,19 +66,66 @@ fn a_served_world_passes_check_without_options_and_is_left_unchanged() {
     }
 }
 
-/// The address may be a gateway, whose faults a branch would not show.
+/// Checks an address with the given keys, and returns the exit code and the output.
+fn check_with_keys(url: &str, [live, test]: [&str; 2], arguments: &[&str]) -> (Option<i32>, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = program(directory.path());
+    command.args(["check", url]).args(arguments);
+    command.env("CHARGEPROOF_LIVE_KEY", live).env("CHARGEPROOF_TEST_KEY", test);
+    let checked = command.output().expect("the program starts");
+    (checked.status.code(), printed(&checked))
+}
+
 #[test]
-fn a_given_key_checks_the_named_address_itself() {
+fn a_served_world_passes_check_with_its_own_keys() {
+    let directory = tempfile::tempdir().unwrap();
+    let served = serve(directory.path(), &["--demo"]);
+    let opened = served.post("/sandbox/worlds", None, &json!({ "name": "opened" }));
+    for keys in [&served.ready, &opened] {
+        let [live, test] = ["live_key", "test_key"].map(|name| keys[name].as_str().expect("a key"));
+        let (code, shown) = check_with_keys(served.word("url"), [live, test], &[]);
+        assert_eq!(code, Some(0), "{shown}");
+        assert!(shown.contains("checks a branch of the world of these keys"), "{shown}");
+    }
+}
+
+/// A branch would not show faults that depend on the keys.
+#[test]
+fn given_keys_check_the_named_address_itself_behind_a_gateway_and_if_the_server_does_not_know_them() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve(directory.path(), &["--clock", "frozen"]);
-    let mut command = program(directory.path());
-    command.args(["check", served.word("url"), "--only", "account.served"]);
-    for (name, key) in [("CHARGEPROOF_LIVE_KEY", "live_key"), ("CHARGEPROOF_TEST_KEY", "test_key")] {
-        command.env(name, served.word(key));
+    let own = ["live_key", "test_key"].map(|name| served.word(name));
+    let behind = gateway(served.word("url").trim_start_matches("http://"));
+    let only = ["--only", "account.served"];
+    for (url, keys, arguments, expected) in [
+        (&*behind, own, &only[..], Some(0)),
+        (served.word("url"), own, &["--only", "account.served", "--without", "webhooks"], Some(0)),
+        // Keys in the wrong slots are a configuration error.
+        (served.word("url"), [own[1], own[0]], &only, Some(2)),
+        (served.word("url"), [own[0], "svc_test_AAAAAAAAAAAAAAAAAAAAAAAA"], &only, Some(2)),
+    ] {
+        let (code, shown) = check_with_keys(url, keys, arguments);
+        assert_eq!(code, expected, "{url}: {shown}");
+        assert!(!shown.contains("a branch of"), "{shown}");
     }
-    let checked = command.output().expect("the program starts");
-    assert_eq!(checked.status.code(), Some(0), "{}", printed(&checked));
-    assert!(!printed(&checked).contains("a branch of its world"), "{}", printed(&checked));
+}
+
+/// Starts a gateway that passes every byte on, and returns its URL.
+fn gateway(to: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let to = to.to_owned();
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let server = TcpStream::connect(&to).unwrap();
+            for (mut from, mut to) in
+                [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)]
+            {
+                thread::spawn(move || io::copy(&mut from, &mut to).map(|_| to.shutdown(Shutdown::Write)));
+            }
+        }
+    });
+    url
 }
 
 #[test]

@@ -5,22 +5,29 @@ use std::env;
 
 use conformance::Secret;
 use reference_core::time::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use simulator::play::{Call, Stage};
 use tokio::{runtime::Runtime, time::Duration};
 use url::{Host, Url};
 
 use super::{
     ProgressDisplay, event_sources,
-    keys::{LIVE_KEY, OTHER_ACCOUNT_KEY, REVOKED_KEY, SECOND_KEY, TEST_KEY},
+    keys::{Keys, LIVE_KEY, OTHER_ACCOUNT_KEY, REVOKED_KEY, SECOND_KEY, TEST_KEY},
     sandbox_world::{SandboxTarget, SandboxWorld, ask},
 };
 use crate::{
-    Failure, args::Check, command::serve::demo, config::Config, remote::RemoteStage, terminal::GOOD,
+    Failure,
+    args::Check,
+    command::serve::demo,
+    config::Config,
+    remote::RemoteStage,
+    terminal::{DIM, GOOD},
 };
 
 /// The time limit of the request that recognises a served reference.
 const RECOGNISED_WITHIN: Duration = Duration::from_secs(1);
+/// The list of worlds of a reference server.
+const WORLDS: &str = "/sandbox/worlds";
 /// The idle time after which the server ends a branch of an aborted check.
 const TTL: &str = "1h";
 
@@ -34,7 +41,8 @@ pub(super) struct ServedBranch {
 
 impl ServedBranch {
     /// Opens a branch if the target is a reference server on this machine, its sandbox needs no token, and the options
-    /// leave it to `check` to provide keys, records and a receiver.
+    /// leave it to `check` to provide records, further keys and a receiver. Given keys must be the server's own, and no
+    /// gateway may be between: its faults show in the named address only.
     pub(super) fn open(
         base: &Url,
         args: &Check,
@@ -42,12 +50,24 @@ impl ServedBranch {
         runtime: &Runtime,
         screen: &ProgressDisplay,
     ) -> Result<Option<ServedBranch>, Failure> {
-        if !is_local(base) || provides(args, config) {
+        if !is_local(base) || provides(args) {
             return Ok(None);
         }
+        let mut warnings = Vec::new();
+        let keys = match has_keys(config) {
+            false => None,
+            true => match Keys::gather(config, args.keys_of, &mut |warning| warnings.push(warning)) {
+                Ok(keys) => Some(keys),
+                // Reported by the check of the address itself.
+                Err(_) => return Ok(None),
+            },
+        };
+        screen.say(&format!("{DIM}first GET {WORLDS}, which only a reference server answers{DIM:#}"));
         let address = base.as_str().trim_end_matches('/');
         let mut server = RemoteStage::new(address).map_err(Failure::usage)?;
-        let Some(opened) = branch(&mut server, address) else { return Ok(None) };
+        let prefix = &config.dialect.key_prefix;
+        let Some(opened) = branch(&mut server, base, keys.as_ref(), prefix) else { return Ok(None) };
+        warnings.iter().for_each(|warning| screen.warn(warning));
         let text = |name: &str| opened[name].as_str().unwrap_or_default().to_owned();
         let (id, url) = (text("world"), text("base_url"));
         let mut stage = RemoteStage::new(&url).map_err(Failure::usage)?;
@@ -72,8 +92,9 @@ impl ServedBranch {
             test_key: Secret::new(text("test_key")),
             receiver_origin: endpoint_url.trim_end_matches('/').to_owned(),
         };
+        let world = if keys.is_some() { "the world of these keys" } else { "its world" };
         screen.say(&format!(
-            "{GOOD}reference server{GOOD:#}: checks a branch of its world, with keys, endpoints and sample data added"
+            "{GOOD}reference server{GOOD:#}: checks a branch of {world}, with keys, endpoints and sample data added"
         ));
         Ok(Some(ServedBranch { server, id, world: SandboxWorld::prepare(stage, target, receiver)? }))
     }
@@ -100,8 +121,19 @@ fn is_local(base: &Url) -> bool {
     is_loopback && base.scheme() == "http" && base.path() == "/"
 }
 
-/// Returns `true` if options, settings or variables provide what the statements need, or exclude statements that need it.
-fn provides(args: &Check, config: &Config) -> bool {
+/// Returns `true` if options provide what the statements need, or exclude statements that need it.
+fn provides(args: &Check) -> bool {
+    let Check { without, allow_writes, hook, prepare, receiving, .. } = args;
+    !without.is_empty()
+        || *allow_writes
+        || hook.is_some()
+        || prepare.is_some()
+        || receiving.receiver.is_some()
+        || receiving.deliveries.is_some()
+}
+
+/// Returns `true` if variables or files name a key.
+fn has_keys(config: &Config) -> bool {
     let files = [
         &config.check.live_key_file,
         &config.check.test_key_file,
@@ -109,26 +141,45 @@ fn provides(args: &Check, config: &Config) -> bool {
         &config.check.other_account_key_file,
         &config.check.revoked_key_file,
     ];
-    let Check { without, allow_writes, hook, prepare, receiving, .. } = args;
-    // A user with keys means the very address, which may be a gateway in front of a reference server.
-    let keys = [LIVE_KEY, TEST_KEY, SECOND_KEY, OTHER_ACCOUNT_KEY, REVOKED_KEY];
-    !without.is_empty()
-        || *allow_writes
-        || hook.is_some()
-        || prepare.is_some()
-        || receiving.receiver.is_some()
-        || receiving.deliveries.is_some()
-        || files.iter().any(|file| file.is_some())
-        || keys.iter().any(|name| env::var_os(name).is_some())
+    let variables = [LIVE_KEY, TEST_KEY, SECOND_KEY, OTHER_ACCOUNT_KEY, REVOKED_KEY];
+    files.iter().any(|file| file.is_some()) || variables.iter().any(|name| env::var_os(name).is_some())
 }
 
-/// Opens a branch with a frozen clock; `None` if the server is not a reference server or refuses.
-fn branch(server: &mut RemoteStage, address: &str) -> Option<serde_json::Value> {
-    let mut probe = RemoteStage::new(address).ok()?.within(RECOGNISED_WITHIN);
-    let call = |method, path, body| Call { method, path, bearer: None, headers: &[], body };
-    let overview = probe.call(&call("GET", "/sandbox", None)).ok()?;
-    let is_reference = overview.status == 200 && overview.json().pointer("/chains/0/asset").is_some();
-    let body = json!({ "name": "check", "from": {}, "clock": "frozen", "ttl": TTL });
-    let opened = is_reference.then(|| server.call(&call("POST", "/sandbox/worlds", Some(&body)))).transpose();
-    opened.ok()?.filter(|answer| answer.status == 201).map(|answer| answer.json())
+/// Opens a branch with a frozen clock; `None` if the server is not a reference server, refuses, or does not know the keys.
+fn branch(server: &mut RemoteStage, base: &Url, keys: Option<&Keys>, prefix: &str) -> Option<Value> {
+    let mut probe = RemoteStage::new(base.as_str()).ok()?.within(RECOGNISED_WITHIN);
+    let mut read = |path, bearer| {
+        let call = Call { method: "GET", path, bearer, headers: &[], body: None };
+        probe.call(&call).ok().filter(|answer| answer.status == 200).map(|answer| answer.json())
+    };
+    let list = read(WORLDS, None)?;
+    let worlds = list["worlds"].as_array()?;
+    let mut from = json!({});
+    if let Some(Keys { live, test, second: None, other_account: None, revoked: None }) = keys {
+        // A gateway may be at the named address, and its faults would have to show for these very keys.
+        let listening: Url = list["listening"].as_str()?.parse().ok()?;
+        let host = |url: &Url| url.host_str().map(|host| host.replace("localhost", "127.0.0.1"));
+        let is_direct = host(base) == host(&listening) && base.port() == listening.port();
+        let world_of = |key: &Secret| {
+            let mut ids = worlds.iter().filter_map(|world| world["world"].as_str());
+            ids.find(|id| key.tail(prefix).starts_with(id)).map(str::to_owned)
+        };
+        let has_mode = |key: &Secret, mode: &str| key.expose().starts_with(&format!("{prefix}_{mode}_"));
+        let are_own = is_direct
+            && has_mode(live, "live")
+            && has_mode(test, "test")
+            && world_of(live) == world_of(test)
+            && [live, test].into_iter().all(|key| read("/sandbox", Some(key.expose())).is_some());
+        if !are_own {
+            return None;
+        }
+        if let Some(id) = world_of(live) {
+            from = json!({ "world": id });
+        }
+    } else if keys.is_some() {
+        return None;
+    }
+    let body = json!({ "name": "check", "from": from, "clock": "frozen", "ttl": TTL });
+    let call = Call { method: "POST", path: WORLDS, bearer: None, headers: &[], body: Some(&body) };
+    server.call(&call).ok().filter(|answer| answer.status == 201).map(|answer| answer.json())
 }
