@@ -71,7 +71,8 @@ enum PlayResult {
 impl PlayResult {
     fn word(&self) -> &'static str {
         match self {
-            PlayResult::Matches(_) | PlayResult::Played(_) => "pass",
+            PlayResult::Matches(_) => "pass",
+            PlayResult::Played(_) => "played",
             PlayResult::Blessed(_) => "blessed",
             PlayResult::Differs(..) | PlayResult::NoTranscript(_) | PlayResult::Stopped { .. } => "fail",
         }
@@ -324,9 +325,8 @@ fn show(scenario_file: &ScenarioFile, result: &PlayResult, args: &Play) {
     match result {
         PlayResult::Stopped { coloured, .. } => say!("{coloured}"),
         PlayResult::Differs(_, diff) => show_diff(diff),
-        PlayResult::NoTranscript(_) => {
-            say!("         {MISSING_TRANSCRIPT}")
-        }
+        PlayResult::NoTranscript(_) => say!("         {MISSING_TRANSCRIPT}"),
+        PlayResult::Played(_) if args.seed.is_none() => say!("         not compared: {MISSING_TRANSCRIPT}"),
         _ => {}
     }
     if args.transcript
@@ -356,12 +356,14 @@ fn show_diff(diff: &Diff) {
 
 fn print_summary(results: &[PlayResult], of: usize, whole: &str) {
     let count = |test: fn(&PlayResult) -> bool| results.iter().filter(|result| test(result)).count();
-    let well = count(|result| result.exit_code() == 0);
-    let bad = results.len() - well;
+    let not_compared = count(|result| matches!(result, PlayResult::Played(_)));
+    let bad = count(|result| result.exit_code() != 0);
+    let well = results.len() - bad - not_compared;
     let style = if bad == 0 { GOOD } else { BAD };
     let noun = if results.len() == 1 { "scenario" } else { "scenarios" };
+    let played = if not_compared == 0 { String::new() } else { format!(", {not_compared} not compared") };
     say!(
-        "{style}{} {noun}: {well} passed, {bad} failed{style:#}   {DIM}digest {whole}{DIM:#}",
+        "{style}{} {noun}: {well} passed, {bad} failed{played}{style:#}   {DIM}digest {whole}{DIM:#}",
         results.len()
     );
     if results.len() < of {
