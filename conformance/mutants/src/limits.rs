@@ -17,6 +17,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.limit = 200;
         server.tick = Duration::from_millis(10);
     }),
+    rule("while one key is refused, the live key is too", &["limits.per_key"], |server| {
+        let (clock, mut refused) = (server.clock.clone(), None);
+        server.rewrite(move |request, reply| {
+            if reply.status == 429 {
+                refused = Some((clock.micros(), reply.clone()));
+            }
+            let during = refused.as_ref().filter(|(at, _)| clock.micros() < at + 5_000_000);
+            if let Some((_, refusal)) = during.filter(|_| request.mode == Some(Mode::Live)) {
+                *reply = refusal.clone();
+            }
+        });
+    })
+    .may(&["limits.refused", "limits.retry_after_held"]),
     // If the live key is refused first, it may be at its own limit.
     rule("the limit belongs to the account", &["limits.served", "limits.second_key"], |server| {
         server.counted = |_| "the account".into()

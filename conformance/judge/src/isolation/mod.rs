@@ -422,9 +422,12 @@ fn second_account(recording: &Recording) -> CheckResult {
     let Some(account) =
         recording.last(|it| it.caller == Caller::OtherAccount && it.purpose == Purpose::Account)
     else {
-        return Err(CheckError::unjudged(
-            "there was no key of another account",
-            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account, or pass --without other",
+        let own = recording.account(Mode::Test);
+        if own.and_then(Exchange::status) != Some(200) {
+            return Err(unanswered(own, "the account"));
+        }
+        return Err(CheckError::Inapplicable(
+            "there was no key of another account; CHARGEPROOF_OTHER_ACCOUNT_KEY takes one".into(),
         ));
     };
     let asked = recording.last(|it| matches!(&it.purpose, Purpose::Event { side: Side::OtherAccount, .. }));

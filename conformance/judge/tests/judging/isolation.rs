@@ -123,11 +123,12 @@ fn missing_events_of_the_other_account_are_reported() {
     let by_other =
         |purpose, status, body: &Value| exchange(Caller::OtherAccount, purpose, "/v1/events", status, body);
     let account = |status| by_other(Purpose::Account, status, &json!({ "data": { "id": 1 } }));
+    let own = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({ "data": {} }));
     let listed = |status, rows: Value| by_other(Purpose::OtherEvents, status, &json!({ "data": rows }));
     let mut lost = event(TEST, Side::OtherAccount, 404, &json!({}));
     lost.ending = Ending::Lost("connection reset".into());
     for (all, says) in [
-        (vec![], "there was no key of another account"),
+        (vec![own], "there was no key of another account"),
         (vec![account(401)], "the key of the other account is refused"),
         (vec![account(200), listed(200, json!([]))], "the other account has no event"),
         (vec![account(200), listed(200, json!([1]))], "the events of the other account: 200"),
