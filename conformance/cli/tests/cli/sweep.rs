@@ -124,6 +124,30 @@ fn a_sweep_stops_at_the_first_failure_and_draws_it_shrunk() {
 }
 
 #[test]
+fn the_guides_show_what_a_sweep_and_a_replay_print() {
+    let directory = tempfile::tempdir().unwrap();
+    let check_shown = |arguments: &[&str], from: &str, guides: &[&str]| {
+        let output = support::run(directory.path(), arguments);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let shown = text.lines().skip_while(|line| !line.contains(from));
+        for line in shown.take_while(|line| !line.is_empty() && !line.starts_with("digest")) {
+            let missing = guides.iter().position(|guide| !guide.contains(line.trim()));
+            assert_eq!(missing, None, "guide without: {line}\n{text}");
+        }
+    };
+    let simulator = include_str!("../../../../simulator/README.md");
+    let fault = "--demo-fault=retry-renamed";
+    check_shown(&["sweep", "--seed=0", fault], "fail  invariant", &[simulator]);
+    let saved = "sweep-failures/invariant-2-seed-0.yaml";
+    check_shown(&["play", saved, "--transcript", fault], "  event ", &[simulator]);
+    let fails = |line: &&str| line.contains("fail  invariant") || line.contains(" attempts: ");
+    let readme = include_str!("../../../../README.md");
+    for line in readme.lines().filter(fails) {
+        assert!(simulator.contains(line), "README.md and simulator/README.md differ in: {line}");
+    }
+}
+
+#[test]
 fn a_scenario_is_checked_for_the_invariants() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("paid.yaml"), PAID).unwrap();
