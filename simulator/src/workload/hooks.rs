@@ -155,11 +155,18 @@ impl Plan {
                 continue;
             }
             let host = self.merchants[draw.below(self.merchants.len() as u64) as usize].0.clone();
+            // A step cannot name an endpoint before it exists.
+            let at = at.max(self.added_at(&host));
             let status = draw.chance(3, 4).then(|| DELIVERY_STATUSES[draw.below(5) as usize]);
             for _ in 0..draw.between(1, 2) {
                 self.add(at, steps::resend(&host, status));
             }
         }
+    }
+
+    fn added_at(&self, host: &str) -> u64 {
+        let adds = |step: &Step| matches!(step, Step::Endpoint(it) if it.0.name.value.0 == host);
+        self.steps.iter().find(|(.., step)| adds(step)).map_or(0, |(at, ..)| *at)
     }
 
     pub(super) fn heal_merchants(&mut self) {
