@@ -340,19 +340,15 @@ fn status(recording: &Recording) -> CheckResult {
 fn payment_link(recording: &Recording) -> CheckResult {
     refused(recording, List::Charges, "payment_link")?;
     let eras = eras(recording);
-    for views in &eras {
-        for (value, view) in alone(views, List::Charges, "payment_link") {
-            if let Some(code) = charge_of_link(views, view, value) {
-                let expected =
-                    format!("charge {code} among those of payment_link {value}, as the events show");
-                let actual = format!("{} others, and not this one", view.rows().len());
-                return Err(CheckError::broken(view.number(), expected, actual));
-            }
-        }
-    }
     let mut by_events = false;
     for views in &eras {
         for (link, view) in alone(views, List::Charges, "payment_link") {
+            if let Some(code) = charge_of_link(views, view, link) {
+                let expected =
+                    format!("charge {code} among those of payment_link {link}, as the events show");
+                let actual = format!("{} others, and not this one", view.rows().len());
+                return Err(CheckError::broken(view.number(), expected, actual));
+            }
             let links = links_of_charges(views, view);
             let shown = view.rows().iter().filter_map(|row| links.get_key_value(text_at(row, &["code"])?));
             for (code, of) in shown {
