@@ -95,9 +95,6 @@ impl Book {
         draft: ChargeDraft,
     ) -> Result<Order, ApiError> {
         let link = self.link(no);
-        if !link.accepts_payments(context.now) {
-            return Err(ApiError::conflict("The payment link does not accept payments any more."));
-        }
         let terms = &link.terms;
         let mut errors = FieldErrors::default();
         if terms.accepted_assets.as_ref().is_some_and(|assets| !assets.contains(&draft.asset)) {
@@ -152,6 +149,9 @@ impl Book {
             }
         }
         errors.into_result()?;
+        if !link.accepts_payments(context.now) {
+            return Err(ApiError::conflict("The payment link does not accept payments any more."));
+        }
         Ok(Order {
             asset: draft.asset,
             amount: amount.expect("a missing amount was refused"),

@@ -130,6 +130,11 @@ fn an_archived_link_opens_no_charge_and_can_be_restored() {
     let charge = code_of(&pay(&mut service, &link, &json!({})).data());
     service.post(&format!("/v1/payment-links/{link}/archive"), &json!({}));
     assert_eq!(pay(&mut service, &link, &json!({})).status(), 409);
+    assert_eq!(
+        pay(&mut service, &link, &json!({"amount": "76"})).status(),
+        422,
+        "fields are refused before states"
+    );
     assert_eq!(service.status(&charge), "pending", "what was opened stays open");
     service.ask("DELETE", &format!("/v1/payment-links/{link}/archive"));
     assert_eq!(pay(&mut service, &link, &json!({})).status(), 201);

@@ -238,11 +238,8 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// 409 if the link accepts no payments, 422 for an invalid coin, price, currency or answer.
+    /// 422 for an invalid coin, price, currency or answer; 409 if the link accepts no payments.
     pub fn price(&self, link: usize, now: Timestamp, order: Order) -> Result<u64, u16> {
-        if !self.accepts_payments(link, now) {
-            return Err(409);
-        }
         let it @ LinkModel { pricing, currency, coins, .. } = &self.links[link];
         let takes = |asset| coins.as_ref().is_none_or(|coins| coins.contains(&asset));
         let price = match *pricing {
@@ -260,6 +257,7 @@ impl Book {
             && order.currency.is_none_or(|named| named == *currency)
             && (order.has_email || !it.texts.require_email)
             && it.takes_answers(&order.answers);
-        price.filter(|_| is_good).ok_or(422)
+        let price = price.filter(|_| is_good).ok_or(422_u16)?;
+        if self.accepts_payments(link, now) { Ok(price) } else { Err(409) }
     }
 }
