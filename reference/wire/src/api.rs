@@ -54,11 +54,6 @@ impl Api {
         self.is_unread = is_unread;
     }
 
-    /// Returns `true` if responses are not read.
-    pub fn is_unread(&self) -> bool {
-        self.is_unread
-    }
-
     /// Answers a request to a path under `/v1`: authenticates it, counts it, executes the call.
     ///
     /// # Panics

@@ -158,15 +158,6 @@ impl JournaledService {
         self.api.delivery_body(book, no)
     }
 
-    /// Returns `true` if response bodies are omitted.
-    pub(super) fn is_unread(&self) -> bool {
-        self.api.is_unread()
-    }
-
-    pub(super) fn set_unread(&mut self, is_unread: bool) {
-        self.api.set_unread(is_unread);
-    }
-
     pub(super) fn outcome(
         &mut self,
         now: Timestamp,
@@ -198,7 +189,7 @@ impl JournaledService {
         }
         // Notices from replayed inputs were delivered before the restart.
         api.service.take_notices();
-        api.set_unread(self.is_unread());
+        api.set_unread(false);
         self.api = api;
         Ok(())
     }

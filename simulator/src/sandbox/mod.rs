@@ -269,16 +269,6 @@ impl Sandbox {
         self.in_slices = true;
     }
 
-    /// Omits response bodies until [`Sandbox::write_response_bodies`], for calls that are replayed.
-    pub fn omit_response_bodies(&mut self) {
-        self.world.service.set_unread(true);
-    }
-
-    /// Writes response bodies again.
-    pub fn write_response_bodies(&mut self) {
-        self.world.service.set_unread(false);
-    }
-
     /// Starts to record calls, up to a bound, for `GET /sandbox/scenario`.
     pub fn keep_history(&mut self) {
         self.history = Some(History::default());
@@ -542,7 +532,6 @@ impl Sandbox {
         new.era = self.era + 1;
         new.observers = self.observers.of_new_world();
         new.in_slices = self.in_slices;
-        new.world.service.set_unread(self.world.service.is_unread());
         new.history = self.history.is_some().then(History::default);
         *self = new;
     }

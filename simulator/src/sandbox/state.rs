@@ -53,9 +53,7 @@ impl Sandbox {
         let mut bytes = Vec::new();
         self.write_state(&mut bytes).expect("memory takes everything");
         let read = Sandbox::read_state(&bytes, &self.world.setup.clone()).expect("what was written is read");
-        let is_unread = self.world.service.is_unread();
         self.world = read.world;
-        self.world.service.set_unread(is_unread);
     }
 
     /// Returns the digest of the state. Worlds that answer alike have the same digest, however their values are shared

@@ -18,7 +18,6 @@ mod page;
 mod records;
 mod search;
 
-use bytes::Bytes;
 use reference_core::error::ApiError;
 use reference_wire::{BODY_MAX, Request, Response, fields::Fields};
 use serde::Serialize;
@@ -334,7 +333,7 @@ pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Opti
         let pending = PendingAdvance::new(sandbox, target, before, within);
         return sandbox.run_until_blocked(pending);
     }
-    if !reads(request) && !sandbox.observers.is_log_disabled() && !sandbox.world.service.is_unread() {
+    if !reads(request) && !sandbox.observers.is_log_disabled() {
         add_events(sandbox, &mut fields, before, within);
     }
     Progress::Done(finish(sandbox, fields))
@@ -403,9 +402,7 @@ fn dispatch(
 /// Returns the response to a call that moved the clock.
 pub(super) fn advance_response(sandbox: &Sandbox, before: u64, within: Option<Within>) -> Response {
     let mut fields = Map::new();
-    if !sandbox.world.service.is_unread() {
-        add_events(sandbox, &mut fields, before, within);
-    }
+    add_events(sandbox, &mut fields, before, within);
     finish(sandbox, fields)
 }
 
@@ -415,9 +412,6 @@ pub(super) fn has_happened(sandbox: &Sandbox, n: u64, within: Option<Within>) ->
 }
 
 fn finish(sandbox: &Sandbox, mut fields: Map<String, Value>) -> Response {
-    if sandbox.world.service.is_unread() {
-        return Response { status: 200, headers: Vec::new(), body: Bytes::new() };
-    }
     fields.insert("now".to_owned(), Value::from(sandbox.now().to_string()));
     let body = serde_json::to_vec(&fields).expect("a map of values is JSON");
     Response { status: 200, headers: Vec::new(), body: body.into() }
