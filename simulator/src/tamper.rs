@@ -85,12 +85,6 @@ pub trait Tamper: Send {
     /// Changes the result of a post before the service gets it.
     fn outcome(&mut self, _now: Timestamp, _post: &AttemptRequest, _outcome: &mut AttemptResult) {}
 
-    /// Returns `true` if the service may process a due timer now. Only drivers that step a service themselves ask; a
-    /// world always processes it.
-    fn wakes(&mut self, _now: Timestamp) -> bool {
-        true
-    }
-
     /// Called after the service was restarted.
     fn restarted(&mut self, _now: Timestamp) {}
 }

@@ -110,9 +110,4 @@ impl PageReads {
     pub fn restart(&mut self) {
         self.remembered.clear();
     }
-
-    /// Forgets the anchors of a book, whose key was replaced.
-    pub fn new_key(&mut self, book: BookId) {
-        self.remembered.retain(|(of, ..), _| *of != book);
-    }
 }

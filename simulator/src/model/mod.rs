@@ -3,7 +3,7 @@
 //! It uses plain values and exact sums: accounts and their books, whose objects are numbered in order of creation. Its
 //! inputs are commands, sightings, results of deliveries and time; its outputs are answers, events and deliveries. It
 //! shares only the table of coins and the names of modes, coins and currencies with the service. Sweeps compare the
-//! model with recorded worlds, the state-machine test with the service after each command.
+//! model with recorded worlds.
 
 mod account;
 mod book;
@@ -85,12 +85,6 @@ impl Model {
     /// Returns the time at which the next rate lock expires.
     pub fn next_lock(&self) -> Option<Timestamp> {
         self.books.values().filter_map(Book::next_lock).min()
-    }
-
-    /// Returns the time at which the service must be woken next: a lock expires, or a delivery is due.
-    pub fn next_wake(&self) -> Option<Timestamp> {
-        let due = self.books.values().filter_map(Book::first_waiting).map(|(at, _)| at);
-        self.next_lock().into_iter().chain(due).min()
     }
 
     /// Expires the locks that end by `now`.

@@ -1,5 +1,4 @@
-//! Tests of the whole simulator: scenarios, sweeps with planted faults, the service against the model, and the sandbox
-//! API.
+//! Tests of the whole simulator: scenarios, sweeps with planted faults, and the sandbox API.
 #![expect(
     clippy::disallowed_methods,
     reason = "golden files are read and written, and the environment says when"
@@ -8,7 +7,6 @@
 mod books;
 mod drawn;
 mod exhaustive;
-mod machine;
 mod pages;
 mod planted;
 mod sandbox;

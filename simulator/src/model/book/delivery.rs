@@ -187,15 +187,6 @@ impl Book {
         });
     }
 
-    /// Returns the delivery that is due first, and its time; the oldest of those due at the same time.
-    pub fn first_waiting(&self) -> Option<(Timestamp, usize)> {
-        let waiting = self.deliveries.iter().enumerate().filter_map(|(no, delivery)| match delivery.state {
-            DeliveryState::Waiting(at) => Some((at, no)),
-            _ => None,
-        });
-        waiting.min()
-    }
-
     /// Starts an attempt.
     pub fn post(&mut self, no: usize) {
         let delivery = &mut self.deliveries[no];

@@ -223,14 +223,12 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     ),
     PlantedFault::new("late money that was refunded is accepted", &[LateMoney], || {
         Box::<RefundedIsAccepted>::default()
-    })
-    .by_sweeps_only("it spoils an answer of the sandbox"),
+    }),
     PlantedFault::new(
         "what vanished keeps a charge of a full link open",
         &[Edges, Once, Filters, LockEnd, LateMoney, Paging],
         || list("/v1/charges", |_, data| vanished_stays_open(data)),
-    )
-    .by_sweeps_only("its lists seldom lose a transfer to a charge of a link that is filled later"),
+    ),
     PlantedFault::new("confirmations stop when there are enough", &[Confirmations], || {
         list("/v1/charges", |_, data| confirmations_stop(data))
     }),
@@ -257,8 +255,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("an invoice that is over is withdrawn", &[Edges, Once], || refused(409, "/void", 200)),
     PlantedFault::new("late money is accepted where there is none", &[LateMoney], || {
         refused(409, "/accept", 200)
-    })
-    .by_sweeps_only("it spoils an answer of the sandbox"),
+    }),
     PlantedFault::new("a later page lacks its first record", &[Paging, Once, SameObject, Filters], || {
         demo("page-gap")
     }),
@@ -317,8 +314,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
                 response.status = 200;
             }
         })
-    })
-    .by_sweeps_only("its keys have none"),
+    }),
     PlantedFault::new("the limit counts all keys of the account", &[Limit], || {
         let mut asked: Vec<Timestamp> = Vec::new();
         answers(move |now, request, response| {
@@ -330,8 +326,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
                 asked.push(now);
             }
         })
-    })
-    .by_sweeps_only("its keys have none"),
+    }),
     PlantedFault::new("Retry-After is a second, always", &[Limit], || {
         answers(|_, _, response| {
             for (name, value) in &mut response.headers {
@@ -340,8 +335,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
                 }
             }
         })
-    })
-    .by_sweeps_only("its keys have none"),
+    }),
     PlantedFault::new("nothing is ever overpaid", &[Tolerance], || {
         list("/v1/charges", |_, data| data.iter_mut().for_each(|charge| charge["overpaid"] = json!(false)))
     }),
@@ -429,6 +423,5 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             let ascii = text.as_str().unwrap_or_default().chars().filter(char::is_ascii);
             *text = ascii.collect::<String>().into();
         })
-    })
-    .by_sweeps_only("its charges say nothing that is not"),
+    }),
 ];

@@ -47,99 +47,83 @@ fn links(body: &mut Value, change: impl Fn(&str) -> String) {
 
 const LISTS: &[Invariant] = &[Paging, Filters];
 const FIELDS: &[Invariant] = &[SameObject, Edges, Once, Order, Paging];
-const WHY: &str = "it compares objects after each operation, and lists only at the end";
 
 pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("links lose the filters of their list", LISTS, || {
         read("/v1/", |_, body| links(body, |link| link.replacen("status=", "state=", 1)))
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("links lose the size of the page", LISTS, || {
         read("/v1/", |_, body| links(body, |link| link.replace("per_page=7&", "")))
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("links have no anchor", LISTS, || {
         read("/v1/", |_, body| {
             links(body, |link| link.split("&anchor").next().unwrap_or_default().to_owned());
         })
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("the first page has a previous one", LISTS, || {
         read("/v1/", |_, body| {
             if body["links"]["prev"].is_null() && body.get("links").is_some() {
                 body["links"]["prev"] = body["links"]["first"].clone();
             }
         })
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("the last link goes to the first page", LISTS, || {
         read("/v1/", |_, body| {
             if body.get("links").is_some() {
                 body["links"]["last"] = body["links"]["first"].clone();
             }
         })
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("a page begins to count at zero", LISTS, || {
         read("/v1/", |_, body| {
             if let Some(from) = body["meta"]["from"].as_u64() {
                 body["meta"]["from"] = json!(from - 1);
             }
         })
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("an empty page counts from zero", LISTS, || {
         read("/v1/", |_, body| {
             if body["meta"].get("to").is_some_and(Value::is_null) {
                 body["meta"]["to"] = json!(0);
             }
         })
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("the total of a filtered list is one more", LISTS, || {
         read("/v1/", |query, body| {
             if let Some(total) = body["meta"]["total"].as_u64().filter(|_| query.contains("type=")) {
                 body["meta"]["total"] = json!(total + 1);
             }
         })
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("payment links are listed oldest first", &[Paging, Once, SameObject], || {
         read("/v1/payment-links", |_, body| {
             if let Some(rows) = body["data"].as_array_mut() {
                 rows.reverse();
             }
         })
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("a charge shows no phone, and no field for it", FIELDS, || {
         read("/v1/charges", |_, body| {
             each(body, |charge| {
                 charge["customer"].as_object_mut().and_then(|customer| customer.remove("phone"));
             });
         })
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("the customer's address stands in one field only", FIELDS, || {
         read("/v1/charges", |_, body| each(body, |charge| charge["customer_email"] = Value::Null))
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("a charge names another page to pay on", FIELDS, || {
         read("/v1/charges", |_, body| each(body, |charge| charge["checkout_url"] = json!("/c/")))
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("an invoice loses its memo", FIELDS, || {
         read("/v1/invoices", |_, body| each(body, |invoice| invoice["memo"] = Value::Null))
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("an invoice shows the customer's name nowhere but in customer", FIELDS, || {
         read("/v1/invoices", |_, body| each(body, |invoice| invoice["customer_name"] = Value::Null))
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("a payment link forgets what it asks", FIELDS, || {
         read("/v1/payment-links", |_, body| each(body, |link| link["custom_fields"] = json!([])))
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("a payment link was updated when it was viewed", FIELDS, || {
         read("/v1/payment-links", |_, body| {
             each(body, |link| {
@@ -148,46 +132,40 @@ pub(super) const FAULTS: &[PlantedFault] = &[
                 }
             });
         })
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("a webhook leaves out its transaction", FIELDS, || {
         sent(|data| {
             data.as_object_mut().and_then(|data| data.remove("transaction"));
         })
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("a webhook shows no metadata", FIELDS, || {
         sent(|data| {
             if data["charge"].is_object() {
                 data["charge"]["metadata"] = json!({});
             }
         })
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("a webhook has the id of the API too", FIELDS, || {
         sent(|data| {
             if data["charge"].is_object() {
                 data["charge"]["id"] = data["charge"]["code"].clone();
             }
         })
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("a webhook of an invoice shows the address of no page", FIELDS, || {
         sent(|data| {
             if data["invoice"].is_object() {
                 data["invoice"]["hosted_url"] = Value::Null;
             }
         })
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("a webhook shows the transfers of its charge as credited", FIELDS, || {
         sent(|data| {
             for transfer in data["charge"]["transactions"].as_array_mut().into_iter().flatten() {
                 transfer["credited"] = json!(true);
             }
         })
-    })
-    .by_sweeps_only(WHY),
+    }),
     PlantedFault::new("an answer to a write shows no timeline", FIELDS, || {
         answers(|_, request, response| {
             if request.method == "POST" && request.path == "/v1/charges" && response.status == 201 {
@@ -196,6 +174,5 @@ pub(super) const FAULTS: &[PlantedFault] = &[
                 response.body = body.to_string().into_bytes().into();
             }
         })
-    })
-    .by_sweeps_only(WHY),
+    }),
 ];

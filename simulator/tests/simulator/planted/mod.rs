@@ -1,11 +1,10 @@
-//! Planted faults: each must be found by the invariants in a sweep, by the state-machine test, or by both.
+//! Planted faults: each must be found by the invariants in a sweep.
 //!
 //! Each is the correct service with a change to its input or output. `BLESS=1 cargo test -p simulator --test simulator
 //! planted` rewrites the table with the number of worlds until each was found.
 
 mod answers;
 mod fields;
-mod machine_only;
 mod notices;
 mod posts;
 
@@ -28,15 +27,13 @@ use simulator::{
 };
 
 /// A faulty service.
-pub(crate) struct PlantedFault {
+struct PlantedFault {
     /// The description of the fault.
-    pub(crate) name: &'static str,
-    /// The invariants that may be violated first in a sweep; empty if a sweep need not find it.
+    name: &'static str,
+    /// The invariants that may be violated first in a sweep.
     invariants: &'static [Invariant],
     /// Creates the tamper.
-    pub(crate) make: fn() -> Box<dyn Tamper>,
-    /// The reason why the state-machine test cannot detect it, if there is one.
-    pub(crate) unseen_by_machine: Option<&'static str>,
+    make: fn() -> Box<dyn Tamper>,
 }
 
 impl PlantedFault {
@@ -45,12 +42,7 @@ impl PlantedFault {
         invariants: &'static [Invariant],
         make: fn() -> Box<dyn Tamper>,
     ) -> PlantedFault {
-        PlantedFault { name, invariants, make, unseen_by_machine: None }
-    }
-
-    const fn by_sweeps_only(mut self, why: &'static str) -> PlantedFault {
-        self.unseen_by_machine = Some(why);
-        self
+        PlantedFault { name, invariants, make }
     }
 }
 
@@ -60,10 +52,8 @@ fn demo(name: &str) -> Box<dyn Tamper> {
 }
 
 /// Returns every planted fault.
-pub(crate) fn faults() -> impl Iterator<Item = &'static PlantedFault> {
-    [notices::FAULTS, posts::FAULTS, answers::FAULTS, machine_only::FAULTS, fields::FAULTS]
-        .into_iter()
-        .flatten()
+fn faults() -> impl Iterator<Item = &'static PlantedFault> {
+    [notices::FAULTS, posts::FAULTS, answers::FAULTS, fields::FAULTS].into_iter().flatten()
 }
 
 /// The first seeds of the searches.
@@ -105,7 +95,7 @@ fn find_all(faults: &[&PlantedFault]) -> Vec<[Found; STARTS.len()]> {
 
 #[test]
 fn every_planted_fault_is_found_by_its_invariant() {
-    let faults: Vec<&PlantedFault> = faults().filter(|fault| !fault.invariants.is_empty()).collect();
+    let faults: Vec<&PlantedFault> = faults().collect();
     assert!(faults.len() >= 30, "{} planted faults", faults.len());
     let mut table = String::from("worlds  invariant       planted bug\n");
     let mut missed = Vec::new();
