@@ -121,23 +121,30 @@ fn subscribed(recording: &Recording) -> CheckResult {
 
 fn pushed(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
-    let mut count = 0;
+    let places = catch.all.endpoints.iter().enumerate();
+    let rows: Vec<_> =
+        places.filter_map(|(at, place)| Some((place, Row::of(recording, &catch, at)?))).collect();
+    let count = rows.iter().map(|(_, row)| row.delivered()).sum::<usize>();
     let (mut behind, mut silent) = (None, None);
-    for (at, place) in catch.all.endpoints.iter().enumerate() {
-        let Some(row) = Row::of(recording, &catch, at) else { continue };
-        count += row.delivered();
+    for (place, row) in &rows {
+        if let Some(types) = row.types_if_few().filter(|_| !catch.all.settled) {
+            return Err(few_types(place, &types));
+        }
         if let Some(event) = row.events.first().filter(|_| row.is_silent) {
             let expected = format!("a {} at {}", kind(&event.0), place.path);
             let actual = format!("nothing, for {} new events of this mode", row.events.len());
             if catch.all.settled {
                 return Err(CheckError::broken(None, expected, actual));
             }
-            silent.get_or_insert((place, row.events.len()));
+            silent.get_or_insert((*place, row.events.len()));
         }
         for missing in row.missing() {
             let id = text_at(missing.event, &["id"]).unwrap_or("without an id");
             let expected = format!("event {id} at {}", place.path);
-            if (catch.all.settled && !row.is_on_its_way(id)) || row.is_left_out(&missing) {
+            if (catch.all.settled && !row.is_on_its_way(id))
+                || row.is_left_out(&missing)
+                || is_never_delivered(&rows, &catch, kind(missing.event))
+            {
                 return Err(CheckError::broken(
                     None,
                     expected,
@@ -177,11 +184,37 @@ fn pushed(recording: &Recording) -> CheckResult {
     })
 }
 
+/// Returns the result for an endpoint that received few of the types that happened: it may be registered for these only.
+fn few_types(place: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckError {
+    let types: Vec<_> = types.iter().copied().collect();
+    CheckError::unjudged(
+        format!("only {} came to {}, of more types that happened", types.join(", "), place.path),
+        "subscribe it to all types, or name its types with `--subscribed`",
+    )
+}
+
+/// Returns `true` if several events of a type are overtaken at the endpoints together, and none was delivered anywhere. A
+/// lost delivery is not limited to one type.
+fn is_never_delivered(
+    rows: &[(&DeclaredEndpoint, Row)],
+    catch: &ReceivedDeliveries<'_>,
+    wanted: &str,
+) -> bool {
+    let overtaken = |row: &Row| {
+        let same = |it: &Missing<'_>| kind(it.event) == wanted && it.is_overtaken_for(LATENESS);
+        row.missing().filter(same).count()
+    };
+    let came = || catch.readable().any(|it| !it.is_test() && it.kind() == Some(wanted));
+    rows.iter().map(|(_, row)| overtaken(row)).sum::<usize>() > 1 && !came()
+}
+
 /// The new events for one endpoint, newest first, each with the time of its first delivery there.
 struct Row {
     events: Vec<(Value, Option<Duration>)>,
-    /// `true` if every delivery was accepted there. After a failure, the sender may delay further ones.
-    in_favour: bool,
+    /// The arrival of the last delivery that was not accepted there. After a failure, the sender may delay further ones.
+    failed: Option<Duration>,
+    /// `true` if the endpoint subscribes to all types.
+    wants_all: bool,
     /// `true` if nothing came there.
     is_silent: bool,
     lasted: Duration,
@@ -199,6 +232,7 @@ struct Missing<'a> {
 impl Row {
     fn of(recording: &Recording, catch: &ReceivedDeliveries<'_>, at: usize) -> Option<Row> {
         let (events, mode) = wanted(&catch.all.endpoints[at])?;
+        let wants_all = EVENT_TYPES.iter().all(|kind| events.contains(*kind));
         let rows = new_events(recording, mode)?;
         let here = || catch.seen.iter().filter(|it| it.delivery.endpoint == Some(at));
         let mut arrivals: BTreeMap<&str, Duration> = BTreeMap::new();
@@ -219,9 +253,9 @@ impl Row {
                 (row, then)
             })
             .collect();
-        let in_favour = here().all(|it| it.delivery.was_taken());
+        let failed = here().filter(|it| !it.delivery.was_taken()).map(|it| it.delivery.arrived).max();
         let is_silent = here().next().is_none();
-        Some(Row { events, in_favour, is_silent, lasted: catch.all.lasted, on_their_way })
+        Some(Row { events, failed, wants_all, is_silent, lasted: catch.all.lasted, on_their_way })
     }
 
     fn is_on_its_way(&self, id: &str) -> bool {
@@ -232,11 +266,12 @@ impl Row {
         self.events.iter().filter(|(_, arrival)| arrival.is_some()).count()
     }
 
-    /// Returns the events that were not delivered, but are newer than a delivered one. The endpoint may not have
-    /// existed before that.
+    /// Returns the events that were not delivered, but are newer than one that was delivered after the last failure.
+    /// The endpoint may not have existed before that.
     fn missing(&self) -> impl Iterator<Item = Missing<'_>> {
-        let oldest = self.events.iter().rposition(|(_, arrival)| arrival.is_some()).unwrap_or(0);
-        let all = self.events.iter().enumerate().take(if self.in_favour { oldest } else { 0 });
+        let counts = |arrival: &Option<Duration>| arrival.is_some() && *arrival > self.failed;
+        let oldest = self.events.iter().rposition(|(_, arrival)| counts(arrival)).unwrap_or(0);
+        let all = self.events.iter().enumerate().take(oldest);
         all.filter(|(_, (_, arrival))| arrival.is_none()).map(|(at, (event, _))| {
             let newer = self.events[..at].iter().filter_map(|(_, arrival)| *arrival);
             Missing { event, overtaken: newer.min().map(|then| self.lasted.saturating_sub(then)) }
@@ -244,13 +279,28 @@ impl Row {
     }
 
     /// Returns `true` if a missing event counts as not delivered: it is very late, or no event of its type was
-    /// delivered. A single delivery may have been lost and be retried later.
+    /// delivered here. A single delivery may have been lost and be retried later.
     fn is_left_out(&self, missing: &Missing<'_>) -> bool {
-        let since = |it: &Missing<'_>, span| it.overtaken.is_some_and(|overtaken| overtaken >= span);
-        let alike = |it: &Missing<'_>| kind(it.event) == kind(missing.event) && since(it, LATENESS);
+        let alike = |it: &Missing<'_>| kind(it.event) == kind(missing.event) && it.is_overtaken_for(LATENESS);
         let came =
             self.events.iter().any(|(row, arrival)| arrival.is_some() && kind(row) == kind(missing.event));
-        since(missing, LATENESS_LONG) || (!came && self.missing().filter(alike).count() > 1)
+        missing.is_overtaken_for(LATENESS_LONG) || (!came && self.missing().filter(alike).count() > 1)
+    }
+
+    /// Returns the types that were delivered, if the endpoint subscribes to all and as many others are missing. Without
+    /// `--subscribed`, an endpoint counts as subscribed to all types, but it may be registered for these only.
+    fn types_if_few(&self) -> Option<BTreeSet<&str>> {
+        let came = self.events.iter().filter(|(_, arrival)| arrival.is_some()).map(|(row, _)| kind(row));
+        let came: BTreeSet<_> = came.collect();
+        let missing: BTreeSet<_> = self.missing().map(|it| kind(it.event)).collect();
+        let never = missing.difference(&came).count();
+        (self.wants_all && never > 1 && never >= came.len()).then_some(came)
+    }
+}
+
+impl Missing<'_> {
+    fn is_overtaken_for(&self, span: Duration) -> bool {
+        self.overtaken.is_some_and(|overtaken| overtaken >= span)
     }
 }
 

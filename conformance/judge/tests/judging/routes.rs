@@ -1,7 +1,9 @@
 //! Deliveries compared with the API, and with the endpoints that received them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::deliveries::{DeclaredEndpoint, Delivery};
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
@@ -122,22 +124,41 @@ fn an_endpoint_receives_its_types_only_and_others_must_have_occurred() {
     }
 }
 
-/// Returns events, newest first: the type, and the second of the delivery, if any. The receiver runs for 1,000 seconds.
-#[track_caller]
-fn check_pushed(events: &[(&str, Option<u64>)], settled: bool, expected: &str) {
-    let id = |place: usize| format!("event-{place}");
-    let rows = events.iter().enumerate().map(|(place, (kind, _))| json!({ "id": id(place), "type": kind }));
-    let came = events.iter().enumerate().filter_map(|(place, (kind, then))| {
-        let body = json!({ "event_id": id(place), "event": kind, "mode": "test" });
-        Some(Delivery { arrived: Duration::from_secs((*then)?), ..delivery(&body) })
-    });
-    // Another delivery, so that there is at least one.
-    let other = at(1, announcing("charge.paid", "live"));
-    let listed = after(TEST, &Value::from_iter(rows));
-    let mut recording = beside([other].into_iter().chain(came).collect(), vec![listed]);
+/// The type of an event, and the second of its delivery, if any.
+type Event = (&'static str, Option<u64>);
+
+/// Returns a run of 1,000 seconds with events of both modes, newest first, and endpoints of these types in both.
+fn pushed(modes: [&[Event]; 2], types: &[&str]) -> Recording {
+    let id = |mode: Mode, place: usize| format!("{}-{place}", mode.word());
+    let (mut came, mut lists) = (Vec::new(), Vec::new());
+    for (endpoint, (mode, events)) in [Mode::Test, Mode::Live].into_iter().zip(modes).enumerate() {
+        let rows =
+            events.iter().enumerate().map(|(at, (kind, _))| json!({ "id": id(mode, at), "type": kind }));
+        lists.push(after(Caller::Own(mode), &Value::from_iter(rows)));
+        came.extend(events.iter().enumerate().filter_map(|(place, (kind, then))| {
+            let body = json!({ "event_id": id(mode, place), "event": kind, "mode": mode.word() });
+            Some(at(endpoint, Delivery { arrived: Duration::from_secs((*then)?), ..delivery(&body) }))
+        }));
+    }
+    let mut recording = beside(came, lists);
     let all = recording.deliveries.as_mut().expect("a receiver");
-    all.endpoints[0].events = Some(["charge.paid".to_owned(), "charge.expired".to_owned()].into());
-    (all.lasted, all.settled) = (Duration::from_secs(1_000), settled);
+    let events: BTreeSet<_> = types.iter().map(|it| (*it).to_owned()).collect();
+    all.endpoints = [("/test", Mode::Test), ("/live", Mode::Live)]
+        .map(|(path, mode)| DeclaredEndpoint {
+            path: path.into(),
+            mode: Some(mode),
+            events: Some(events.clone()),
+        })
+        .into();
+    all.lasted = Duration::from_secs(1_000);
+    recording
+}
+
+/// The events of test mode only.
+#[track_caller]
+fn check_pushed(events: &[Event], settled: bool, expected: &str) {
+    let mut recording = pushed([events, &[("charge.created", Some(0))]], &["charge.paid", "charge.expired"]);
+    recording.deliveries.as_mut().expect("a receiver").settled = settled;
     check(&recording, "webhooks.pushed", expected);
 }
 
@@ -195,4 +216,55 @@ fn an_event_that_newer_ones_overtook_long_ago_is_not_delivered() {
         check_pushed(&events, false, expected);
     }
     check_pushed(&[(paid, Some(999)), (paid, None), (paid, Some(1))], true, "fail");
+}
+
+#[test]
+fn a_type_that_no_endpoint_receives_is_not_delivered() {
+    let (paid, expired) = ("charge.paid", "charge.expired");
+    let all = [paid, expired];
+    let once: &[Event] = &[(paid, Some(970)), (expired, None), (paid, Some(1))];
+    let delivered: &[Event] = &[(paid, Some(970)), (expired, Some(900)), (paid, Some(1))];
+    let late: &[Event] = &[(paid, Some(971)), (expired, None), (paid, Some(1))];
+    for (modes, expected) in [
+        ([once, once], "fail"),
+        ([once, delivered], "not judged"),
+        ([once, late], "not judged"),
+        ([once, &[(paid, Some(970))]], "not judged"),
+        ([delivered, delivered], "pass"),
+    ] {
+        check(&pushed(modes, &all), "webhooks.pushed", expected);
+    }
+    check(&pushed([once, once], &[paid]), "webhooks.pushed", "pass");
+}
+
+#[test]
+fn events_after_the_last_failure_are_judged() {
+    let (paid, expired) = ("charge.paid", "charge.expired");
+    let events: &[Event] =
+        &[(paid, Some(900)), (expired, None), (expired, None), (paid, Some(500)), (paid, Some(1))];
+    for (failed, expected) in [(1, "fail"), (500, "pass"), (900, "pass")] {
+        let mut recording = pushed([events, &[(paid, Some(1))]], &[paid, expired]);
+        for it in &mut recording.deliveries.as_mut().expect("a receiver").caught {
+            it.answered = Some(if it.arrived == Duration::from_secs(failed) { 302 } else { 200 });
+        }
+        check(&recording, "webhooks.pushed", expected);
+    }
+}
+
+#[test]
+fn an_endpoint_that_receives_few_types_may_be_registered_for_these() {
+    let (paid, none) = ("charge.paid", None);
+    let few: &[Event] = &[
+        (paid, Some(970)),
+        ("charge.created", none),
+        ("charge.created", none),
+        ("charge.expired", none),
+        (paid, Some(1)),
+    ];
+    let recording = pushed([few, &[(paid, Some(1))]], &EVENT_TYPES);
+    check(&recording, "webhooks.pushed", "not judged");
+    check_says(&recording, "webhooks.pushed", "name its types with `--subscribed`");
+    // The operator named the types.
+    let named = pushed([few, &[(paid, Some(1))]], &[paid, "charge.created", "charge.expired"]);
+    check(&named, "webhooks.pushed", "fail");
 }

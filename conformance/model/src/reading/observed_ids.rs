@@ -1,6 +1,6 @@
 //! The events and identifiers of one mode in a recording.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -136,12 +136,19 @@ pub fn before_rows(recording: &Recording, mode: Mode) -> Vec<Value> {
     asked.unwrap_or_else(|| events(recording, mode))
 }
 
-/// Returns the events of a mode after the deliveries, newest first; `None` if they could not be read.
+/// Returns the events of a mode after the deliveries, newest first; `None` if they could not be read. New events between
+/// two pages move records to the next page, so a record may be on both.
 pub fn after_rows(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
-    rows_of(recording, mode, &Purpose::AfterDeliveries)
+    let mut rows = rows_of(recording, mode, &Purpose::AfterDeliveries)?;
+    let mut seen = BTreeSet::new();
+    rows.retain(|row| text_at(row, &["id"]).is_none_or(|id| seen.insert(id.to_owned())));
+    Some(rows)
 }
 
+/// Returns the rows of all pages that were read for a purpose.
 fn rows_of(recording: &Recording, mode: Mode, purpose: &Purpose) -> Option<Vec<Value>> {
-    let exchange = recording.last(|it| it.caller == Caller::Own(mode) && it.purpose == *purpose)?;
-    Page::of(exchange)?.rows().cloned()
+    let asked =
+        recording.exchanges.iter().filter(|it| it.caller == Caller::Own(mode) && it.purpose == *purpose);
+    let pages: Vec<_> = asked.filter_map(|it| Page::of(it)?.rows().cloned()).collect();
+    (!pages.is_empty()).then(|| pages.concat())
 }
