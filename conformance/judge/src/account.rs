@@ -15,7 +15,7 @@ use crate::check::Check;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("account.served", &[Group::Account], served),
-    Check::of("account.mode", &[Group::Account], mode),
+    Check::of("account.mode", &[Group::Account], mode).and(&[Group::Second]),
     Check::of("account.accepted_assets", &[Group::Account], accepted_assets),
     Check::of("account.fields", &[Group::Account], fields),
 ];
@@ -44,9 +44,14 @@ fn mode(recording: &Recording) -> CheckResult {
             return Err(CheckError::broken(exchange.number, expected, format!("meta.mode {stated}")));
         }
     }
-    // Concurrent and alternating requests of both keys must each get the mode of their key.
+    // Concurrent and alternating requests of all keys must each get the mode of their key.
     for exchange in recording.exchanges.iter().filter(|it| it.target.ends_with(ACCOUNT_PATH)) {
-        let (Caller::Own(mode), Some(stated)) = (exchange.caller, stated_mode(exchange)) else { continue };
+        let mode = match exchange.caller {
+            Caller::Own(mode) => mode,
+            Caller::Second => Mode::Test,
+            _ => continue,
+        };
+        let Some(stated) = stated_mode(exchange) else { continue };
         if exchange.status() == Some(200) && stated != mode.word() {
             let expected = format!("meta.mode \"{}\"", mode.word());
             return Err(CheckError::broken(exchange.number, expected, format!("meta.mode \"{stated}\"")));

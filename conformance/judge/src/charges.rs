@@ -11,6 +11,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::{Check, Flaw};
 use crate::delivered::{ParsedDelivery, caught, each, has_microseconds, member_text, missing};
+use crate::object_history::paid_too_early;
 use crate::subjects::{Subject, each_subject, none_of, subjects};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
@@ -189,6 +190,7 @@ fn some_paid_at(recording: &Recording) -> Result<(), CheckError> {
 
 fn paid_at(recording: &Recording) -> CheckResult {
     some_paid_at(recording)?;
+    paid_too_early(recording)?;
     each_subject(recording, "charge", "a charge that was paid", |it| {
         let actual = || member_text(&it.object, "paid_at");
         let value = it.object.get("paid_at").filter(|value| !value.is_null());

@@ -258,7 +258,7 @@ fn vanished(recording: &Recording) -> Option<(u32, List, String)> {
         read.windows(2).find_map(|pair| {
             let [(_, shown), (again, rows)] = pair else { return None };
             // Newer records push only the last ones off a full page.
-            let below = rows.last().and_then(|last| shown.iter().position(|id| id == last))?;
+            let below = shown.iter().rposition(|id| rows.contains(id))?;
             let gone = shown[..below].iter().find(|id| !rows.contains(id))?;
             again.answer().and_then(cached).is_none().then(|| (again.number, list, gone.clone()))
         })

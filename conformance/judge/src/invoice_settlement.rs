@@ -1,6 +1,6 @@
 //! Statements about paid invoices, judged by their events.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -27,6 +27,8 @@ pub(super) const CHECKS: &[Check] = &[
 const APART: time::Duration = time::Duration::minutes(1);
 /// The age of the oldest listed event relative to an event, by which related events must be listed.
 const BEFORE: time::Duration = time::Duration::days(1);
+/// The fewest invoices with a paid charge that show that invoices are never settled.
+const UNSETTLED_MIN: usize = 3;
 
 /// The long page of events of a mode, and further rows of filtered lists.
 struct EventHistory {
@@ -192,20 +194,28 @@ fn settled(recording: &Recording) -> CheckResult {
         let voided: BTreeSet<&str> =
             history.of_type("invoice.voided").filter_map(|row| text_at(row, &["invoice", "code"])).collect();
         let of_events = history.rows.iter().chain(&history.filtered).filter_map(|row| row.get("invoice"));
+        let mut unsettled = BTreeMap::new();
         for invoice in of_events.chain(&history.invoices) {
             let Some(code) = text_at(invoice, &["code"]) else { continue };
             let codes = codes_of(invoice).unwrap_or_default();
             let Some(paid) = codes.iter().find_map(|code| history.paid_charge(code)) else { continue };
             if history.paid_invoice(code).is_some() {
                 judged = true;
-            } else if history.goes_back_before(paid) && history.is_long_ago(paid) && !voided.contains(code) {
+            } else if history.is_long_ago(paid) && !voided.contains(code) {
                 // A payment for a voided invoice does not settle it.
-                return Err(CheckError::broken(
-                    history.number,
-                    format!("an invoice.paid of {code}, one of whose charges has charge.paid {}", name(paid)),
-                    "none",
-                ));
+                unsettled.insert(code, paid);
             }
+        }
+        // An invoice may have been settled by an earlier charge, but not several, if no event settles any.
+        let is_never =
+            || unsettled.len() >= UNSETTLED_MIN && history.of_type("invoice.paid").next().is_none();
+        let sure = unsettled.iter().find(|(_, paid)| history.goes_back_before(paid) || is_never());
+        if let Some((code, paid)) = sure {
+            return Err(CheckError::broken(
+                history.number,
+                format!("an invoice.paid of {code}, one of whose charges has charge.paid {}", name(paid)),
+                "none",
+            ));
         }
     }
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_paid_invoice()) }

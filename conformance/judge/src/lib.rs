@@ -29,6 +29,7 @@ mod paging;
 mod persistent;
 mod second_key;
 mod subjects;
+mod underpayments;
 mod webhooks;
 
 use std::cell::OnceCell;
@@ -59,6 +60,7 @@ pub fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
         events::CHECKS,
         lists_vs_events::CHECKS,
         invoice_settlement::CHECKS,
+        underpayments::CHECKS,
         webhooks::ENVELOPE,
         webhooks::SIGNATURE,
         webhooks::ROUTE,

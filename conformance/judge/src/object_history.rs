@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use time::Duration;
+use time::{Duration, OffsetDateTime};
 
 use conformance_model::reading::{text_at, utc};
 use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::CheckError;
 use conformance_model::words::Mode;
 
-use crate::diff::{KINDS, LATENESS, SETTLED, at, clock, contradict, differ};
+use crate::diff::{KINDS, LATENESS, SETTLED, STATE, at, clock, contradict, contradiction, differ};
 use crate::evidence::{PageView, eras, longs, pages};
 
 /// The longest delay between a timed change and its event: a job may record the expiry of a charge later.
@@ -18,54 +18,208 @@ const EVENT_DELAY_MAX: Duration = Duration::days(1);
 /// The event types that occur once per object. A view event is defined as the first view.
 const ONCE: [&str; 3] = ["charge.created", "invoice.created", "invoice.viewed"];
 
-/// Checks that an object is created once and first, and that a voided invoice is not paid.
-pub(super) fn created_once_and_first(recording: &Recording) -> Result<(), CheckError> {
-    let views = pages(recording);
+/// The events of a charge or an invoice, oldest first.
+pub(super) struct ObjectHistory<'a> {
+    /// The name of the object in findings.
+    name: String,
+    pub(super) mode: Mode,
+    /// `charge` or `invoice`.
+    member: &'static str,
+    events: Vec<ListedEvent<'a>>,
+    /// `true` if the events of the mode keep their objects: those of one object differ on one page. Otherwise, they may
+    /// show the current object.
+    is_snapshot: bool,
+}
+
+/// An event on a page.
+pub(super) struct ListedEvent<'a> {
+    pub(super) number: u32,
+    pub(super) row: &'a Value,
+    /// The time of the page.
+    read_at: Option<OffsetDateTime>,
+}
+
+impl ListedEvent<'_> {
+    pub(super) fn kind(&self) -> &str {
+        text_at(self.row, &["type"]).unwrap_or_default()
+    }
+
+    pub(super) fn id(&self) -> &str {
+        text_at(self.row, &["id"]).unwrap_or("without an id")
+    }
+
+    pub(super) fn at(&self) -> Option<OffsetDateTime> {
+        at(self.row)
+    }
+
+    /// Returns `true` if the other event was recorded more than a minute before.
+    fn is_later_than(&self, other: &ListedEvent<'_>) -> bool {
+        other.at().zip(self.at()).is_some_and(|(earlier, at)| at > earlier + LATENESS)
+    }
+}
+
+/// Returns the histories of all charges and invoices in the lists of events.
+pub(super) fn histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
+    let mut found = Vec::new();
     for mode in Mode::BOTH {
-        let of_mode = views.iter().filter(|view| view.mode == mode && view.ask.list == List::Events);
-        let rows = of_mode.flat_map(|view| view.rows().iter().map(|row| (view.number(), row)));
-        let known = rows.filter_map(|(number, row)| Some((text_at(row, &["id"])?, (number, row))));
+        let of_mode = || views.iter().filter(|view| view.mode == mode && view.ask.list == List::Events);
         // The same event may be on several pages.
-        let events: BTreeMap<&str, (u32, &Value)> = known.collect();
+        let mut events: BTreeMap<&str, ListedEvent<'_>> = BTreeMap::new();
+        for view in of_mode() {
+            let newest = view.rows().iter().filter_map(at).max();
+            // The `Date` may be wrong or from a cache; then the newest event counts.
+            let read_at = clock(view.exchange).filter(|date| Some(*date) >= newest).or(newest);
+            let rows = view.rows().iter().filter_map(|row| Some((text_at(row, &["id"])?, row)));
+            events.extend(rows.map(|(id, row)| (id, ListedEvent { number: view.number(), row, read_at })));
+        }
+        let is_snapshot = of_mode().any(|view| keeps_objects(view.rows()));
         for (_, member) in KINDS {
-            let mut histories: BTreeMap<&str, Vec<(u32, &Value)>> = BTreeMap::new();
-            for (number, row) in events.values() {
+            let mut histories: BTreeMap<&str, Vec<ListedEvent<'_>>> = BTreeMap::new();
+            for ListedEvent { number, row, read_at } in events.values() {
                 if let Some(code) = text_at(row, &[member, "code"]) {
-                    histories.entry(code).or_default().push((*number, row));
+                    let event = ListedEvent { number: *number, row, read_at: *read_at };
+                    histories.entry(code).or_default().push(event);
                 }
             }
-            histories
-                .into_iter()
-                .try_for_each(|(code, history)| in_order(&format!("{member} {code}"), &history))?;
+            found.extend(histories.into_iter().map(|(code, mut events)| {
+                events.sort_by_key(|event| (event.at(), !event.kind().ends_with(".created")));
+                let name = format!("{member} {code}");
+                ObjectHistory { name, mode, member, events, is_snapshot }
+            }));
+        }
+    }
+    found
+}
+
+/// Returns `true` if two events on a page show one object in different states.
+fn keeps_objects(rows: &[Value]) -> bool {
+    KINDS.into_iter().any(|(_, member)| {
+        let mut states: BTreeMap<&str, &Value> = BTreeMap::new();
+        rows.iter().filter_map(|row| Some((text_at(row, &[member, "code"])?, row))).any(|(code, row)| {
+            let first = states.entry(code).or_insert(row);
+            contradiction(first, row, &STATE, differ).is_some()
+        })
+    })
+}
+
+impl<'a> ObjectHistory<'a> {
+    pub(super) fn is_of(&self, member: &str) -> bool {
+        self.member == member
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the events of a type.
+    pub(super) fn of_type(&self, kind: &str) -> impl Iterator<Item = &ListedEvent<'a>> {
+        self.events.iter().filter(move |event| event.kind() == kind)
+    }
+
+    /// Returns `true` if no event of the object is missing: the oldest one is its creation, and all have a time.
+    pub(super) fn is_complete(&self) -> bool {
+        self.events.first().is_some_and(|event| event.kind().ends_with(".created"))
+            && self.events.iter().all(|event| event.at().is_some())
+    }
+
+    /// Returns `true` if all events have one of these types, or were recorded after the given one.
+    pub(super) fn has_only(&self, kinds: &[&str], until: &ListedEvent<'_>) -> bool {
+        self.events.iter().all(|event| event.is_later_than(until) || kinds.contains(&event.kind()))
+    }
+
+    /// Returns `true` if at most one transfer was detected, so that the received amount is confirmed if anything is.
+    pub(super) fn has_one_transfer(&self) -> bool {
+        self.of_type("charge.payment_detected").count() <= 1
+    }
+
+    /// Returns `true` if an event shows its object as it was then, whether events keep their objects or show the current
+    /// ones. There must be no later event, or objects must be kept and the next event be a minute later.
+    pub(super) fn shows_own_state(&self, event: &ListedEvent<'_>) -> bool {
+        let is_settled = event.at().zip(event.read_at).is_some_and(|(at, now)| at + LATENESS < now);
+        let mut others = self.events.iter().filter(|other| other.id() != event.id());
+        others.all(|other| other.at() < event.at() || (self.is_snapshot && other.is_later_than(event)))
+            && is_settled
+    }
+}
+
+/// Checks that an object is created once and first, that a voided invoice is not paid, and that a paid charge is paid once
+/// and does not expire.
+pub(super) fn created_once_and_first(recording: &Recording) -> Result<(), CheckError> {
+    let views = pages(recording);
+    histories(&views).iter().try_for_each(|history| {
+        in_order(history)?;
+        paid_once(history)
+    })
+}
+
+fn in_order(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
+    let (name, events) = (history.name(), &history.events);
+    for once in ONCE {
+        let mut same = history.of_type(once);
+        if let (Some(first), Some(second)) = (same.next(), same.next()) {
+            let actual = format!("{} and {}", first.id(), second.id());
+            return Err(CheckError::broken(second.number, format!("one {once} of {name}"), actual));
+        }
+    }
+    let has_late_payment = history.of_type("charge.late_payment").next().is_some();
+    for event in events {
+        let is_excluded_by = |earlier: &ListedEvent<'_>| match (event.kind(), earlier.kind()) {
+            ("invoice.paid", "invoice.voided") => true,
+            // A late payment may be accepted before a job records the expiry.
+            ("charge.expired", "charge.paid") => !has_late_payment,
+            (kind, _) => kind.ends_with(".created"),
+        };
+        let earlier = events.iter().find(|other| event.is_later_than(other) && is_excluded_by(other));
+        if let Some(earlier) = earlier {
+            let event_text = |it: &ListedEvent<'_>| format!("{} at {}", it.kind(), it.row["created_at"]);
+            let expected = format!("no {} of {name} after its {}", event.kind(), earlier.kind());
+            let actual = format!("{}, {}", event_text(earlier), event_text(event));
+            return Err(CheckError::broken(event.number, expected, actual));
         }
     }
     Ok(())
 }
 
-fn in_order(name: &str, history: &[(u32, &Value)]) -> Result<(), CheckError> {
-    let kind = |row: &Value| text_at(row, &["type"]).unwrap_or_default().to_owned();
-    let id = |row: &Value| text_at(row, &["id"]).unwrap_or_default().to_owned();
-    for once in ONCE {
-        let mut same = history.iter().filter(|(_, row)| kind(row) == once);
-        if let (Some((_, first)), Some((number, second))) = (same.next(), same.next()) {
-            let actual = format!("{} and {}", id(first), id(second));
-            return Err(CheckError::broken(*number, format!("one {once} of {name}"), actual));
-        }
+/// Checks that one payment is not recorded twice: two events with the same details or time, or with the same kept charge.
+/// A second transfer, a late payment or a refund may be a reason for another event.
+fn paid_once(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
+    const OF_ONE_PAYMENT: [&str; 3] = ["charge.created", "charge.payment_detected", "charge.paid"];
+    let paid: Vec<_> = history.of_type("charge.paid").collect();
+    let [first, second] = paid[..] else { return Ok(()) };
+    if !history.is_complete() || !history.has_one_transfer() || !history.has_only(&OF_ONE_PAYMENT, second) {
+        return Ok(());
     }
-    for (number, row) in history {
-        let is_late = |than: &Value| at(than).zip(at(row)).is_some_and(|(than, at)| at > than + LATENESS);
-        let earlier = history.iter().map(|(_, other)| *other).find(|other| {
-            is_late(other)
-                && (kind(row).ends_with(".created")
-                    || (kind(row) == "invoice.paid" && kind(other) == "invoice.voided"))
-        });
-        if let Some(earlier) = earlier {
-            let event_text = |row: &Value| format!("{} at {}", kind(row), row["created_at"]);
-            let expected = format!("no {} of {name} after its {}", kind(row), kind(earlier));
+    let [one, other] = [first.row, second.row];
+    let has_same_details =
+        one["details"] == other["details"] && one["details"].as_object().is_some_and(|it| !it.is_empty());
+    let has_same_charge = history.is_snapshot && contradiction(one, other, &STATE, differ).is_none();
+    if has_same_details || has_same_charge || first.at() == second.at() {
+        let actual = format!("{} and {}", first.id(), second.id());
+        return Err(CheckError::broken(
+            second.number,
+            format!("one charge.paid of {}", history.name()),
+            actual,
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the violation if a charge has a time of payment although no payment was confirmed, by its events.
+pub(super) fn paid_too_early(recording: &Recording) -> Result<(), CheckError> {
+    const WITHOUT_PAYMENT: [&str; 4] =
+        ["charge.created", "charge.payment_detected", "charge.expired", "charge.canceled"];
+    let views = pages(recording);
+    for history in histories(&views).iter().filter(|it| it.is_of("charge") && it.is_complete()) {
+        let unpaid = |event: &&ListedEvent<'_>| {
+            event.row["charge"]["paid_at"].is_string()
+                && history.has_only(&WITHOUT_PAYMENT, event)
+                && history.shows_own_state(event)
+        };
+        if let Some(event) = history.events.iter().find(unpaid) {
             return Err(CheckError::broken(
-                *number,
-                expected,
-                format!("{}, {}", event_text(earlier), event_text(row)),
+                event.number,
+                format!("no paid_at in the {} of {}, which was not paid", event.kind(), history.name()),
+                format!("paid_at {} (event {})", event.row["charge"]["paid_at"], event.id()),
             ));
         }
     }

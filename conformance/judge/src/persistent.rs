@@ -3,6 +3,7 @@
 //! One 503, one lost connection or one unexpected 429 is a transient failure, and the statement is not judged. If every
 //! request of a kind fails, the failure is permanent, and the statement is violated.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use conformance_model::reading::{LIMIT, WINDOW, is_served, page_ask};
@@ -71,21 +72,6 @@ const KINDS: &[RequestKind] = &[
         expected: "200 for a single event",
     },
     RequestKind {
-        statements: &["lists.served"],
-        fits: |it| is_page(it, List::Charges),
-        expected: "200 for the list",
-    },
-    RequestKind {
-        statements: &["lists.served"],
-        fits: |it| is_page(it, List::Invoices),
-        expected: "200 for the list",
-    },
-    RequestKind {
-        statements: &["lists.served"],
-        fits: |it| is_page(it, List::Events),
-        expected: "200 for the list",
-    },
-    RequestKind {
         statements: &["filters.type"],
         fits: |it| is_filtered(it, "type"),
         expected: "200 for events filtered by type",
@@ -109,25 +95,6 @@ const KINDS: &[RequestKind] = &[
         statements: &["filters.payment_link"],
         fits: |it| is_filtered(it, "payment_link"),
         expected: "200 for charges filtered by a payment link",
-    },
-];
-
-/// Pages of the largest size, whose responses are the longest.
-const LONG_PAGES: &[RequestKind] = &[
-    RequestKind {
-        statements: &["lists.served"],
-        fits: |it| is_long_page(it, List::Charges),
-        expected: "200 for a page of 100 charges",
-    },
-    RequestKind {
-        statements: &["lists.served"],
-        fits: |it| is_long_page(it, List::Invoices),
-        expected: "200 for a page of 100 invoices",
-    },
-    RequestKind {
-        statements: &["lists.served"],
-        fits: |it| is_long_page(it, List::Events),
-        expected: "200 for a page of 100 events",
     },
 ];
 
@@ -172,23 +139,50 @@ pub(super) fn weighed(id: &str, recording: &Recording, judged: CheckResult) -> C
         (Err(CheckError::Broken(_) | CheckError::Inapplicable(_)), _) => None,
         // Even if some requests were served.
         (_, "lists.served") => often_unanswered(recording)
-            .or_else(|| LONG_PAGES.iter().find_map(|kind| never_answered(recording, kind))),
+            .or_else(|| List::ALL.into_iter().find_map(|it| never_listed(recording, it))),
+        (_, "answers.json") => never_complete(recording),
         (Ok(_), _) => None,
         (_, "limits.refused") => other_refusals(recording),
         _ => None,
     };
     let is_open = matches!(judged, Err(CheckError::Unjudged { .. }));
-    let never = || kinds.filter(|_| is_open).find_map(|kind| never_answered(recording, kind));
+    let never =
+        || kinds.filter(|_| is_open).find_map(|kind| never_answered(recording, kind.fits, kind.expected));
     broken.or_else(never).map_or(judged, Err)
 }
 
-fn never_answered(recording: &Recording, kind: &RequestKind) -> Option<CheckError> {
-    let asked: Vec<_> = asked(recording).filter(|it| (kind.fits)(it)).collect();
+/// Returns the violation if no page of a list was served, or none of the largest size, whose responses are the longest.
+fn never_listed(recording: &Recording, list: List) -> Option<CheckError> {
+    let long = format!("200 for a page of 100 {}", list.word());
+    never_answered(recording, |it| is_page(it, list), "200 for the list")
+        .or_else(|| never_answered(recording, |it| is_long_page(it, list), &long))
+}
+
+/// Returns the violation if an address has only malformed responses. A lost connection may cut off a single one.
+fn never_complete(recording: &Recording) -> Option<CheckError> {
+    let mut malformed: BTreeMap<&str, Vec<&Exchange>> = BTreeMap::new();
+    for exchange in asked(recording).filter(|it| is_own(it) && it.is_malformed()) {
+        malformed.entry(&exchange.target).or_default().push(exchange);
+    }
+    let is_answered =
+        |target: &str| asked(recording).any(|it| it.target == target && it.status() == Some(200));
+    let (_, always) =
+        malformed.into_iter().find(|(target, all)| all.len() >= REQUESTS_MIN && !is_answered(target))?;
+    let actual = format!("{} for each of {} such requests", always[0].summary(), always.len());
+    Some(CheckError::broken(always[0].number, "a complete HTTP response with a body of JSON", actual))
+}
+
+fn never_answered(
+    recording: &Recording,
+    fits: impl Fn(&Exchange) -> bool,
+    expected: &str,
+) -> Option<CheckError> {
+    let asked: Vec<_> = asked(recording).filter(|it| fits(it)).collect();
     let (first, last) = (asked.first()?, asked.last()?);
     if asked.len() < REQUESTS_MIN || !asked.iter().all(|it| is_unclear(it)) {
         return None;
     }
-    let others = || self::asked(recording).filter(|it| !(kind.fits)(it));
+    let others = || self::asked(recording).filter(|it| !fits(it));
     // A lockout after failed attempts starts after some refusals and returns 429.
     let is_refused = |it: &Exchange| it.status() == Some(401) && it.number < first.number;
     let is_lock = || asked.iter().any(|it| it.status() == Some(429)) && others().any(is_refused);
@@ -197,7 +191,7 @@ fn never_answered(recording: &Recording, kind: &RequestKind) -> Option<CheckErro
         served().any(|it| it.number < first.number) && served().any(|it| it.number > first.number);
     (is_served_around && !is_lock()).then(|| {
         let actual = format!("{} for each of {} such requests", last.summary(), asked.len());
-        CheckError::broken(last.number, kind.expected, actual)
+        CheckError::broken(last.number, expected, actual)
     })
 }
 

@@ -34,6 +34,9 @@ pub struct Recording {
     // The name of the field in the file format.
     #[serde(default, rename = "inserting")]
     pub inserts: Inserts,
+    /// `true` if amounts are as the target sent them. Redaction keeps only their equality. `false` if unknown.
+    #[serde(default)]
+    pub exact_amounts: bool,
     /// The exchanges in the order of their requests.
     pub exchanges: Vec<Exchange>,
     /// The webhook deliveries of the target, if a receiver was set up.
@@ -447,6 +450,11 @@ impl Exchange {
         !matches!(&self.ending, Ending::Lost(why) if why.starts_with(NOT_ASKED))
     }
 
+    /// Returns `true` if a response began and broke the rules of HTTP, or ended before its end.
+    pub fn is_malformed(&self) -> bool {
+        matches!(&self.ending, Ending::Lost(why) if why.starts_with(MALFORMED))
+    }
+
     /// Returns the list of the created record, if this request created one.
     pub fn created_in(&self) -> Option<List> {
         let is_created = self.status().is_some_and(|status| (200..300).contains(&status));
@@ -499,6 +507,8 @@ impl Recording {
 
 /// The first words of [`Ending::Lost`] for a request that was not sent.
 pub const NOT_ASKED: &str = "not asked:";
+/// The first words of [`Ending::Lost`] for a response that is no complete HTTP response.
+pub const MALFORMED: &str = "malformed response:";
 
 /// Shortens a body to one line of a report.
 pub fn shorten(text: &str) -> String {

@@ -30,9 +30,9 @@ const KEPT_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// The most retries in a run.
 pub(crate) const REPEATS_MAX: u32 = 4;
 /// The most requests of a run with the two keys, without bursts, single objects and retries.
-const KEYED_MAX: u32 = 90;
+const KEYED_MAX: u32 = 99;
 /// The same with `--thorough`.
-const KEYED_MAX_THOROUGH: u32 = 110;
+const KEYED_MAX_THOROUGH: u32 = 119;
 /// Returns the most requests of a plan with the two keys.
 pub(crate) fn keyed_max(plan: &Plan) -> u32 {
     if plan.thorough { KEYED_MAX_THOROUGH } else { KEYED_MAX }
@@ -110,6 +110,7 @@ impl<'a> Session<'a> {
             without: plan.left_out(),
             no_burst: None,
             inserts: Inserts::default(),
+            exact_amounts: true,
             exchanges: Vec::new(),
             deliveries: None,
         };
@@ -369,6 +370,15 @@ impl<'a> Session<'a> {
 
     async fn repeat(&mut self, first: Exchange, pause: impl Fn(&Answer) -> Option<Duration>) -> Exchange {
         let Some(pause) = first.answer().and_then(pause) else { return first };
+        self.repeat_after(first, pause).await
+    }
+
+    /// Sends a request again that had a malformed response.
+    pub(crate) async fn ask_again(&mut self, first: Exchange) -> Exchange {
+        self.repeat_after(first, PAUSE_MIN).await
+    }
+
+    async fn repeat_after(&mut self, first: Exchange, pause: Duration) -> Exchange {
         if self.ledger.repeats >= self.budget.repeats || pause > PATIENCE {
             return first;
         }

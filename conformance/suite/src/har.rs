@@ -121,6 +121,7 @@ impl Outcome {
             without: BTreeSet::new(),
             no_burst: Some("a HAR file is no run of ours".to_owned()),
             inserts: Inserts::default(),
+            exact_amounts: true,
             deliveries: None,
             exchanges,
         };

@@ -143,6 +143,7 @@ mod tests {
             without: [].into(),
             no_burst: None,
             inserts: Inserts::default(),
+            exact_amounts: true,
             exchanges: vec![Exchange { number: 1, caller, purpose, target, sent, ended, ending }],
             deliveries: None,
         }

@@ -75,8 +75,13 @@ fn mode_endpoints(recording: &Recording) -> CheckResult {
             "events happened in one mode only",
             "cause deliveries in the other mode too while the suite receives",
         )),
+        (false, false) if catch.readable().next().is_none() => Err(no_readable_body()),
         (false, false) => Err(no_endpoint()),
     }
+}
+
+fn no_readable_body() -> CheckError {
+    CheckError::unjudged("no delivery has a body that is a JSON object", "see webhooks.post")
 }
 
 fn no_endpoint() -> CheckError {
@@ -111,6 +116,9 @@ fn subscribed(recording: &Recording) -> CheckResult {
     });
     if exercised {
         return Ok(CheckOutcome::Holds);
+    }
+    if catch.readable().next().is_none() {
+        return Err(no_readable_body());
     }
     Err(CheckError::unjudged(
         "no endpoint is known to want some types and not others that happened",
@@ -177,6 +185,7 @@ fn pushed(recording: &Recording) -> CheckResult {
             "which events happened while these deliveries were captured is not known",
             "receive deliveries during the check, with `--receiver ADDR:PORT`",
         ),
+        Some(_) if catch.readable().next().is_none() => no_readable_body(),
         Some(_) => CheckError::unjudged(
             "no new event came to an endpoint of which mode and types are known",
             "let the addresses end in /live and /test, name their types with `--subscribed`, and cause an event",

@@ -66,3 +66,27 @@ fn a_paid_charge_settles_its_invoice_unless_it_is_void() {
         check(&events(&rows, newest, more), "invoices.settled", expected);
     }
 }
+
+#[test]
+fn several_invoices_are_not_all_settled_by_earlier_charges() {
+    let unsettled = |count: usize| {
+        let each = (0..count).flat_map(|at| {
+            let (invoice, charge) = (format!("in{at}"), format!("c{at}"));
+            [
+                json!({ "id": invoice, "type": "invoice.created", "created_at": THEN,
+                    "invoice": { "code": invoice, "charges": [charge] } }),
+                json!({ "id": charge, "type": "charge.paid", "charge": { "code": charge }, "created_at": THEN }),
+            ]
+        });
+        each.collect::<Vec<_>>()
+    };
+    let settled = invoice("invoice.paid", json!([]));
+    for (rows, newest, expected) in [
+        (unsettled(3), LATER, "fail"),
+        (unsettled(2), LATER, "not judged"),
+        (unsettled(3), AT_ONCE, "not judged"),
+        ([unsettled(3), vec![settled]].concat(), LATER, "pass"),
+    ] {
+        check(&events(&rows, newest, 1), "invoices.settled", expected);
+    }
+}

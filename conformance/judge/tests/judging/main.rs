@@ -9,6 +9,7 @@ mod isolation;
 mod limits;
 mod lists;
 mod pages;
+mod payments;
 mod persistent;
 mod resembling;
 mod routes;
@@ -42,6 +43,7 @@ fn recording(exchanges: Vec<Exchange>) -> Recording {
         without: [].into(),
         no_burst: None,
         inserts: Inserts::default(),
+        exact_amounts: true,
         exchanges,
         deliveries: None,
     }

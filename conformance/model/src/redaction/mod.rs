@@ -47,6 +47,7 @@ impl Redaction {
 
     /// Replaces all personal values of a recording.
     pub fn redact(&self, recording: &mut Recording) {
+        recording.exact_amounts = false;
         let ids: BTreeSet<String> =
             recording.exchanges.iter().flat_map(|exchange| requested_ids(&exchange.target)).collect();
         for exchange in &mut recording.exchanges {

@@ -15,7 +15,7 @@ use hyper_util::rt::TokioExecutor;
 use url::Url;
 
 use conformance_model::body::Body;
-use conformance_model::recording::{Answer, Ending};
+use conformance_model::recording::{Answer, Ending, MALFORMED};
 
 use self::connector::Connector;
 
@@ -87,13 +87,13 @@ impl HttpClient {
             let value = HeaderValue::try_from(value).map_err(|error| unwritable(&error))?;
             request.headers_mut().append(name, value);
         }
-        let (head, body) = self.client.request(request).await.map_err(|err| innermost(&err))?.into_parts();
+        let (head, body) = self.client.request(request).await.map_err(|err| no_head(&err))?.into_parts();
         let status = head.status.as_u16();
         let body = Limited::new(body, self.body_bytes_max).collect().await.map_err(|err| {
             if err.is::<LengthLimitError>() {
                 format!("{status} with a body of more than {} bytes", self.body_bytes_max)
             } else {
-                format!("{status} and then a body cut short: {}", innermost(err.as_ref()))
+                format!("{MALFORMED} {status} with a body cut short: {}", innermost(err.as_ref()))
             }
         })?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -104,6 +104,14 @@ impl HttpClient {
             .collect();
         Ok(Answer { status, headers, body: Body::from_bytes(&body.to_bytes()) })
     }
+}
+
+/// Returns the reason for a response without a readable head. Invalid fields are malformed HTTP; anything else may be no
+/// HTTP at all.
+fn no_head(err: &(dyn Error + 'static)) -> String {
+    let why = innermost(err);
+    let is_field = ["header", "content-length", "transfer-encoding"].iter().any(|it| why.contains(it));
+    if is_field && why.ends_with("parsed") { format!("{MALFORMED} {why}") } else { why }
 }
 
 /// Returns the message of the innermost error, which has the cause.

@@ -10,10 +10,23 @@ use crate::session::Session;
 
 pub(crate) const COST: Cost = Cost { live: 1, test: 1, other: 0, total: 2 };
 
+/// The number of malformed responses to one request after which the server counts as one that sends no others.
+const MALFORMED_MAX: u32 = 3;
+
 /// Requests the account with both keys. A key that is refused ends the run.
 pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
     for mode in Mode::BOTH {
-        let exchange = session.ask(Caller::Own(mode), Purpose::Account, ACCOUNT_PATH).await;
+        let mut exchange = session.ask(Caller::Own(mode), Purpose::Account, ACCOUNT_PATH).await;
+        for _ in 1..MALFORMED_MAX {
+            if exchange.is_malformed() {
+                exchange = session.ask_again(exchange).await;
+            }
+        }
+        // It is judged. No other request would get a readable response.
+        if exchange.is_malformed() {
+            session.recording.no_burst = Some("no response was complete".into());
+            return Ok(());
+        }
         usable(&exchange, mode)?;
     }
     if session.recording.account(Mode::Test).and_then(stated_mode).as_deref() != Some(Mode::Test.word()) {

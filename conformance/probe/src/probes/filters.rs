@@ -36,7 +36,9 @@ const MOVED_MAX: u32 = 3;
 const AGAIN: u32 = 2;
 /// The fewest requests that the statements about filters need.
 pub(crate) const NEEDED: u32 = ALONE + TOGETHER + SETTLED + UNKNOWN + CLOSING;
-const ALL: u32 = NEEDED + DOUBTS_MAX + MOVED_MAX * AGAIN + HALVED.len() as u32;
+const ALL: u32 = NEEDED + DOUBTS_MAX + MOVED_MAX * AGAIN + HALVED.len() as u32 + OTHER_VALUES_MAX;
+/// The most further types and statuses that are requested. A burst requests all of them in test mode.
+const OTHER_VALUES_MAX: u32 = 9;
 /// Either key may have the values to filter by.
 pub(crate) const COST: Cost = Cost { live: ALL, test: ALL, other: 0, total: ALL };
 
@@ -77,7 +79,32 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     settled_long_ago(session, &in_turn).await;
     unknown_values(session, &in_turn).await;
     halved_values(session, &in_turn).await;
+    other_values(session, &in_turn).await;
     read_again(session).await;
+}
+
+/// Reads the types and statuses in the lists that were not requested with the key of their mode, the lists in turn.
+async fn other_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValues); 2]) {
+    let mut asks = Vec::new();
+    for (mode, offer) in in_turn {
+        let is_new = |ask: &PageAsk| {
+            let is_same = |it: PageAsk| (it.list, &it.filters) == (ask.list, &ask.filters);
+            let mut asked = session.recording.exchanges.iter().filter(|it| it.caller == Caller::Own(*mode));
+            !asked.any(|it| page_ask(it).is_some_and(is_same))
+        };
+        let of_lists = NAMELESS.map(|(list, name)| {
+            let values = offer.values(list, name).into_iter();
+            values.map(|value| filtered(list, &[(name, &value)], LONG)).filter(is_new).collect::<Vec<_>>()
+        });
+        let longest = of_lists.iter().map(Vec::len).max().unwrap_or_default();
+        let alternately = (0..longest).flat_map(|at| of_lists.iter().filter_map(move |asks| asks.get(at)));
+        asks.extend(alternately.map(|ask| (*mode, ask.clone())));
+    }
+    for (mode, ask) in asks.into_iter().take(OTHER_VALUES_MAX as usize) {
+        if session.has_room() {
+            session.page(mode, ask).await;
+        }
+    }
 }
 
 /// Reads the unfiltered lists again, for comparison with the filtered pages in between. A page whose selection changed

@@ -216,6 +216,7 @@ fn recording() -> Recording {
         without: [Part::Revoked].into(),
         no_burst: None,
         inserts: Inserts::default(),
+        exact_amounts: true,
         exchanges,
         deliveries: None,
     }

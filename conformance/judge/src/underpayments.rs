@@ -1,0 +1,148 @@
+//! Underpaid charges: an event is a charge.underpaid if the confirmed amount falls short of the tolerance, and only then.
+//!
+//! The tolerance is not readable, but a full amount does not fall short of any, and a service that treats one shortfall as
+//! underpaid does not treat larger ones as paid.
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+use time::OffsetDateTime;
+
+use conformance_model::group::Group;
+use conformance_model::reading::text_at;
+use conformance_model::recording::{List, Recording};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
+use conformance_model::words::Mode;
+
+use crate::check::Check;
+use crate::diff::{compare_numbers, contradict_as_written};
+use crate::evidence::pages;
+use crate::object_history::{ListedEvent, ObjectHistory, histories};
+
+const NEEDS: &[Group] = &[Group::Account, Group::Lists];
+
+pub(super) const CHECKS: &[Check] = &[Check::of("types.charge_underpaid", NEEDS, underpaid)];
+
+/// The part of the amount by which shortfalls must differ, so that they are on different sides of any tolerance.
+const SHORTFALL_STEP: f64 = 0.05;
+/// The fewest charges that are paid in spite of a larger shortfall. The owner may have accepted a single one.
+const PAID_SHORT_MIN: usize = 3;
+
+/// The missing amount of a charge at one of its events.
+struct Shortfall<'a> {
+    mode: Mode,
+    at: Option<OffsetDateTime>,
+    event: &'a ListedEvent<'a>,
+    name: &'a str,
+    currency: &'a str,
+    /// The part of the amount.
+    part: f64,
+    /// The value in the currency.
+    value: f64,
+}
+
+fn underpaid(recording: &Recording) -> CheckResult {
+    let views = pages(recording);
+    let histories = histories(&views);
+    let charges =
+        || histories.iter().filter(|it| it.is_of("charge") && it.is_complete() && it.has_one_transfer());
+    let mut judged = false;
+    for history in charges() {
+        let shown = history.of_type("charge.underpaid").filter(|event| history.shows_own_state(event));
+        for event in shown {
+            let charge = &event.row["charge"];
+            let Some([received, due]) = amounts(charge) else { continue };
+            let is_larger = || compare_numbers(received, due) == Some(Ordering::Greater);
+            if is_equal(charge) || (recording.exact_amounts && is_larger()) {
+                return Err(CheckError::broken(
+                    event.number,
+                    format!("less than {due} received of {}, which is underpaid", history.name()),
+                    format!("received_amount {received} (event {})", event.id()),
+                ));
+            }
+            judged = true;
+        }
+    }
+    if recording.exact_amounts {
+        paid_short(&charges().collect::<Vec<_>>())?;
+    }
+    match judged {
+        true => Ok(CheckOutcome::Holds),
+        false if views.iter().any(|it| it.ask.list == List::Events && !it.rows().is_empty()) => {
+            let why = "no listed event shows an underpaid charge of one transfer with its amounts";
+            Err(CheckError::Inapplicable(why.into()))
+        }
+        false => Err(CheckError::unjudged(
+            "no list of events could be read, or none has an event",
+            "open a charge with the test key's account, then check again",
+        )),
+    }
+}
+
+fn amounts(charge: &Value) -> Option<[&str; 2]> {
+    let [received, due] = ["received_amount", "asset_amount"].map(|name| text_at(charge, &[name]));
+    Some([received?, due?])
+}
+
+/// Returns `true` if the whole amount was received. Redaction keeps the equality of numbers with equally many decimals.
+fn is_equal(charge: &Value) -> bool {
+    let [received, due] = ["received_amount", "asset_amount"].map(|name| &charge[name]);
+    let decimals = |it: &Value| it.as_str().and_then(|it| it.split_once('.')).map_or(0, |(_, it)| it.len());
+    decimals(received) == decimals(due) && !contradict_as_written("", received, due)
+}
+
+/// Checks that no charges are paid with a larger shortfall, in part and in value, than others were underpaid with before
+/// and after.
+fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
+    const OF_ONE_PAYMENT: [&str; 3] = ["charge.created", "charge.payment_detected", "charge.paid"];
+    let shortfalls = |kind: &'static str| {
+        let events = charges.iter().flat_map(move |history| {
+            let shown = history.of_type(kind).filter(|event| history.shows_own_state(event));
+            shown.filter_map(|event| Shortfall::of(history, event))
+        });
+        events.collect::<Vec<_>>()
+    };
+    let underpaid = shortfalls("charge.underpaid");
+    let is_one_payment = |paid: &Shortfall<'_>| {
+        let history = charges.iter().find(|it| it.name() == paid.name && it.mode == paid.mode);
+        history.is_some_and(|it| it.has_only(&OF_ONE_PAYMENT, paid.event))
+    };
+    let is_larger = |paid: &Shortfall<'_>, order: Ordering| {
+        underpaid.iter().any(|it| {
+            (it.mode, it.currency) == (paid.mode, paid.currency)
+                && it.at.cmp(&paid.at) == order
+                && it.part + SHORTFALL_STEP < paid.part
+                && it.value < paid.value
+        })
+    };
+    let contradicts = |it: &Shortfall<'_>| {
+        is_larger(it, Ordering::Less) && is_larger(it, Ordering::Greater) && is_one_payment(it)
+    };
+    let found: Vec<_> = shortfalls("charge.paid").into_iter().filter(contradicts).collect();
+    let Some(last) = found.last().filter(|_| found.len() >= PAID_SHORT_MIN) else { return Ok(()) };
+    let percent = |part: f64| format!("{:.0} %", part * 100.0);
+    Err(CheckError::broken(
+        last.event.number,
+        format!("charge.underpaid for {}, as for others that lack less before and after", last.name),
+        format!("charge.paid although {} are missing, in {} charges", percent(last.part), found.len()),
+    ))
+}
+
+impl<'a> Shortfall<'a> {
+    fn of(history: &'a ObjectHistory<'_>, event: &'a ListedEvent<'a>) -> Option<Shortfall<'a>> {
+        let charge = &event.row["charge"];
+        let number = |name: &str| text_at(charge, &[name])?.parse::<f64>().ok().filter(|it| it.is_finite());
+        let (received, due, fiat) =
+            (number("received_amount")?, number("asset_amount")?, number("fiat_amount")?);
+        let part = 1.0 - received / due;
+        (due > 0.0 && part > 0.0).then_some(Shortfall {
+            mode: history.mode,
+            at: event.at(),
+            event,
+            name: history.name(),
+            currency: text_at(charge, &["fiat_currency"])?,
+            part,
+            value: part * fiat,
+        })
+    }
+}
