@@ -60,6 +60,14 @@ const CHARGE: &[FieldFault] = &[
     ("paid_at", Some(|| json!(1_764_547_200)), "is a number", &["charges.paid_at"]),
 ];
 
+/// The faults of the charge of a charge.canceled.
+const CANCELED: &[FieldFault] = &[(
+    "paid_at",
+    Some(|| json!("2025-12-01T10:00:00.000000Z")),
+    "is set although nothing was paid",
+    &["charges.paid_at"],
+)];
+
 const INVOICE: &[FieldFault] = &[
     ("code", None, MISSING, &["invoices.fields"]),
     ("number", None, MISSING, &["invoices.fields"]),
@@ -138,6 +146,7 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
         fields(all, CHARGE, Place::Charge(show));
         fields(all, INVOICE, Place::Invoice(show));
     }
+    fields_of(all, CANCELED, Place::Event(Show::Listed), canceled);
     fields(all, CHARGE_ALONE, Place::Charge(Show::Alone));
     fields(all, INVOICE_ALONE, Place::Invoice(Show::Alone));
     fields(all, LISTED_CHARGE, Place::Row(List::Charges));
@@ -150,14 +159,27 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
 }
 
 fn fields(all: &mut Vec<Fault>, lines: &[FieldFault], place: Place) {
+    fields_of(all, lines, place, |object| Some(object));
+}
+
+/// Returns the charge of a charge.canceled.
+fn canceled(event: &mut Value) -> Option<&mut Value> {
+    if event["type"] == "charge.canceled" { event.get_mut("charge") } else { None }
+}
+
+/// Adds faults in the fields of a part of each object at a place.
+fn fields_of(
+    all: &mut Vec<Fault>,
+    lines: &[FieldFault],
+    place: Place,
+    part: fn(&mut Value) -> Option<&mut Value>,
+) {
     for (field, to, what, breaks) in lines {
         for mode in Mode::BOTH {
             let (field, to) = (*field, *to);
             let change = move |object: &mut Value| {
-                let Some(members) = object.as_object_mut().filter(|members| members.contains_key(field))
-                else {
-                    return;
-                };
+                let object = part(object).and_then(Value::as_object_mut);
+                let Some(members) = object.filter(|members| members.contains_key(field)) else { return };
                 match to {
                     None => drop(members.remove(field)),
                     Some(value) => drop(members.insert(field.to_owned(), value())),

@@ -91,8 +91,7 @@ fn is_equal(charge: &Value) -> bool {
     decimals(received) == decimals(due) && !contradict_as_written("", received, due)
 }
 
-/// Checks that no charges are paid with a larger shortfall, in part and in value, than others were underpaid with before
-/// and after.
+/// Checks that no charges are paid with a larger shortfall, in part and in value, than others were underpaid with.
 fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
     const OF_ONE_PAYMENT: [&str; 3] = ["charge.created", "charge.payment_detected", "charge.paid"];
     let shortfalls = |kind: &'static str| {
@@ -107,23 +106,30 @@ fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
         let history = charges.iter().find(|it| it.name() == paid.name && it.mode == paid.mode);
         history.is_some_and(|it| it.has_only(&OF_ONE_PAYMENT, paid.event))
     };
-    let is_larger = |paid: &Shortfall<'_>, order: Ordering| {
-        underpaid.iter().any(|it| {
-            (it.mode, it.currency) == (paid.mode, paid.currency)
-                && it.at.cmp(&paid.at) == order
-                && it.part + SHORTFALL_STEP < paid.part
-                && it.value < paid.value
-        })
+    let lacks_more = |paid: &Shortfall<'_>, than: &Shortfall<'_>| {
+        (than.mode, than.currency) == (paid.mode, paid.currency)
+            && than.part + SHORTFALL_STEP < paid.part
+            && than.value < paid.value
     };
-    let contradicts = |it: &Shortfall<'_>| {
-        is_larger(it, Ordering::Less) && is_larger(it, Ordering::Greater) && is_one_payment(it)
+    let found: Vec<_> = shortfalls("charge.paid")
+        .into_iter()
+        .filter(|it| is_one_payment(it) && underpaid.iter().any(|than| lacks_more(it, than)))
+        .collect();
+    let is_found_on = |side: Ordering| {
+        let on_side = |it: &Shortfall<'_>| {
+            underpaid.iter().any(|than| lacks_more(it, than) && than.at.cmp(&it.at) == side)
+        };
+        found.iter().any(on_side)
     };
-    let found: Vec<_> = shortfalls("charge.paid").into_iter().filter(contradicts).collect();
-    let Some(last) = found.last().filter(|_| found.len() >= PAID_SHORT_MIN) else { return Ok(()) };
+    // If the tolerance changed once, all of them are on one side.
+    let is_mixed = is_found_on(Ordering::Less) && is_found_on(Ordering::Greater);
+    let Some(last) = found.last().filter(|_| found.len() >= PAID_SHORT_MIN && is_mixed) else {
+        return Ok(());
+    };
     let percent = |part: f64| format!("{:.0} %", part * 100.0);
     Err(CheckError::broken(
         last.event.number,
-        format!("charge.underpaid for {}, as for others that lack less before and after", last.name),
+        format!("charge.underpaid for {}, as for others that lack less", last.name),
         format!("charge.paid although {} are missing, in {} charges", percent(last.part), found.len()),
     ))
 }

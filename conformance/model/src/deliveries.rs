@@ -28,6 +28,9 @@ pub struct Deliveries {
     pub began: Option<i64>,
     /// The time for which the receiver ran, or the time between the first captured delivery and the last.
     pub lasted: Duration,
+    /// The time from the start of the receiver to the last read of the lists of events, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed_at: Option<Duration>,
     /// `true` if no further deliveries are expected.
     pub settled: bool,
     /// The error of the command that causes deliveries.

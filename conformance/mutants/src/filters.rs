@@ -1,6 +1,6 @@
 //! Faults in filters: their rows and totals.
 
-use crate::fake::Reply;
+use crate::fake::{LIVE_KEY, Reply, Request};
 use conformance::Mode;
 use serde_json::json;
 
@@ -11,6 +11,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         drop(request.query.remove("type"))
     })
     .may(&["filters.combined"]),
+    requests("one type is no filter in live mode", &["filters.type"], |request| {
+        if is_live(request) && request.query.get("type").is_some_and(|it| it == "invoice.sent") {
+            request.query.remove("type");
+        }
+    })
+    .may(&["filters.total"]),
+    requests("one status is no filter in live mode", &["filters.status"], |request| {
+        if is_live(request) && request.query.get("status").is_some_and(|it| it == "paid") {
+            request.query.remove("status");
+        }
+    })
+    .may(&["filters.total"]),
     requests("the charge filter is ignored", &["filters.charge", "filters.total"], |request| {
         drop(request.query.remove("charge"))
     })
@@ -195,4 +207,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 /// Compares by the beginning, or as a whole.
 fn begins(is_prefix: bool, shown: &str, wanted: &str) -> bool {
     if is_prefix { shown.starts_with(wanted) } else { shown == wanted }
+}
+
+/// Returns `true` for a request with the live key.
+fn is_live(request: &Request) -> bool {
+    request.authorization.as_deref().is_some_and(|it| it.ends_with(LIVE_KEY))
 }

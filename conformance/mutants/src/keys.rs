@@ -117,6 +117,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("401 names no scheme", &["auth.www_authenticate"], 401, |_, reply| {
         reply.drop_header("www-authenticate")
     }),
+    account("the account of a second key has the other mode", &["account.mode"], |request, reply| {
+        if request.authorization.as_deref().is_some_and(|it| it.ends_with(fake::SECOND_KEY)) {
+            reply.body["meta"]["mode"] = json!("live");
+        }
+    }),
     account("the mode is written in capitals", &["account.mode"], |_, reply| {
         let mode = reply.body["meta"]["mode"].as_str().expect("a mode").to_uppercase();
         reply.body["meta"]["mode"] = json!(mode);

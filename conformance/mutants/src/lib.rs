@@ -20,6 +20,7 @@ mod limits;
 mod links;
 mod mutant;
 mod pages;
+mod payments;
 mod second_key;
 mod text;
 mod trial;
@@ -41,6 +42,7 @@ const TABLES: &[&[Mutant]] = &[
     links::MUTANTS,
     filters::MUTANTS,
     events::MUTANTS,
+    payments::MUTANTS,
     deliveries::MUTANTS,
     delivered::MUTANTS,
     second_key::MUTANTS,

@@ -1,17 +1,18 @@
 //! The consistency of deliveries with the events of the API.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use conformance_model::reading::{listed, single_event, text_at};
+use conformance_model::reading::{after_rows, cached, listed, single_event, text_at};
 use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use conformance_model::words::Mode;
 
 use super::NEEDS;
 use crate::check::Check;
-use crate::delivered::{ParsedDelivery, caught, is_uuid, member_text};
+use crate::delivered::{ParsedDelivery, ReceivedDeliveries, caught, is_uuid, member_text};
 use crate::diff::{SETTLED, at, contradict_as_written, contradiction};
 
 pub(crate) const CHECKS: &[Check] = &[
@@ -19,6 +20,9 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.mode", NEEDS, mode),
     Check::of("isolation.delivered", NEEDS, isolated),
 ];
+
+/// The time after a delivery by which its event is listed.
+const LISTING_TIME: Duration = Duration::from_secs(10);
 
 /// The members that a payment changes. Events and deliveries show both with 18 decimals.
 const RECEIVED: [(&str, &[&str]); 2] = [("charge", &["received_amount"]), ("invoice", &[])];
@@ -78,6 +82,7 @@ fn events<'a>(
 fn event_id(recording: &Recording) -> CheckResult {
     let catch = caught(recording)?;
     let api = Api::of(recording);
+    unlisted(recording, &catch, &api)?;
     let mut types: BTreeMap<&str, &str> = BTreeMap::new();
     let mut confirmed = 0;
     for (seen, id, mode) in events(&catch.seen) {
@@ -130,6 +135,33 @@ fn event_id(recording: &Recording) -> CheckResult {
         )),
         count => Ok(CheckOutcome::HoldsWith(format!("{count} deliveries name events that the API shows"))),
     }
+}
+
+/// Checks that an event which was delivered some time before the last read of the list is listed, if it is as new as the
+/// listed ones.
+fn unlisted(recording: &Recording, catch: &ReceivedDeliveries<'_>, api: &Api<'_>) -> Result<(), CheckError> {
+    let Some(listed_at) = catch.all.listed_at else { return Ok(()) };
+    for (seen, id, mode) in events(&catch.seen) {
+        let waited = listed_at.saturating_sub(seen.delivery.arrived);
+        let list = recording
+            .last(|it| it.caller == Caller::Own(mode) && it.purpose == Purpose::AfterDeliveries)
+            .filter(|it| it.answer().is_some_and(|answer| cached(answer).is_none()));
+        if waited < LISTING_TIME || api.listed[&mode].contains_key(id) {
+            continue;
+        }
+        let oldest = after_rows(recording, mode).and_then(|rows| rows.iter().filter_map(at).min());
+        let event = api.event(id, mode, mode);
+        if let (Some(list), Some(oldest), Some(created)) = (list, oldest, event.as_ref().and_then(at))
+            && created > oldest
+        {
+            return Err(CheckError::broken(
+                list.number,
+                format!("event {id} in the list of events, {} s after its delivery", waited.as_secs()),
+                format!("other events, and not this one ({})", seen.name()),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn mode(recording: &Recording) -> CheckResult {

@@ -134,6 +134,10 @@ fn listed_records_do_not_vanish() {
         (&[6, 5, 4, 3, 2], "pass"),
         (&[4, 3, 2, 1], "fail"),
         (&[5, 3, 2, 1], "fail"),
+        // A page of another size, which ends before or after the others.
+        (&[5, 4, 3, 2, 1, 0], "pass"),
+        (&[4, 3, 2, 1, 0], "fail"),
+        (&[4, 3, 2], "fail"),
     ] {
         let mut all =
             arranged(&[during_inserts(TEST, Step::ByNumber { page: 2 }, &[2, 1])], &[5, 4, 3, 2, 1]);

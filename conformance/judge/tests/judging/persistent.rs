@@ -42,6 +42,23 @@ fn one_or_two_failures_are_transient() {
 }
 
 #[test]
+fn an_address_with_malformed_responses_only_is_a_violation() {
+    let malformed =
+        || lost(account(LIVE, "live"), "malformed response: 200 with a body cut short: end of file");
+    let refused = || lost(account(LIVE, "live"), "connection refused");
+    let (one, other) = (account(LIVE, "live"), account(TEST, "test"));
+    for (exchanges, expected) in [
+        (vec![malformed(); 3], "fail"),
+        (vec![malformed(); 2], "not judged"),
+        (vec![refused(); 3], "not judged"),
+        ([vec![malformed(); 3], vec![one]].concat(), "pass"),
+        ([vec![malformed(); 3], vec![Exchange { target: "/v1/events".into(), ..other }]].concat(), "fail"),
+    ] {
+        check(&recording(exchanges), "answers.json", expected);
+    }
+}
+
+#[test]
 fn a_request_that_was_not_sent_does_not_count() {
     let unsent = lost(refusal(Caller::NoKey, 0), "not asked: the server had fallen silent");
     check_between(vec![unsent; 3], "auth.no_header", "not judged");

@@ -268,3 +268,39 @@ fn an_endpoint_that_receives_few_types_may_be_registered_for_these() {
     let named = pushed([few, &[(paid, Some(1))]], &[paid, "charge.created", "charge.expired"]);
     check(&named, "webhooks.pushed", "fail");
 }
+
+#[test]
+fn unreadable_bodies_are_no_question_of_addresses() {
+    let mut recording = pushed([&[("charge.paid", Some(1))], &[]], &["charge.paid"]);
+    for it in &mut recording.deliveries.as_mut().expect("a receiver").caught {
+        it.body = RawBytes(b"payload=%7B%7D".to_vec());
+    }
+    for id in ["webhooks.pushed", "webhooks.mode_endpoints", "webhooks.subscribed"] {
+        check_says(&recording, id, "see webhooks.post");
+    }
+}
+
+/// Returns a delivery that arrived after `arrived` seconds, in a run whose last list of events was read after 100.
+#[track_caller]
+fn check_listed(arrived: u64, created_at: &str, rows: &[&str], expected: &str) {
+    let event = |id: &str, at: &str| json!({ "id": id, "type": "charge.paid", "created_at": at });
+    let rows = rows.iter().map(|id| event(id, "2026-02-01T10:00:00Z"));
+    let came = Delivery { arrived: Duration::from_secs(arrived), ..announcing("charge.paid", "test") };
+    let exchanges =
+        vec![after(TEST, &Value::from_iter(rows)), read(TEST, Side::Own, 200, &event(ID, created_at))];
+    let mut recording = beside(vec![came], exchanges);
+    recording.deliveries.as_mut().expect("a receiver").listed_at = Some(Duration::from_secs(100));
+    check(&recording, "webhooks.event_id", expected);
+}
+
+#[test]
+fn an_event_is_listed_some_time_after_its_delivery() {
+    let later = "2026-02-01T10:01:00Z";
+    check_listed(50, later, &["old"], "fail");
+    check_listed(89, later, &["old"], "fail");
+    check_listed(91, later, &["old"], "pass");
+    check_listed(50, later, &["old", ID], "pass");
+    // The list may end before it.
+    check_listed(50, "2026-02-01T09:59:59Z", &["old"], "pass");
+    check_listed(50, later, &[], "pass");
+}

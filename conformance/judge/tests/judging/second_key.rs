@@ -42,6 +42,15 @@ fn both_keys_of_an_account_list_the_same_events() {
 }
 
 #[test]
+fn the_account_has_the_mode_of_the_second_key() {
+    for (mode, expected) in [("test", "pass"), ("live", "fail")] {
+        let keys = [(LIVE, "live"), (TEST, "test"), (Caller::Second, mode)];
+        let accounts = keys.map(|(caller, mode)| super::account(caller, mode));
+        check(&recording(accounts.into()), "account.mode", expected);
+    }
+}
+
+#[test]
 fn the_reads_before_and_after_show_the_new_events() {
     for (before, theirs, after, expected) in [
         (&[5, 4][..], &[6, 5, 4][..], &[6, 5, 4][..], "pass"),

@@ -156,6 +156,29 @@ impl Book {
         self.charges.push(charge);
     }
 
+    /// Records a charge with these events, some minutes apart: the type, the received amount, and `true` if the charge is
+    /// paid by then. Each event shows the charge as it was.
+    pub(crate) fn record_charge(&mut self, world: u64, number: u64, history: &[(&str, &str, bool)]) {
+        let mut charge = self.charge(world, number, "pending");
+        self.create(|book| {
+            for (kind, received, is_paid) in history {
+                let minute = 5 * book.events.len();
+                let now = format!("2025-12-20T{:02}:{:02}:00.000000Z", minute / 60, minute % 60);
+                if *is_paid && charge["paid_at"].is_null() {
+                    charge["paid_at"] = json!(now);
+                }
+                let status = kind.split_once('.').map_or(*kind, |(_, last)| last);
+                (charge["status"], charge["received_amount"]) = (json!(status), json!(received));
+                if *kind == "charge.created" {
+                    charge["created_at"] = json!(now);
+                }
+                book.now = Some(now);
+                book.event(world, kind, &charge, &Value::Null);
+            }
+            book.charges.push(charge);
+        });
+    }
+
     /// Returns a charge with all fields.
     pub(super) fn charge(&self, world: u64, number: u64, status: &str) -> Value {
         let paid = status == "paid";

@@ -33,6 +33,8 @@ pub(super) const VARIANTS: &[Variant] = &[
         let of_second = |request: &Request| request.path.contains("-7ab3-");
         rewrite(server, 404, of_second, |_, reply| reply.status = 403);
     }),
+    plain("payments are in parts, late and in excess", |server| payments(server, false)),
+    plain("events of payments show the current charge", |server| payments(server, true)),
     plain("filters compare without case", |server| {
         compare(server, |_, shown, wanted| shown.eq_ignore_ascii_case(wanted))
     }),
@@ -336,6 +338,45 @@ fn numbered(server: &mut FakeServer) {
                     number(&mut charge["code"], "CH");
                 }
             }
+        }
+    }
+}
+
+/// Records charges with payments that are not the usual ones.
+fn payments(server: &mut FakeServer, is_current: bool) {
+    const HALF: &str = "0.00038096";
+    const WHOLE: &str = "0.00076192";
+    const MORE: &str = "0.00080000";
+    let detected = |received| ("charge.payment_detected", received, false);
+    let opened = ("charge.created", "0", false);
+    let histories: [&[_]; 7] = [
+        // The first of two transfers is confirmed, and both are shown as received.
+        &[
+            opened,
+            detected(HALF),
+            detected(WHOLE),
+            ("charge.underpaid", WHOLE, false),
+            ("charge.paid", WHOLE, true),
+        ],
+        &[opened, detected(HALF), ("charge.underpaid", HALF, false), ("charge.expired", HALF, false)],
+        // The confirmation of an underpayment has a time.
+        &[opened, detected(HALF), ("charge.underpaid", HALF, true), ("charge.expired", HALF, true)],
+        // A late payment is accepted before a job records the expiry.
+        &[
+            opened,
+            ("charge.late_payment", WHOLE, false),
+            ("charge.paid", WHOLE, true),
+            ("charge.expired", WHOLE, true),
+        ],
+        &[opened, ("charge.paid", WHOLE, true), ("charge.paid", MORE, true)],
+        &[opened, detected(WHOLE), ("charge.paid", WHOLE, true), detected(MORE), ("charge.paid", MORE, true)],
+        // The owner accepted an underpayment.
+        &[opened, detected(HALF), ("charge.paid", HALF, true)],
+    ];
+    for (world, book) in [(1, &mut server.live), (2, &mut server.test)] {
+        book.choices.current_objects = is_current;
+        for (number, history) in (50..).zip(histories) {
+            book.record_charge(world, number, history);
         }
     }
 }

@@ -37,9 +37,9 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     let Some(webhooks) = &session.plan.webhooks else { return };
     let deliveries = match &webhooks.source {
         Source::Receiver { catch, receive_for, occasion } => {
-            let made = receive(session, catch, *receive_for, occasion.as_deref()).await;
+            let (made, listed_at) = receive(session, catch, *receive_for, occasion.as_deref()).await;
             let caught = catch.caught().await;
-            listened(webhooks, catch, caught, made, &session.redactor)
+            Deliveries { listed_at, ..listened(webhooks, catch, caught, made, &session.redactor) }
         }
         Source::Captured { caught, endpoints } => captured(webhooks, caught, endpoints, &session.redactor),
     };
@@ -92,19 +92,20 @@ async fn ask_long(session: &mut Session<'_>, mode: Mode, purpose: Purpose, page:
 }
 
 /// Waits until all caused events were delivered, or for the time of the plan, which includes the earlier part of the
-/// run. Once every type was delivered, the list of events shows the remaining ones.
+/// run. Once every type was delivered, the list of events shows the remaining ones. Returns the time of its read since the
+/// start of the receiver, too.
 async fn receive(
     session: &mut Session<'_>,
     catch: &BackgroundReceiver,
     receive_for: Duration,
     occasion: Option<&dyn DeliveryTrigger>,
-) -> Result<TriggeredDeliveries, String> {
+) -> (Result<TriggeredDeliveries, String>, Option<Duration>) {
     let made = match occasion {
         None => Ok(TriggeredDeliveries::default()),
         Some(occasion) => occasion.cause(catch).await,
     };
     if made.as_ref().is_ok_and(|caused| caused.settled) {
-        return made;
+        return (made, None);
     }
     let since = session.receiving_since.unwrap_or_default();
     let until = since + receive_for;
@@ -117,6 +118,7 @@ async fn receive(
     if have_come {
         session.listen(QUIET, "more may come").await;
     }
+    let listed_at = Duration::try_from(time::OffsetDateTime::now_utc() - catch.began()).ok();
     ask_after(session).await;
     // Every type was delivered, or the time is over. The listed events may still be on their way.
     let missing = missing(&session.recording, &catch.endpoints());
@@ -125,7 +127,7 @@ async fn receive(
         _ = session.listen(left, "deliveries of the listed events may come") => {}
         () = catch.until(all_of(missing, catch.endpoints())) => {}
     }
-    made
+    (made, listed_at)
 }
 
 /// Returns the index of the endpoint that received a request.

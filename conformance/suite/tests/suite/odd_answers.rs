@@ -89,8 +89,19 @@ fn endless_interim_responses_are_lost() {
 }
 
 #[test]
-fn a_truncated_body_is_lost() {
-    check_bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"data\":", 4, "a body cut short");
+fn truncated_bodies_are_a_violation() {
+    check_bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"data\":", 1, "a body cut short");
+    check_bytes(
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+        1,
+        "answers.json",
+    );
+}
+
+#[test]
+fn contradictory_lengths_are_a_violation() {
+    let head = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 7\r\n\r\n{}";
+    check_bytes(head, 1, "invalid content-length parsed");
 }
 
 #[test]

@@ -1,0 +1,73 @@
+//! Faults in the events of a payment, compared with the state of the charge.
+
+use serde_json::{Value, json};
+
+use crate::fake::FakeServer;
+use crate::mutant::{Mutant, rule};
+
+const WHOLE: &str = "0.00076192";
+const HALF: &str = "0.00038096";
+/// An amount that lacks less than the half.
+const MOST: &str = "0.00060000";
+/// The number of the first recorded charge. The others have smaller ones.
+const FIRST: u64 = 50;
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    rule("a charge has a time of payment from the start", &["charges.paid_at"], |server| {
+        record(server, &[&[("charge.created", "0", true), ("charge.payment_detected", WHOLE, true)]]);
+    }),
+    rule("a canceled charge has a time of payment", &["charges.paid_at"], |server| {
+        record(server, &[&[("charge.created", "0", false), ("charge.canceled", "0", true)]]);
+    }),
+    rule("a charge with the whole amount is underpaid", &["types.charge_underpaid"], |server| {
+        record(server, &[&ended("charge.underpaid", WHOLE)]);
+    }),
+    rule(
+        "charges are paid with less than others were underpaid with",
+        &["types.charge_underpaid"],
+        |server| {
+            let (underpaid, paid) = (ended("charge.underpaid", MOST), ended("charge.paid", HALF));
+            record(server, &[&underpaid, &paid, &paid, &paid, &underpaid]);
+        },
+    ),
+    rule("a paid charge expires", &["events.recorded"], |server| {
+        let paid = ended("charge.paid", WHOLE);
+        record(server, &[&[&paid[..], &[("charge.expired", WHOLE, true)]].concat()]);
+    }),
+    rule("a payment is recorded twice", &["events.recorded"], |server| {
+        let paid = ended("charge.paid", WHOLE);
+        record(server, &[&[&paid[..], &[("charge.paid", WHOLE, true)]].concat()]);
+    }),
+    rule("a payment has two events of one transaction", &["events.recorded"], |server| {
+        server.test.choices.current_objects = true;
+        let paid = ended("charge.paid", WHOLE);
+        record(server, &[&[&paid[..], &[("charge.paid", WHOLE, true)]].concat()]);
+        for event in server.test.events.iter_mut().filter(|it| it["type"] == "charge.paid") {
+            let code = event["charge"]["code"].clone();
+            event["details"] = json!({ "txid": code });
+        }
+    }),
+    rule("no invoice is ever paid", &["invoices.settled"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            let paid: Vec<Value> = book.charges.iter().filter(|it| it["status"] == "paid").cloned().collect();
+            for (invoice, charge) in book.invoices.iter_mut().zip(paid) {
+                invoice["charges"] = json!([charge["code"]]);
+            }
+            book.events.retain(|event| event["type"] != "invoice.paid");
+        }
+    })
+    .may(&["lists.complete"]),
+];
+
+/// Returns the events of a charge with one transfer.
+fn ended(kind: &'static str, received: &'static str) -> [(&'static str, &'static str, bool); 3] {
+    let is_paid = kind == "charge.paid";
+    [("charge.created", "0", false), ("charge.payment_detected", received, false), (kind, received, is_paid)]
+}
+
+/// Records charges in test mode.
+fn record(server: &mut FakeServer, histories: &[&[(&str, &str, bool)]]) {
+    for (number, history) in (FIRST..).zip(histories) {
+        server.test.record_charge(2, number, history);
+    }
+}
