@@ -61,7 +61,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
 /// Starts a handler and sends it valid and invalid deliveries.
 fn accepts(program: &Path, command: &mut Command, home: &Path, port: u16) -> Result<bool, String> {
     command.current_dir(home).env("WEBHOOK_SECRET", SECRET).env("PORT", port.to_string());
-    command.env("ADDRESS", format!("127.0.0.1:{port}")).env("HANDLED_EVENTS", home.join("handled"));
+    command.env("HANDLED_EVENTS", home.join("handled"));
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUNBUFFERED", "1");
     let log =
         File::create(home.join("log")).map_err(|err| format!("cannot write the handler's log: {err}"))?;

@@ -2,6 +2,7 @@ const { createHmac, timingSafeEqual } = require("node:crypto");
 const express = require("express");
 
 const SECRET = process.env.WEBHOOK_SECRET;
+if (!SECRET) throw new Error("WEBHOOK_SECRET is not set");
 const MODE = process.env.WEBHOOK_MODE ?? "test";
 const app = express();
 // The events that were handled. In production: a table with a unique key, written in the transaction that ships the order.

@@ -7,7 +7,9 @@ import time
 
 from fastapi import FastAPI, Request, Response
 
-SECRET = os.environ["WEBHOOK_SECRET"]
+SECRET = os.environ.get("WEBHOOK_SECRET")
+if not SECRET:
+    raise RuntimeError("WEBHOOK_SECRET is not set")
 MODE = os.environ.get("WEBHOOK_MODE", "test")
 app = FastAPI()
 # The events that were handled. In production: a table with a unique key, written in the transaction that ships the order.

@@ -68,6 +68,13 @@ func hooks(w http.ResponseWriter, r *http.Request) {
 }
 
 func main() {
+	if os.Getenv("WEBHOOK_SECRET") == "" {
+		log.Fatal("WEBHOOK_SECRET is not set")
+	}
+	port := os.Getenv("PORT")
+	if port == "" {
+		port = "3000"
+	}
 	http.HandleFunc("/hooks", hooks)
-	log.Fatal(http.ListenAndServe(os.Getenv("ADDRESS"), nil))
+	log.Fatal(http.ListenAndServe("localhost:"+port, nil))
 }

@@ -1,6 +1,6 @@
 <?php
 
-$secret = getenv('WEBHOOK_SECRET');
+$secret = getenv('WEBHOOK_SECRET') ?: throw new RuntimeException('WEBHOOK_SECRET is not set');
 $mode = getenv('WEBHOOK_MODE') ?: 'test';
 // The events that were handled, one directory each. In production: a table with a unique key, written in the transaction that ships the order.
 $handled = getenv('HANDLED_EVENTS') ?: sys_get_temp_dir();

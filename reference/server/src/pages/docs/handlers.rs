@@ -5,6 +5,8 @@ pub(crate) struct HandlerSource {
     pub(crate) framework: &'static str,
     /// The name of the file under `/docs/handlers`.
     pub(crate) file: &'static str,
+    /// The command that installs the framework, and the one that starts the handler on port 3000.
+    pub(crate) start: &'static str,
     /// The content, with a placeholder `{verify}` for the function.
     text: &'static str,
     /// A sample with the function that verifies signatures, and the start of that function after its imports.
@@ -18,30 +20,35 @@ pub(crate) const HANDLERS: [HandlerSource; 5] = [
     HandlerSource {
         framework: "Flask",
         file: "flask_hooks.py",
+        start: "pip install flask; WEBHOOK_SECRET=$CHARGEPROOF_TEST_WEBHOOK_SECRET flask --app flask_hooks run --port 3000",
         text: include_str!("../../../templates/handlers/flask_hooks.py"),
         verify: PYTHON,
     },
     HandlerSource {
         framework: "FastAPI",
         file: "fastapi_hooks.py",
+        start: "pip install fastapi uvicorn; WEBHOOK_SECRET=$CHARGEPROOF_TEST_WEBHOOK_SECRET uvicorn fastapi_hooks:app --port 3000",
         text: include_str!("../../../templates/handlers/fastapi_hooks.py"),
         verify: PYTHON,
     },
     HandlerSource {
         framework: "Express",
         file: "express_hooks.js",
+        start: "npm install express; WEBHOOK_SECRET=$CHARGEPROOF_TEST_WEBHOOK_SECRET node express_hooks.js",
         text: include_str!("../../../templates/handlers/express_hooks.js"),
         verify: (include_str!("../../../templates/verify/verify.js"), COMMENT),
     },
     HandlerSource {
         framework: "PHP",
         file: "hooks.php",
+        start: "WEBHOOK_SECRET=$CHARGEPROOF_TEST_WEBHOOK_SECRET php -S localhost:3000 hooks.php",
         text: include_str!("../../../templates/handlers/hooks.php"),
         verify: (include_str!("../../../templates/verify/verify.php"), COMMENT),
     },
     HandlerSource {
         framework: "Go (net/http)",
         file: "hooks.go",
+        start: "WEBHOOK_SECRET=$CHARGEPROOF_TEST_WEBHOOK_SECRET go run hooks.go",
         text: include_str!("../../../templates/handlers/hooks.go"),
         verify: (include_str!("../../../templates/verify/verify.go"), "// Verify returns"),
     },
@@ -71,6 +78,9 @@ mod tests {
             let text = handler.text("X-Shop-Signature");
             assert!(text.to_lowercase().matches("verify(").count() >= 2, "{}", handler.file);
             assert!(text.contains("X-Shop-Signature") || text.contains("HTTP_X_SHOP_SIGNATURE"), "{text}");
+            // An empty secret would accept what anyone can sign.
+            assert!(text.contains("WEBHOOK_SECRET is not set"), "{text}");
+            assert!(handler.start.contains(handler.file.trim_end_matches(".py")), "{}", handler.start);
             assert!(!text.contains("{verify}") && !text.to_lowercase().contains("service"), "{text}");
         }
     }

@@ -33,6 +33,7 @@ pub(crate) struct WebhookEvent {
 pub(crate) struct HandlerFile {
     pub(crate) framework: &'static str,
     pub(crate) name: &'static str,
+    pub(crate) start: &'static str,
     pub(crate) text: String,
 }
 
@@ -65,6 +66,7 @@ impl Webhooks {
         let handlers = HANDLERS.iter().map(|handler| HandlerFile {
             framework: handler.framework,
             name: handler.file,
+            start: handler.start,
             text: handler.text(signature),
         });
         let rules = rules(signature);
