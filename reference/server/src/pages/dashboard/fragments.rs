@@ -187,9 +187,23 @@ pub(super) fn aria_wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]
     })
 }
 
-/// Adds line breaks to a JSON text, with the same tokens in the same order. Characters that change the writing
-/// direction are escaped, so that they cannot disguise the text.
+/// Escapes the characters of a JSON text that change the writing direction, so that they cannot disguise the text.
+pub(super) fn escape_directions(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for char in json.chars() {
+        match char {
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(char));
+            }
+            _ => out.push(char),
+        }
+    }
+    out
+}
+
+/// Adds line breaks to a JSON text, with the same tokens in the same order, and [escapes](escape_directions) it.
 pub(super) fn pretty(json: &str) -> String {
+    let json = escape_directions(json);
     let mut out = String::with_capacity(json.len() * 2);
     let mut depth: usize = 0;
     let mut chars = json.chars().peekable();
@@ -200,9 +214,6 @@ pub(super) fn pretty(json: &str) -> String {
     };
     while let Some(char) = chars.next() {
         match char {
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(char));
-            }
             '\\' if text => {
                 out.push(char);
                 out.extend(chars.next());

@@ -218,8 +218,13 @@ async fn objects_of_other_books_are_not_found() {
     let made = post(&mut client, "/v1/charges", &lines, r#"{"asset":"BTC","amount":"5"}"#).await;
     let made: serde_json::Value = serde_json::from_str(&made.body).expect("JSON");
     let code = made["data"]["code"].as_str().expect("a code");
-    let added =
-        post(&mut client, "/sandbox/endpoints", &format!("{HOST}{json}"), r#"{"url":"https://a.sim"}"#).await;
+    let added = post(
+        &mut client,
+        "/sandbox/endpoints",
+        &format!("{HOST}{json}"),
+        r#"{"mode":"live","url":"https://a.sim"}"#,
+    )
+    .await;
     let added: serde_json::Value = serde_json::from_str(&added.body).expect("JSON");
     let endpoint = added["endpoint"]["id"].as_str().expect("an id");
     let page = get(&mut client, "/dashboard/acme/live/keys", HOST).await;
@@ -308,7 +313,7 @@ async fn requests_to_the_api_are_shown_with_their_answers_and_without_keys() {
     let keys = server.first_keys().expect("a sound world");
     let lines =
         |key: &str| format!("{HOST}Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
-    let good = r#"{"asset":"BTC","amount":"49.90","currency":"EUR","description":"<b>it's</b>"}"#;
+    let good = "{\"asset\":\"BTC\",\"amount\":\"49.90\",\"currency\":\"EUR\",\"description\":\"<b>it's\u{202e}</b>\"}";
     assert_eq!(post(&mut client, "/v1/charges", &lines(&keys.live), good).await.status, 201);
     let bad = format!(r#"{{"amount":"ten","description":"{}"}}"#, keys.live);
     assert_eq!(post(&mut client, "/v1/charges?a=b", &lines(&keys.live), &bad).await.status, 422);
@@ -345,6 +350,7 @@ async fn requests_to_the_api_are_shown_with_their_answers_and_without_keys() {
     let secret = keys.live.strip_prefix("svc_live_").expect("a live key");
     assert!(!page.body.contains(secret), "no key is shown");
     let first = get(&mut client, &format!("{PLACE}/requests/1"), HOST).await;
+    assert!(!first.body.contains('\u{202e}'), "the writing direction stays: {}", first.body);
     assert!(first.body.contains(r"it&#39;\&#39;&#39;s") && !first.body.contains("<b>it"), "{}", first.body);
     for (place, n, status) in [
         ("/dashboard/acme/test", 2, 404),
@@ -394,7 +400,7 @@ async fn check_history(client: &mut Client, query: &str, shown: &[&str], hidden:
 async fn the_history_lists_everything_and_each_row_can_start_a_branch() {
     let (server, mut client) = open().await;
     let keys = server.first_keys().expect("a sound world");
-    check_history(&mut client, "", &["Page not found", "curl -s"], &["<table"]).await;
+    check_history(&mut client, "", &["No entries here", "curl -s"], &["<table"]).await;
     let json = "Content-Type: application/json\r\n";
     let lines = format!("{HOST}Authorization: Bearer {}\r\n{json}", keys.live);
     let charge = r#"{"asset":"BTC","amount":"49.90","currency":"EUR","description":"<b>"}"#;
@@ -413,16 +419,16 @@ async fn the_history_lists_everything_and_each_row_can_start_a_branch() {
     let (request, paid, event) = ("POST /v1/charges 201", "transfer of", "/events/");
     let (clock, delivery, pay) = ("/sandbox/advance", "POST to shop.sim", "/sandbox/pay");
     let all = [request, paid, event, clock, delivery, pay, "&#34;2h&#34;", "/requests/1"];
-    check_history(&mut client, "", &all, &["Page not found", "<script>", "/sandbox/mine"]).await;
+    check_history(&mut client, "", &all, &["No entries here", "<script>", "/sandbox/mine"]).await;
     for (query, shown, hidden) in [
         ("?part=requests", &[request][..], &[paid, event, clock, delivery][..]),
         ("?part=payments", &[paid, pay], &[request, clock, delivery]),
         ("?part=events", &[event], &[paid, request, clock]),
         ("?part=clock", &[clock], &[paid, request, delivery]),
         ("?part=deliveries", &[delivery, "/sandbox/endpoints"], &[paid, request, clock]),
-        ("?part=blocks", &["Page not found", "Show all"], &["<table"]),
+        ("?part=blocks", &["No entries here", "Show all"], &["<table"]),
         ("?q=SHOP.SIM", &[delivery], &[paid, request]),
-        ("?q=%3Cb%3E&page=7", &["Page not found"], &["<b>"]),
+        ("?q=%3Cb%3E&page=7", &["No entries here"], &["<b>"]),
         ("?page=99999999999999999999", &[request], &[]),
     ] {
         check_history(&mut client, query, shown, hidden).await;

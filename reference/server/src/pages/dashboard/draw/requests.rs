@@ -117,7 +117,7 @@ pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal
     let block = RequestBlock {
         context,
         record: &record,
-        halves: [("Request", &record.request), ("Answer", &record.answer)]
+        halves: [("Request", &record.request), ("Response", &record.answer)]
             .map(|(name, message)| (name, Shown::of(log, message))),
         curl: log.redacted(&curl(&record, context)).into_owned(),
     };
@@ -141,7 +141,7 @@ fn curl(record: &RequestRecord, context: &PageContext) -> String {
     }
     let body = record.request.body();
     if !body.is_empty() {
-        line.push_str(&format!(" -d {}", quoted(&body)));
+        line.push_str(&format!(" -d {}", quoted(&fragments::escape_directions(&body))));
     }
     format!("{line} {}", quoted(&format!("{}{}", context.site.base, record.target)))
 }
