@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use reference_core::{
-    endpoint::Secret, id::Code, mode::Mode, outbox::AttemptResult, sighting::Sighting, time::Timestamp,
+    asset::Asset, endpoint::Secret, id::Code, mode::Mode, outbox::AttemptResult, sighting::Sighting,
+    time::Timestamp,
 };
 use reference_wire::AttemptRequest;
 use uuid::Uuid;
@@ -31,6 +32,8 @@ pub enum Observation {
     Call(Box<RecordedCall>),
     /// The watchers' sightings of one moment, as reported to the service.
     Sightings(Vec<Sighting>),
+    /// The heights of chains, as reported to the service.
+    Heights(Vec<((Mode, Asset), u64)>),
     /// The service sent a post.
     Post(Box<RecordedPost>),
     /// The service received the result of a post.
@@ -57,16 +60,33 @@ pub struct RecordedCall {
     pub bearer: Option<String>,
     /// The `Idempotency-Key`.
     pub idempotency_key: Option<String>,
+    /// The `Content-Type`.
+    pub content_type: Option<String>,
     /// The body.
     pub body: Vec<u8>,
     /// The status of the response.
     pub status: u16,
-    /// `Retry-After` of the response, in seconds.
-    pub retry_after: Option<u64>,
-    /// `true` if the response is marked as an idempotent replay.
-    pub replayed: bool,
+    /// The headers of the response: names in lower case, and values.
+    pub headers: Vec<(&'static str, String)>,
     /// The body of the response.
     pub answer: Bytes,
+}
+
+impl RecordedCall {
+    /// Returns the value of a header of the response.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns `Retry-After` of the response, in seconds.
+    pub fn retry_after(&self) -> Option<u64> {
+        self.header("retry-after")?.parse().ok()
+    }
+
+    /// Returns `true` if the response is marked as an idempotent replay.
+    pub fn is_replayed(&self) -> bool {
+        self.header("idempotent-replayed") == Some("true")
+    }
 }
 
 /// A webhook post, as the network saw it.

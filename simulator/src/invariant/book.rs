@@ -26,9 +26,13 @@ pub fn judge_books(
     for (id, book) in &shown.books {
         let of_book = replay.model.book(*id);
         let heights = |asset| before[&(id.1, asset)]..=sandbox.chain(id.1, asset).height(sandbox.now());
+        let blocks = |asset| {
+            let heights = heights(asset);
+            heights.end() - heights.start()
+        };
         let reading = BookReading {
             now: sandbox.now(),
-            heights: &heights,
+            blocks: &blocks,
             public_url: replay.public_url,
             base: replay.public_url,
         };

@@ -7,7 +7,8 @@ use reference_core::time::{Span, Timestamp};
 use super::{Findings, Invariant};
 use crate::record::{Entry, Observation, Record, RecordedCall};
 
-const PER_MINUTE: usize = 120;
+/// The number of requests that a key may send in a minute.
+pub(super) const PER_MINUTE: usize = 120;
 const MINUTE: Span = Span::secs(60);
 
 /// The accepted requests of the last minute, by key.
@@ -33,6 +34,12 @@ impl LimitWindows {
         }
         window.push_back(at);
         None
+    }
+
+    /// Returns the number of further requests that the key of a request may send now.
+    pub(super) fn remaining(&self, call: &RecordedCall) -> usize {
+        let window = self.taken.get(call.bearer.as_deref().unwrap_or_default());
+        PER_MINUTE - window.map_or(0, VecDeque::len)
     }
 }
 
@@ -61,8 +68,8 @@ pub fn judge_limits(record: &Record) -> Findings {
                     (call.status != 429).then(|| (shape.to_owned(), about.clone()))
                 });
                 findings.check(Invariant::Limit, Some(*at), || {
-                    (call.status == 429 && call.retry_after != Some(free)).then(|| {
-                        let what = format!("{about}: expected {free}, got {:?}", call.retry_after);
+                    (call.status == 429 && call.retry_after() != Some(free)).then(|| {
+                        let what = format!("{about}: expected {free}, got {:?}", call.retry_after());
                         ("Retry-After is not the time until a request is accepted".to_owned(), what)
                     })
                 });

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 use reference_core::{
     asset::{Asset, Currency},
+    mode::Mode,
     time::Timestamp,
 };
 
@@ -53,7 +54,7 @@ impl Model {
     pub fn open_account(&mut self, account: Account) -> usize {
         let no = self.accounts.len();
         self.accounts.push(account);
-        for mode in reference_core::mode::Mode::ALL {
+        for mode in Mode::ALL {
             self.books.insert((no, mode), Book::new(mode));
         }
         no
@@ -90,6 +91,16 @@ impl Model {
     /// Expires the locks that end by `now`.
     pub fn wake(&mut self, now: Timestamp) {
         self.books.values_mut().for_each(|book| book.wake(now));
+    }
+
+    /// Sets the heights of chains. They never fall.
+    pub fn on_heights(&mut self, heights: &[((Mode, Asset), u64)]) {
+        for ((mode, asset), height) in heights {
+            for book in self.books.values_mut().filter(|book| book.mode == *mode) {
+                let known = book.heights.entry(*asset).or_default();
+                *known = (*known).max(*height);
+            }
+        }
     }
 
     /// Restarts the service.

@@ -23,6 +23,8 @@ pub const METADATA_KEYS_MAX: usize = 20;
 pub const METADATA_KEY_MAX: usize = 40;
 /// The longest value of metadata, in characters.
 pub const METADATA_VALUE_MAX: usize = 500;
+/// The largest body, in bytes.
+pub const BODY_MAX: usize = 256 * 1024;
 /// The highest price, in cents.
 pub const CENTS_MAX: u128 = 99_999_999_999_999;
 
@@ -217,18 +219,55 @@ impl Operation {
         })
     }
 
-    /// Returns `true` if every field of a body is valid.
-    pub fn takes(&self, body: &Value) -> bool {
-        takes(self.fields, body)
+    /// Returns the paths of the invalid fields of a body, as `items.0.quantity`.
+    pub fn invalid_fields(&self, body: &Value) -> Vec<String> {
+        let mut paths = Vec::new();
+        add_invalid(&mut paths, "", self.fields, body);
+        paths
+    }
+}
+
+impl BodyField {
+    /// Returns `true` if a body has a valid value of the field, or none of an optional field.
+    fn takes(&self, body: &Value) -> bool {
+        match &body[self.name] {
+            Value::Null => !self.is_required,
+            Value::String(text) if text.is_empty() && !self.kind.is_number() => !self.is_required,
+            value => self.kind.takes(value),
+        }
+    }
+}
+
+/// Adds the paths of the invalid fields of an object: the innermost ones.
+fn add_invalid(paths: &mut Vec<String>, prefix: &str, fields: &[BodyField], body: &Value) {
+    for field in fields.iter().filter(|field| !field.takes(body)) {
+        let (path, before) = (format!("{prefix}{}", field.name), paths.len());
+        match (field.kind, &body[field.name]) {
+            (FieldKind::Object(inner), value @ Value::Object(_)) => {
+                add_invalid(paths, &format!("{path}."), inner, value);
+            }
+            (FieldKind::Objects(inner, ..), Value::Array(list)) => {
+                for (place, value) in list.iter().enumerate().filter(|(_, value)| value.is_object()) {
+                    add_invalid(paths, &format!("{path}.{place}."), inner, value);
+                }
+            }
+            _ => {}
+        }
+        if paths.len() == before {
+            paths.push(path);
+        }
     }
 }
 
 fn takes(fields: &[BodyField], body: &Value) -> bool {
-    fields.iter().all(|field| match &body[field.name] {
-        Value::Null => !field.is_required,
-        Value::String(text) if text.is_empty() && !field.kind.is_number() => !field.is_required,
-        value => field.kind.takes(value),
-    })
+    fields.iter().all(|field| field.takes(body))
+}
+
+/// Returns `true` for the media type of JSON, with any parameters.
+pub fn is_json(content_type: Option<&str>) -> bool {
+    let essence = content_type.and_then(|text| text.split(';').next()).unwrap_or_default().trim();
+    let essence = essence.to_ascii_lowercase();
+    essence.strip_prefix("application/").is_some_and(|kind| kind == "json" || kind.ends_with("+json"))
 }
 
 /// Parses a decimal, given as a text or a number, into units of 10 to the power of `-decimals`. Requests must not have more

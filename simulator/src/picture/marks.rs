@@ -201,6 +201,7 @@ impl Drawing<'_> {
     fn entry(&mut self, entry: &Entry) {
         let at = entry.at;
         match &entry.what {
+            Observation::Heights(_) => {}
             Observation::Call(call) if call.method == "GET" => {}
             Observation::Call(call) => self.call(at, call),
             Observation::Sightings(notices) => notices.iter().for_each(|notice| self.notice(at, notice)),
@@ -239,7 +240,7 @@ impl Drawing<'_> {
         let class = if (200..300).contains(&call.status) { "call" } else { "refused" };
         self.mark((at, 0), class, label.join(" "), ids);
         let mark = self.last();
-        mark.outcome = format!("{}{}", call.status, if call.replayed { " replayed" } else { "" });
+        mark.outcome = format!("{}{}", call.status, if call.is_replayed() { " replayed" } else { "" });
         mark.details = vec![
             ("request", format!("{} {}", call.method, call.path)),
             ("idempotency key", call.idempotency_key.clone().unwrap_or_default()),

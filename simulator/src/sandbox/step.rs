@@ -71,7 +71,7 @@ impl World {
             slice.spend(1);
             self.work(observers, slice);
         } else {
-            self.report_heights();
+            self.report_heights(observers);
         }
         due.is_some()
     }
@@ -79,7 +79,7 @@ impl World {
     /// Performs everything due at this moment, within the budget. The rest stays due.
     pub(super) fn work(&mut self, observers: &mut Observers, slice: &mut Slice) {
         self.due.set(None);
-        self.report_heights();
+        self.report_heights(observers);
         loop {
             if self.service().next_tick().is_some_and(|due| due <= self.now) {
                 slice.spend(self.service.tick(self.now, slice.0));
@@ -118,8 +118,9 @@ impl World {
 
     /// Reports the heights of the chains. Must run before anything that shows or records confirmations, which the
     /// service counts from them.
-    pub(super) fn report_heights(&mut self) {
+    fn report_heights(&mut self, observers: &mut Observers) {
         if let Some(heights) = self.chains.new_heights(self.now) {
+            observers.on_heights(self.now, &heights);
             self.service.heights(self.now, heights);
         }
     }

@@ -33,9 +33,7 @@ mod trace;
 mod twins;
 
 use bytes::Bytes;
-use reference_core::{
-    asset::Asset, dialect::Dialect, mode::Mode, rng::Seed, time::Span, wallet::WalletCache,
-};
+use reference_core::{dialect::Dialect, mode::Mode, rng::Seed, time::Span, wallet::WalletCache};
 use reference_wire::Request;
 
 pub use self::{
@@ -241,23 +239,19 @@ impl Runner<'_> {
                 return Verdict { findings, ..Verdict::default() };
             }
         };
-        let replay = ModelReplay::run(replay_start(script, dry_run, &shown), record, now);
+        let mut replay = ModelReplay::run(replay_start(script, dry_run, &shown), record, now);
         findings.absorb(invariant::judge_books(&replay, &shown, &dry_run.sandbox, &before));
         findings.absorb(replay.compare_event_ids(&shown));
         if depth == Depth::Events {
-            let heights = Mode::ALL.map(|mode| {
-                let before = &before;
-                move |asset: Asset| before[&(mode, asset)]..=before[&(mode, asset)]
-            });
             let books = shown.books.keys().map(|id| {
-                let heights = &heights[id.1 as usize];
-                let reading = BookReading { now, heights, public_url: BASE, base: BASE };
+                let reading = BookReading { now, blocks: &|_| 0, public_url: BASE, base: BASE };
                 (*id, ModelBook { book: replay.model.book(*id), ids: &replay.ids[id], reading })
             });
             findings.absorb(invariant::judge_lists(dry_run, &books.collect()));
         }
         let (events, cells) = (replay.expected.len(), replay.expected.iter().flat_map(Cell::of).collect());
-        findings.absorb(replay.findings);
+        findings.absorb(std::mem::take(&mut replay.findings));
+        findings.name_objects(replay.delivery_names());
         order_and_name(&mut findings, dry_run, &shown);
         let posts = record
             .seen

@@ -85,6 +85,11 @@ fn add(hash: &mut Sha256, seen: &Entry) {
             part(&notice.amount.atto().to_be_bytes());
             part(format!("{:?}", notice.depth).as_bytes());
         }),
+        Observation::Heights(heights) => heights.iter().for_each(|((mode, asset), height)| {
+            part(mode.as_str().as_bytes());
+            part(asset.code().as_bytes());
+            part(&height.to_be_bytes());
+        }),
         Observation::Post(posted) => {
             part(posted.host.as_bytes());
             part(posted.delivery.as_bytes());
@@ -111,6 +116,7 @@ pub fn in_words(seen: &Entry) -> String {
             let first = notices.first().map(|notice| format!("{} {:?}", notice.txid, notice.depth));
             format!("{at} {} notices, first {}", notices.len(), first.unwrap_or_default())
         }
+        Observation::Heights(heights) => format!("{at} {heights:?}"),
         Observation::Post(posted) => format!("{at} POST {} {} {}", posted.host, posted.kind, posted.delivery),
         Observation::Landed { delivery, outcome } => format!("{at} {delivery} {outcome:?}"),
         Observation::Restarted => format!("{at} restart"),

@@ -62,17 +62,24 @@ impl ModelReplay<'_> {
     /// Repeats a call in the model and checks its response.
     pub(super) fn call(&mut self, at: Timestamp, call: &RecordedCall) {
         let is_api = call.path.starts_with("/v1/");
-        if !self.judge_key(at, call) || (is_api && self.limits.admit(at, call).is_some()) {
+        if !self.judge_key(at, call) {
+            if is_api && call.status == 401 {
+                self.judge_form(at, call, None);
+            }
             return;
         }
-        if is_api && (self.is_of_other_book(at, call) || self.is_malformed(at, call)) {
-            return;
+        if is_api {
+            let is_admitted = self.limits.admit(at, call).is_none();
+            self.judge_form(at, call, Some(self.limits.remaining(call)));
+            if !is_admitted || self.is_of_other_book(at, call) || self.is_malformed(at, call) {
+                return;
+            }
         }
         if call.path == "/sandbox/keys" && call.method == "GET" {
             self.learn_keys(call);
         }
         self.is_judged = false;
-        if call.method != "GET" {
+        if !matches!(call.method.as_str(), "GET" | "HEAD") {
             if self.is_repeat(at, call) {
                 return;
             }
@@ -107,6 +114,7 @@ impl ModelReplay<'_> {
                 None if call.status == 200 => self.sandbox_call(at, &parts[1..], call, fields),
                 None => {}
             },
+            ("PUT", ["sandbox", "wallets"]) => self.set_wallet(at, call, &fields),
             (_, ["sandbox", rest @ ..]) if call.status == 200 => self.sandbox_call(at, rest, call, fields),
             _ => {}
         }
@@ -129,7 +137,11 @@ impl ModelReplay<'_> {
                     self.model.accounts[no].change(&read(&call.body).unwrap_or_default());
                 }
             }
-            ("PUT" | "DELETE", ["wallets"]) => self.change_wallet(at, call, &fields),
+            ("DELETE", ["wallets"]) => {
+                if let Some((id, asset)) = self.wallet_of(&fields) {
+                    self.model.at(id).1.wallets.remove(asset);
+                }
+            }
             ("POST", ["keys"]) => {
                 let Some(KeyCreated { key }) = read(&call.answer) else { return };
                 let book = self.account(&key.account).zip(Mode::parse(&key.mode));
@@ -155,14 +167,17 @@ impl ModelReplay<'_> {
         }
     }
 
-    /// Sets or removes a wallet.
-    fn change_wallet(&mut self, at: Timestamp, call: &RecordedCall, fields: &RequestFields) {
+    /// Returns the book and the coin of a wallet.
+    fn wallet_of(&self, fields: &RequestFields) -> Option<(BookId, Asset)> {
         let account = fields.account.as_deref().map_or(Some(0), |id| self.account(id));
         let mode = fields.mode.as_deref().map_or(Some(Mode::Live), Mode::parse);
-        let Some(id) = account.zip(mode) else { return };
-        let Some(asset) = fields.asset.as_deref().and_then(Asset::parse) else { return };
+        account.zip(mode).zip(fields.asset.as_deref().and_then(Asset::parse))
+    }
+
+    /// Sets a wallet, which must not be one of another account or mode. Drawn wallets have no other fault.
+    fn set_wallet(&mut self, at: Timestamp, call: &RecordedCall, fields: &RequestFields) {
+        let Some((id, asset)) = self.wallet_of(fields) else { return };
         let wallet = match (&fields.key, &fields.addresses) {
-            _ if call.method == "DELETE" => return self.model.at(id).1.wallets.remove(asset),
             (Some(key), _) => WalletModel::Key(key.clone()),
             (None, Some(list)) => WalletModel::List(list.clone()),
             (None, None) => return,
@@ -175,11 +190,17 @@ impl ModelReplay<'_> {
             .model
             .books()
             .any(|(other, book)| other != id && (book.wallets.share(&wallet) || has_charge(&other)));
+        let is_taken = call.status == 200;
         self.findings.check(Invariant::Conservation, Some(at), || {
-            let shape = "a wallet is taken that another account or mode has or had";
-            is_elsewhere.then(|| (shape.to_owned(), format!("{} {asset} at {at}", id.1)))
+            let shape = match is_elsewhere {
+                true => "a wallet is taken that another account or mode has or had",
+                false => "a wallet is refused that no other account or mode has or had",
+            };
+            (is_elsewhere == is_taken).then(|| (shape.to_owned(), format!("{} {asset} at {at}", id.1)))
         });
-        self.model.at(id).1.wallets.set(asset, wallet);
+        if is_taken {
+            self.model.at(id).1.wallets.set(asset, wallet);
+        }
     }
 
     fn set_rate(&mut self, at: Timestamp, fields: &RequestFields) {
@@ -242,7 +263,7 @@ impl ModelReplay<'_> {
                     self.answers.push((call.status, call.answer.clone()));
                 }
                 self.findings.check(Invariant::Once, Some(at), || {
-                    call.replayed.then(|| ("a first request is marked as replayed".to_owned(), about))
+                    call.is_replayed().then(|| ("a first request is marked as replayed".to_owned(), about))
                 });
                 return false;
             }
@@ -251,12 +272,13 @@ impl ModelReplay<'_> {
         };
         let (fits, shape) = match given {
             Some((status, answer)) => (
-                call.replayed && (*status, answer) == (call.status, &call.answer),
+                call.is_replayed() && (*status, answer) == (call.status, &call.answer),
                 "a repeated request gets another response",
             ),
-            None => {
-                (call.status == 409 && !call.replayed, "an idempotency key of another request is accepted")
-            }
+            None => (
+                call.status == 409 && !call.is_replayed(),
+                "an idempotency key of another request is accepted",
+            ),
         };
         self.findings.check(Invariant::Once, Some(at), || {
             (!fits).then(|| (shape.to_owned(), format!("{about}, answered {}", call.status)))

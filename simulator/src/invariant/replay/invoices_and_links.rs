@@ -29,6 +29,7 @@ impl ModelReplay<'_> {
             false => Err(422),
         };
         self.check_status(Invariant::Edges, at, ("issue", ""), issued.err().unwrap_or(201), call.status);
+        self.check_mail_retry(at, (id, None), call);
         let made = read::<CreatedAnswer>(&call.answer).filter(|_| call.status == 201);
         if let Some((CreatedAnswer { data }, no)) = made.zip(issued.ok()) {
             self.ids.get_mut(&id).expect("every book has names").invoices.push(data.id.clone());
@@ -56,6 +57,27 @@ impl ModelReplay<'_> {
             _ => return,
         };
         self.check_status(Invariant::Edges, at, (act, code), done.err().unwrap_or(200), call.status);
+        self.check_mail_retry(at, (id, Some(no)), call);
+    }
+
+    /// Checks when a refused e-mail may be sent.
+    fn check_mail_retry(
+        &mut self,
+        at: Timestamp,
+        (id, invoice): (BookId, Option<usize>),
+        call: &RecordedCall,
+    ) {
+        if call.status != 429 {
+            return;
+        }
+        let expected = self.model.book(id).mail_retry_secs(at, invoice);
+        self.findings.check(Invariant::Limit, Some(at), || {
+            (call.retry_after() != Some(expected)).then(|| {
+                let shape = "Retry-After is not the time until an e-mail may be sent";
+                let about = format!("{} {} at {at}", call.method, call.path);
+                (shape.to_owned(), format!("{about}: expected {expected}, got {:?}", call.retry_after()))
+            })
+        });
     }
 
     fn choose(

@@ -6,19 +6,16 @@ use serde_json::Value;
 use super::{ModelReplay, Object, request_fields::read};
 use crate::{
     invariant::Invariant,
-    model::operation::{IDEMPOTENCY_KEY_MAX, Operation},
+    model::operation::{BODY_MAX, IDEMPOTENCY_KEY_MAX, Operation, is_json},
     record::RecordedCall,
 };
 
 impl ModelReplay<'_> {
     /// Checks the status of a request that must be refused. Returns `true` for such a request.
     pub(super) fn is_malformed(&mut self, at: Timestamp, call: &RecordedCall) -> bool {
-        // The record has no Content-Type, so these refusals are not judged.
-        if [413, 415].contains(&call.status) {
-            return true;
-        }
         let method = if call.method == "HEAD" { "GET" } else { &call.method };
         let is_looked_at = self.calling_book(call).is_some_and(|id| self.shown.books.contains_key(&id));
+        let mut invalid = Vec::new();
         let refusal = match Operation::find(method, &call.path) {
             None => {
                 let any = ["GET", "POST", "PATCH", "DELETE"];
@@ -29,19 +26,20 @@ impl ModelReplay<'_> {
             }
             Some((operation, code)) => {
                 // A missing body and an empty list count as an object without fields.
-                let body: Option<Value> = match call.body.as_slice() {
+                let parsed: Option<Value> = match call.body.as_slice() {
                     [] => Some(Value::Null),
                     bytes => read(bytes),
                 };
                 let is_object = |body: &&Value| {
                     body.is_object() || call.body.is_empty() || body.as_array().is_some_and(Vec::is_empty)
                 };
-                let body = body.as_ref().filter(is_object);
+                let body = parsed.as_ref().filter(is_object);
+                invalid = body.map(|body| operation.invalid_fields(body)).unwrap_or_default();
                 let takes = |body: &Value| {
                     // A charge needs an amount, or a link with one.
                     let is_charge = (method, operation.path) == ("POST", "/v1/charges");
                     let is_priced = ["amount", "payment_link"].iter().any(|name| body.get(name).is_some());
-                    operation.takes(body) && (is_priced || !is_charge)
+                    invalid.is_empty() && (is_priced || !is_charge)
                 };
                 let is_key = |key: &String| {
                     (1..=IDEMPOTENCY_KEY_MAX).contains(&key.chars().count()) && !key.trim().is_empty()
@@ -51,6 +49,8 @@ impl ModelReplay<'_> {
                         Some(404)
                     }
                     () if method == "GET" => None,
+                    () if call.body.len() > BODY_MAX => Some(413),
+                    () if !call.body.is_empty() && !is_json(call.content_type.as_deref()) => Some(415),
                     () if !call.idempotency_key.as_ref().is_none_or(is_key) => Some(400),
                     () if body.is_none() => Some(400),
                     () if !body.is_some_and(takes) => Some(422),
@@ -61,6 +61,9 @@ impl ModelReplay<'_> {
         if let Some(status) = refusal {
             let about = format!("{} {} at {at}", call.method, call.path);
             self.check_status(Invariant::Edges, at, ("a wrong request", &about), status, call.status);
+            if status == 422 && call.status == 422 {
+                self.judge_named_fields(at, call, &invalid);
+            }
         }
         refusal.is_some()
     }

@@ -9,11 +9,17 @@ mod invoices_and_links;
 mod malformed;
 mod posts;
 mod request_fields;
+mod response_form;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use reference_core::{asset::Asset, mode::Mode, sighting::Sighting, time::Timestamp};
+use reference_core::{
+    asset::Asset,
+    mode::Mode,
+    sighting::Sighting,
+    time::{Span, Timestamp},
+};
 
 pub use self::faults::FaultSet;
 use self::{answers::ListReads, faults::FaultTracker, posts::Posts};
@@ -95,6 +101,8 @@ pub struct ModelReplay<'a> {
     /// The anchors of keys in lists.
     lists: ListReads,
     limits: LimitWindows,
+    /// The first bodies of refusals of which all must be equal, by status.
+    refusals: BTreeMap<u16, Bytes>,
     objects: BTreeMap<String, (BookId, Object)>,
     addresses: BTreeMap<(Mode, Asset, &'a str), (BookId, usize)>,
     answers: Vec<(u16, Bytes)>,
@@ -121,6 +129,7 @@ impl<'a> ModelReplay<'a> {
             keys: BTreeMap::new(),
             lists: ListReads::default(),
             limits: LimitWindows::default(),
+            refusals: BTreeMap::new(),
             shown,
             bearers: BTreeMap::new(),
             objects: BTreeMap::new(),
@@ -136,11 +145,17 @@ impl<'a> ModelReplay<'a> {
         replay.bearers.extend(observers.into_iter().map(|(id, key)| (key, id)));
         for (number, Entry { at, what }) in record.seen.iter().enumerate() {
             replay.place = 2 * number;
+            if let Observation::Heights(heights) = what {
+                // They are known before the locks of the same moment expire.
+                replay.wake(at.minus(Span(1)));
+                replay.model.on_heights(heights);
+            }
             replay.wake(*at);
             replay.place += 1;
             match what {
                 Observation::Call(call) => replay.call(*at, call),
                 Observation::Sightings(sightings) => replay.on_sightings(*at, sightings),
+                Observation::Heights(_) => {}
                 Observation::Restarted => {
                     replay.model.restart(*at);
                     replay.lists.restart();

@@ -128,8 +128,8 @@ impl<'a> ModelReplay<'a> {
             call.status == 404 && book.deliveries[no].ended.is_some_and(|ended| at.since(ended) >= LOG_KEPT);
         if !is_dropped {
             let expected = book.resend(at, no).err().unwrap_or(200);
-            let act = ("a resend", delivery);
-            self.check_status(Invariant::Deliveries, at, act, expected, call.status);
+            let about = format!("of {delivery}");
+            self.check_status(Invariant::Deliveries, at, ("a resend", &about), expected, call.status);
         }
     }
 
@@ -233,12 +233,10 @@ impl<'a> ModelReplay<'a> {
     }
 
     fn judge_body(&mut self, at: Timestamp, (id, no): (BookId, usize), post: &RecordedPost, about: &str) {
-        let context =
-            ObjectContext { ids: &self.ids[&id], public_url: self.public_url, now: at, heights: &|_| 0 };
+        let context = ObjectContext { ids: &self.ids[&id], public_url: self.public_url, now: at };
         let book = self.model.book(id);
         let expected = book.envelope_json(context, &post.delivery.to_string(), no);
-        let is_test = book.deliveries[no].event.is_none();
-        compare_delivery(&mut self.findings, at, about, (&expected, &post.body), is_test);
+        compare_delivery(&mut self.findings, at, about, (&expected, &post.body));
     }
 
     /// Returns the delivery of which a post can be the first attempt.
@@ -333,6 +331,22 @@ impl<'a> ModelReplay<'a> {
         if book.deliveries[no].state == DeliveryState::InFlight {
             book.land(at, no, is_success);
         }
+    }
+
+    /// Returns the names of the known deliveries by event, object and endpoint, with their ids.
+    pub(crate) fn delivery_names(&self) -> impl Iterator<Item = (String, String)> {
+        let endpoints: BTreeMap<(BookId, usize), Code> =
+            self.posts.endpoints.iter().map(|(code, place)| (*place, *code)).collect();
+        self.posts.known.iter().map(move |(uuid, (id, no))| {
+            let book = self.model.book(*id);
+            let delivery = &book.deliveries[*no];
+            let what = delivery.event.map_or_else(
+                || "a test".to_owned(),
+                |no| format!("{} of {}", book.events[no].kind, self.ids[id].code(book.events[no].subject)),
+            );
+            let endpoint = endpoints.get(&(*id, delivery.endpoint)).map(Code::to_string).unwrap_or_default();
+            (format!("{what} to {endpoint}"), uuid.to_string())
+        })
     }
 
     /// Checks that the API shows each delivered event under its id, if events were read.

@@ -154,6 +154,14 @@ impl Book {
         if recent >= MAILS_AN_HOUR { Err(429) } else { Ok(()) }
     }
 
+    /// Returns the seconds after which an e-mail refused with 429 may be sent: of an invoice, or of a new one.
+    pub fn mail_retry_secs(&self, now: Timestamp, no: Option<usize>) -> u64 {
+        let pause = no.and_then(|no| self.invoices[no].sent_at).map(|sent| sent.plus(MAIL_PAUSE));
+        let recent = self.mails.iter().rev().nth(MAILS_AN_HOUR - 1).map(|sent| sent.plus(HOUR));
+        let ends = [pause, recent].into_iter().flatten().find(|end| *end > now);
+        ends.map_or(0, |end| end.since(now).secs_rounded_up().max(1))
+    }
+
     fn mail(&mut self, at: Timestamp, no: usize) {
         self.mails.push(at);
         self.invoices[no].sent_at = Some(at);

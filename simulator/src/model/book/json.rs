@@ -3,7 +3,13 @@
 //! The fields are in the order of the service, so that equal objects are equal texts and need no parsing. The
 //! comparison does not depend on it: different texts are compared as values.
 
-use reference_core::{asset::Asset, mode::Mode, time::Timestamp};
+use reference_core::{
+    asset::{Asset, Currency},
+    mode::Mode,
+    money::Coin,
+    sighting::{Depth, Sighting},
+    time::Timestamp,
+};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, value::RawValue};
 
@@ -12,7 +18,7 @@ use super::{
     view::{Ids, TimelineEntry},
 };
 use crate::model::{
-    Charge, ChargeTransfer, Status, money,
+    Charge, ChargeTransfer, Status, Terms, money,
     texts::{AnswerText, ChargeTexts, CustomerTexts, ItemText},
 };
 
@@ -35,8 +41,6 @@ pub struct ObjectContext<'a> {
     /// The base URL of the hosted pages.
     pub public_url: &'a str,
     pub now: Timestamp,
-    /// The height of a coin's chain.
-    pub heights: &'a dyn Fn(Asset) -> u64,
 }
 
 fn time(at: Option<Timestamp>) -> Option<String> {
@@ -212,8 +216,7 @@ struct EnvelopeJson<'a> {
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     test: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<DataJson<'a>>,
+    data: DataJson<'a>,
 }
 
 enum DataJson<'a> {
@@ -271,11 +274,12 @@ impl<'a> Writer<'a> {
         (self.presentation == Presentation::Api).then(|| events.iter().map(entry).collect())
     }
 
-    fn transaction(&self, charge: &'a Charge, transfer: &'a ChargeTransfer) -> TransactionJson<'a> {
+    fn transaction(
+        &self,
+        (charge, height): (&'a Charge, u64),
+        transfer: &'a ChargeTransfer,
+    ) -> TransactionJson<'a> {
         let asset = charge.terms.asset;
-        // A webhook shows the state at its event: the depth of the last sighting.
-        let height =
-            if self.presentation == Presentation::Webhook { 0 } else { (self.context.heights)(asset) };
         TransactionJson {
             txid: &transfer.txid,
             amount: self.coin(transfer.units, asset),
@@ -288,7 +292,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn charge(&self, no: usize, charge: &'a Charge, events: &[usize]) -> ChargeJson<'a> {
+    /// Returns the fields of a charge; `height` is that of its chain.
+    fn charge(&self, no: usize, (charge, height): (&'a Charge, u64), events: &[usize]) -> ChargeJson<'a> {
         let ids = self.context.ids;
         let (terms, code) = (charge.terms, ids.charges[no].as_str());
         let ChargeTexts { description, customer, custom_fields, metadata } = &charge.texts;
@@ -327,7 +332,7 @@ impl<'a> Writer<'a> {
             transactions: charge
                 .transfers
                 .iter()
-                .map(|transfer| self.transaction(charge, transfer))
+                .map(|transfer| self.transaction((charge, height), transfer))
                 .collect(),
             timeline: self.timeline(events),
             customer_email: customer.email.as_deref(),
@@ -389,6 +394,47 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// The paid charge that a test delivers. The contract fixes the form of its address and requires consistent confirmations;
+/// the other values are those of the service.
+struct Sample {
+    charge: Charge,
+    ids: Ids,
+}
+
+impl Sample {
+    fn new(at: Timestamp, mode: Mode) -> Sample {
+        let (asset, cents, currency) = (Asset::Btc, 15_000, Currency::Eur);
+        let terms = Terms { asset, cents, currency, rate: 60_000 * 100_000_000, link: None, invoice: None };
+        let customer =
+            CustomerTexts { email: Some("customer@shop.example".to_owned()), ..CustomerTexts::default() };
+        let description = Some("A test delivery".to_owned());
+        let texts = ChargeTexts { description, customer, ..ChargeTexts::default() };
+        let mut charge = Charge::open(at, (terms, texts), (0, 0), mode);
+        // The example of BIP 173.
+        let address = match mode {
+            Mode::Live => "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
+            Mode::Test => "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx",
+        };
+        let paid = Sighting {
+            mode,
+            asset,
+            address: address.to_owned(),
+            txid: "0".repeat(64),
+            output: 0,
+            amount: Coin::parse("0.0025", asset).expect("a constant"),
+            depth: Depth::Confirmations(charge.required),
+            height: 0,
+        };
+        charge.on_sightings(at, &[&paid]);
+        let ids = Ids {
+            charges: vec!["testcharge00".to_owned()],
+            addresses: vec![address.to_owned()],
+            ..Ids::default()
+        };
+        Sample { charge, ids }
+    }
+}
+
 impl Book {
     fn writer<'a>(&'a self, context: ObjectContext<'a>, presentation: Presentation) -> Writer<'a> {
         Writer { book: self, context, presentation }
@@ -405,11 +451,10 @@ impl Book {
 
     /// Returns the expected JSON of a charge.
     pub fn charge_json(&self, context: ObjectContext<'_>, no: usize, presentation: Presentation) -> String {
-        json(&self.writer(context, presentation).charge(
-            no,
-            &self.charges[no],
-            self.story(Subject::Charge(no)),
-        ))
+        let charge = &self.charges[no];
+        let height = self.height(charge.terms.asset);
+        let story = self.story(Subject::Charge(no));
+        json(&self.writer(context, presentation).charge(no, (charge, height), story))
     }
 
     /// Returns the expected JSON of an invoice.
@@ -503,8 +548,7 @@ impl Book {
         }
     }
 
-    /// Returns the body of every attempt of a delivery. A test has no `data`: the contract does not specify the
-    /// sample.
+    /// Returns the body of every attempt of a delivery.
     ///
     /// # Panics
     ///
@@ -512,11 +556,15 @@ impl Book {
     pub fn envelope_json(&self, context: ObjectContext<'_>, id: &str, no: usize) -> String {
         let delivery = &self.deliveries[no];
         let event = delivery.event.map(|no| (no, &self.events[no]));
-        let writer = self.writer(ObjectContext { now: delivery.opened, ..context }, Presentation::Webhook);
-        let data = event.map(|(_, event)| {
+        let sample = Sample::new(delivery.opened, self.mode);
+        let ids = if event.is_some() { context.ids } else { &sample.ids };
+        let context = ObjectContext { ids, now: delivery.opened, ..context };
+        let writer = self.writer(context, Presentation::Webhook);
+        let sampled = || DataJson::Charge(Box::new(writer.charge(0, (&sample.charge, 0), &[])), None);
+        let data = event.map_or_else(sampled, |(_, event)| {
             let object = event.object.as_deref().expect("an event that is delivered keeps its object");
             match (event.subject, object) {
-                (Subject::Charge(no), EventObject::Charge(charge)) => {
+                (Subject::Charge(no), EventObject::Charge(charge, height)) => {
                     let announced = match &event.details {
                         Details::Transfer { txid, units }
                             if matches!(event.kind, "charge.payment_detected" | "charge.late_payment") =>
@@ -528,8 +576,8 @@ impl Book {
                         }
                         _ => None,
                     };
-                    let announced = announced.map(|transfer| writer.transaction(charge, transfer));
-                    DataJson::Charge(Box::new(writer.charge(no, charge, &[])), announced)
+                    let announced = announced.map(|transfer| writer.transaction((charge, *height), transfer));
+                    DataJson::Charge(Box::new(writer.charge(no, (charge, *height), &[])), announced)
                 }
                 (Subject::Invoice(no), EventObject::Invoice(invoice, statuses)) => {
                     DataJson::Invoice(Box::new(writer.invoice(no, (invoice, statuses), &[])))

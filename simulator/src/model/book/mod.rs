@@ -10,6 +10,7 @@ mod wallet;
 use std::collections::{BTreeMap, BTreeSet};
 
 use reference_core::{
+    asset::Asset,
     mode::Mode,
     sighting::Sighting,
     time::{Span, Timestamp},
@@ -48,8 +49,8 @@ pub enum Details {
 /// The object of an event at its time, for the bodies of its deliveries.
 #[derive(Clone, Debug)]
 pub enum EventObject {
-    /// A charge.
-    Charge(Charge),
+    /// A charge, and the height of its chain.
+    Charge(Charge, u64),
     /// An invoice, and the statuses of its charges.
     Invoice(InvoiceModel, Vec<&'static str>),
 }
@@ -115,6 +116,8 @@ pub struct Book {
     /// The number of webhook secrets created.
     pub secrets: usize,
     pub wallets: Wallets,
+    /// The last known heights of the chains.
+    pub(super) heights: BTreeMap<Asset, u64>,
     /// The times of e-mails.
     mails: Vec<Timestamp>,
     /// The ends of future rate locks and holds, with their charges.
@@ -135,6 +138,7 @@ impl Book {
             deliveries: Vec::new(),
             secrets: 0,
             wallets: Wallets::default(),
+            heights: BTreeMap::new(),
             mails: Vec::new(),
             locks: BTreeSet::new(),
             kept: BTreeMap::new(),
@@ -280,7 +284,11 @@ impl Book {
         let then = self.snapshot(subject);
         let object = self.is_wanted(kind).then(|| {
             Box::new(match subject {
-                Subject::Charge(no) => EventObject::Charge(self.charges[no].clone()),
+                Subject::Charge(no) => {
+                    let charge = self.charges[no].clone();
+                    let height = self.height(charge.terms.asset);
+                    EventObject::Charge(charge, height)
+                }
                 Subject::Invoice(no) => {
                     let invoice = self.invoices[no].clone();
                     let statuses = self.statuses_of(&invoice);
@@ -298,6 +306,11 @@ impl Book {
         stories[no].push(self.events.len());
         self.events.push(Event { at, kind, subject, details, then, object });
         self.fan_out(at, kind);
+    }
+
+    /// Returns the last known height of a coin's chain.
+    pub(super) fn height(&self, asset: Asset) -> u64 {
+        self.heights.get(&asset).copied().unwrap_or(0)
     }
 
     /// Returns the current state of an object.

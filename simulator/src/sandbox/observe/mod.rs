@@ -49,6 +49,9 @@ pub(super) trait Observer {
     /// Called when watchers saw transfers on a chain, before the service receives them.
     fn on_sightings(&mut self, _scene: &WorldView<'_>, _seen: &[Sighting]) {}
 
+    /// Called before the service receives the heights of chains.
+    fn on_heights(&mut self, _now: Timestamp, _heights: &[((Mode, Asset), u64)]) {}
+
     /// Called for a notice of the service.
     fn on_notice(&mut self, _scene: &WorldView<'_>, _book: BookOf, _notice: &Notice) {}
 
@@ -234,6 +237,10 @@ impl Observers {
     ) -> (Timestamp, Vec<Sighting>) {
         let at = self.tamper.as_mut().map_or(now, |tamper| tamper.sightings(now, &mut seen));
         (at, seen)
+    }
+
+    pub(super) fn on_heights(&mut self, now: Timestamp, heights: &[((Mode, Asset), u64)]) {
+        self.each(|observer| observer.on_heights(now, heights));
     }
 
     pub(super) fn on_notice(&mut self, view: &WorldView<'_>, book: BookOf, notice: &Notice) {

@@ -1,6 +1,6 @@
 //! The record of a world, for the invariants.
 
-use reference_core::{outbox::AttemptResult, sighting::Sighting, time::Timestamp};
+use reference_core::{asset::Asset, mode::Mode, outbox::AttemptResult, sighting::Sighting, time::Timestamp};
 use reference_wire::{AttemptRequest, Request, Response};
 
 use super::{BookOf, Observer, WorldView};
@@ -12,6 +12,10 @@ use crate::{
 impl Observer for Record {
     fn on_sightings(&mut self, view: &WorldView<'_>, seen: &[Sighting]) {
         self.note(view.now, Observation::Sightings(seen.to_vec()));
+    }
+
+    fn on_heights(&mut self, now: Timestamp, heights: &[((Mode, Asset), u64)]) {
+        self.note(now, Observation::Heights(heights.to_vec()));
     }
 
     fn on_post(
@@ -60,20 +64,16 @@ pub(in crate::sandbox) fn note_call(
 fn written(request: &Request<'_>, response: &Response) -> RecordedCall {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let bearer = request.authorization.map(text);
-    let header = |wanted: &str| {
-        let found = response.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-        found.map(|(_, value)| value.as_str())
-    };
     RecordedCall {
         method: request.method.to_owned(),
         path: request.path.to_owned(),
         query: request.query.map(str::to_owned),
         bearer: bearer.map(|text| text.strip_prefix("Bearer ").map(str::to_owned).unwrap_or(text)),
         idempotency_key: request.idempotency_key.map(text),
+        content_type: request.content_type.map(text),
         body: request.body.to_vec(),
         status: response.status,
-        retry_after: header("retry-after").and_then(|value| value.parse().ok()),
-        replayed: header("idempotent-replayed") == Some("true"),
+        headers: response.headers.clone(),
         answer: response.body.clone(),
     }
 }
