@@ -8,6 +8,7 @@ use reference_core::{
     event::EventType,
     mode::Mode,
     money::{Fiat, Rate},
+    outbox::DeliveryState,
     time::{Span, Timestamp},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -70,7 +71,8 @@ words!(
     AssetCode,
     CurrencyCode,
     InMode,
-    EventTypeName
+    EventTypeName,
+    DeliveryStatus
 );
 
 /// The name of an object in a file and in its transcript: `c1`, `shop`.
@@ -431,6 +433,30 @@ impl ScalarWord for EventTypeName {
 
     fn schema() -> Value {
         json!({ "enum": event_types(), "description": "What happened to a charge or an invoice." })
+    }
+}
+
+/// The status of a delivery, as in the delivery log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveryStatus(pub &'static str);
+
+impl ScalarWord for DeliveryStatus {
+    const TITLE: &'static str = "DeliveryStatus";
+
+    fn read(text: &str) -> Result<DeliveryStatus, String> {
+        let words = DeliveryState::WORDS;
+        let known = words.into_iter().find(|word| *word == text);
+        known
+            .map(DeliveryStatus)
+            .ok_or_else(|| format!("`{text}` is not a status of a delivery; it takes {}", words.join(", ")))
+    }
+
+    fn written(&self) -> Cow<'_, str> {
+        self.0.into()
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": DeliveryState::WORDS, "description": "The status of a delivery." })
     }
 }
 

@@ -188,7 +188,7 @@ impl Player<'_> {
         let mut path = format!("/sandbox/deliveries?endpoint={}&limit=1", endpoint.id);
         if let Some(status) = resend.status {
             path.push_str("&status=");
-            path.push_str(status.as_str());
+            path.push_str(status.0);
         }
         let listed = self.demand("GET", &path, None)?.json();
         let newest = listed.pointer("/deliveries/0/id").and_then(Value::as_str);

@@ -1,13 +1,13 @@
 //! Worlds that are extreme in one dimension: many events of one object, an endpoint that fails until it is disabled,
 //! months of time.
 
-use reference_core::{asset::Asset, event::EventType, mode::Mode, rng::RngStream};
+use reference_core::{asset::Asset, event::EventType, mode::Mode, outbox::DeliveryState, rng::RngStream};
 use serde_json::json;
 
 use super::{DAY, HOUR, MINUTE, Plan, SECOND, steps};
 use crate::script::{
-    step::{DeliveryStatus, Endpoint, Shorthand, Step},
-    value::EventTypeName,
+    step::{Endpoint, Shorthand, Step},
+    value::{DeliveryStatus, EventTypeName},
 };
 
 /// One world in 16 is extreme.
@@ -107,7 +107,7 @@ impl Plan {
     /// Plans something that may end a row of failures. Returns the length of the row after it.
     fn interrupt_row(&mut self, chain: (Mode, Asset), at: u64, row: u64, draw: &mut RngStream) -> u64 {
         let works_once = steps::merchant(RUIN, &["200"], "down");
-        let status = draw.chance(2, 3).then_some(DeliveryStatus::Failed);
+        let status = draw.chance(2, 3).then_some(DeliveryStatus(DeliveryState::Failed.as_str()));
         match draw.below(7) {
             0 | 1 => {
                 for n in 0..draw.between(1, 4) {

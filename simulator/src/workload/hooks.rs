@@ -1,23 +1,15 @@
 //! Webhook endpoints, their merchants, and faults of the network between them and the service.
 
-use reference_core::{event::EventType, mode::Mode};
+use reference_core::{event::EventType, mode::Mode, outbox::DeliveryState};
 use serde_json::json;
 
 use super::{DAY, Fault, HOUR, MINUTE, Plan, SECOND, edge_cases::NEIGHBOUR, steps};
 use crate::script::{
-    step::{DeliveryStatus, Endpoint, Shorthand, Step},
-    value::EventTypeName as Kind,
+    step::{Endpoint, Shorthand, Step},
+    value::{DeliveryStatus, EventTypeName as Kind},
 };
 
 const STATUSES: [&str; 8] = ["500", "503", "404", "400", "302", "100", "429", "410"];
-
-const DELIVERY_STATUSES: [DeliveryStatus; 5] = [
-    DeliveryStatus::Waiting,
-    DeliveryStatus::InFlight,
-    DeliveryStatus::Delivered,
-    DeliveryStatus::Failed,
-    DeliveryStatus::Canceled,
-];
 
 impl Plan {
     pub(super) fn add_hooks(&mut self) {
@@ -44,7 +36,7 @@ impl Plan {
                     refused: None,
                 };
                 self.add(at, Step::Endpoint(Shorthand(endpoint)));
-                self.merchants.push((host.clone(), mode));
+                self.merchants.push((host.clone(), at));
                 self.trouble_merchant(&host, at);
             }
         }
@@ -66,7 +58,7 @@ impl Plan {
                 refused: None,
             };
             self.add(0, Step::Endpoint(Shorthand(endpoint)));
-            self.merchants.push((host.clone(), mode));
+            self.merchants.push((host.clone(), 0));
             self.trouble_merchant(&host, 0);
         }
     }
@@ -114,8 +106,8 @@ impl Plan {
         }
     }
 
-    /// Plans changes while attempts are in flight: the receiver is slow and then fails, so the next attempts show whether the
-    /// interrupted one counted.
+    /// Plans changes while an attempt is in flight: the first one of a delivery, a resend or a test. The receiver is slow and
+    /// then fails, so the next attempts show whether the interrupted one counted.
     pub(super) fn add_interruptions(&mut self) {
         let mut draw = self.stream("interruptions");
         if draw.chance(2, 3) {
@@ -127,9 +119,18 @@ impl Plan {
         for n in 0..draw.between(1, 3) {
             let at = draw.between(MINUTE, DAY);
             let failures = draw.between(1, 4) as usize;
-            self.add(at, steps::merchant(&host, &["slow", "500", "slow", "500", "500"][..=failures], "up"));
             let body = json!({ "asset": self.coins[0].code(), "amount": "7.00", "currency": "EUR" });
-            self.open_by_request(&format!("c8{n}"), mode, at, body);
+            let kind = draw.below(4);
+            // A resend needs a delivery, which by then was acknowledged or waits.
+            let opened = if kind < 2 { at } else { at.saturating_sub(draw.between(MINUTE, HOUR)) };
+            let slow = steps::merchant(&host, &["slow", "500", "slow", "500", "500"][..=failures], "up");
+            self.add(at, slow);
+            self.open_by_request(&format!("c8{n}"), mode, opened, body);
+            match kind {
+                2 => self.add(at, steps::resend(&host, None)),
+                3 => self.add(at, Step::Test(steps::name(&host))),
+                _ => {}
+            }
             // The second attempt follows after seconds, the later ones after minutes.
             let during = at + [1, SECOND, 5 * SECOND, MINUTE][draw.below(4) as usize];
             let name = steps::name(&host);
@@ -154,19 +155,15 @@ impl Plan {
                 self.add(at, steps::resend(&format!("d{}", draw.between(1, 60)), None));
                 continue;
             }
-            let host = self.merchants[draw.below(self.merchants.len() as u64) as usize].0.clone();
+            let (host, added_at) = self.merchants[draw.below(self.merchants.len() as u64) as usize].clone();
             // A step cannot name an endpoint before it exists.
-            let at = at.max(self.added_at(&host));
-            let status = draw.chance(3, 4).then(|| DELIVERY_STATUSES[draw.below(5) as usize]);
+            let at = at.max(added_at);
+            let status =
+                draw.chance(3, 4).then(|| DeliveryStatus(DeliveryState::WORDS[draw.below(5) as usize]));
             for _ in 0..draw.between(1, 2) {
                 self.add(at, steps::resend(&host, status));
             }
         }
-    }
-
-    fn added_at(&self, host: &str) -> u64 {
-        let adds = |step: &Step| matches!(step, Step::Endpoint(it) if it.0.name.value.0 == host);
-        self.steps.iter().find(|(.., step)| adds(step)).map_or(0, |(at, ..)| *at)
     }
 
     pub(super) fn heal_merchants(&mut self) {

@@ -101,8 +101,8 @@ struct Plan {
     bounds: (u32, u32),
     /// The tolerance and threshold of the second account, if there is one.
     neighbour: Option<(u32, u32)>,
-    /// The merchants, with the modes of their endpoints.
-    merchants: Vec<(String, Mode)>,
+    /// The merchants, with the times at which their endpoints are added.
+    merchants: Vec<(String, u64)>,
     /// Transactions that would never be mined, with their times.
     stuck: Vec<(u64, String)>,
     /// Chains with a faulty watcher or faulty blocks.

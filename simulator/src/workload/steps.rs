@@ -11,10 +11,12 @@ use reference_core::{
 use crate::script::{
     At, SourceSpan,
     step::{
-        Accept, Answers, AtTransaction, By, Cancel, DeliveryStatus, ExpectedResponse, FeeLevel,
-        MerchantState, Notices, Pay, Rate, Refund, Request, Resend, Shorthand, Step, Watcher,
+        Accept, Answers, AtTransaction, By, Cancel, ExpectedResponse, FeeLevel, MerchantState, Notices, Pay,
+        Rate, Refund, Request, Resend, Shorthand, Step, Watcher,
     },
-    value::{Amount, AssetCode, CurrencyCode, Duration, FiatRate, InMode, Name, Price, Share},
+    value::{
+        Amount, AssetCode, CurrencyCode, DeliveryStatus, Duration, FiatRate, InMode, Name, Price, Share,
+    },
 };
 
 pub(super) fn at<T>(value: T) -> At<T> {

@@ -1,5 +1,7 @@
 //! Random values for the fields of requests, by their kinds: valid ones, ones at the bounds, and invalid ones.
 
+use std::collections::BTreeMap;
+
 use reference_core::{
     asset::{Asset, Currency},
     rng::RngStream,
@@ -8,7 +10,9 @@ use reference_core::{
 use serde_json::{Map, Value, json};
 
 use super::{DAY, HOUR, MINUTE};
-use crate::model::operation::{BodyField, FieldKind};
+use crate::model::operation::{
+    BodyField, FieldKind, METADATA_KEY_MAX, METADATA_KEYS_MAX, METADATA_VALUE_MAX,
+};
 
 const SENTENCES: [&str; 5] = ["Tea & cake", "Größe 👕", "支払い", "a\"b\\c/d", "null"];
 const EMAILS: [&str; 4] = ["ann@example.com", "Owner@acme.example", "owner@acme.example", "a@b.example"];
@@ -85,6 +89,14 @@ pub(super) fn object(fields: &[BodyField], context: Context<'_>, draw: &mut RngS
     Value::Object(map)
 }
 
+/// Draws an object of which one field is invalid.
+fn with_bad_field(fields: &[BodyField], context: Context<'_>, draw: &mut RngStream) -> Value {
+    let mut value = object(fields, context, draw);
+    let field = pick(fields, draw);
+    value[field.name] = bad(field.kind, context, draw);
+    value
+}
+
 /// Draws a valid value.
 pub(super) fn good(kind: FieldKind, context: Context<'_>, draw: &mut RngStream) -> Value {
     let rare = draw.chance(1, 12);
@@ -151,13 +163,22 @@ pub(super) fn bad(kind: FieldKind, context: Context<'_>, draw: &mut RngStream) -
     }
     match kind {
         FieldKind::Text(chars_max) => json!(long("x", chars_max + 1)),
-        FieldKind::Metadata => json!({ "nested": {} }),
+        FieldKind::Metadata => match draw.below(4) {
+            0 => json!({ "nested": {} }),
+            1 => json!({ (long("é", METADATA_KEY_MAX + 1)): 1 }),
+            2 => json!({ "note": long("é", METADATA_VALUE_MAX + 1) }),
+            _ => json!((0..=METADATA_KEYS_MAX).map(|n| (n.to_string(), n)).collect::<BTreeMap<_, _>>()),
+        },
         FieldKind::Assets => json!([context.coins[0].code(), context.coins[0].code()]),
         FieldKind::Fiats(most) => json!(vec!["1.00"; most + 1]),
-        FieldKind::Object(_) => json!({ "colour": "red" }),
-        FieldKind::Objects(fields, _, distinct) => match distinct {
-            Some(name) => json!([{ name: "twice" }, { name: "twice" }]),
-            None => json!([{ fields[0].name: "" }]),
+        FieldKind::Object(fields) => match draw.below(4) {
+            0 => json!({ "colour": "red" }),
+            _ => with_bad_field(fields, context, draw),
+        },
+        FieldKind::Objects(fields, _, distinct) => match (draw.below(3), distinct) {
+            (0, Some(name)) => json!([{ name: "twice" }, { name: "twice" }]),
+            (0, None) => json!([{ fields[0].name: "" }]),
+            _ => json!([object(fields, context, draw), with_bad_field(fields, context, draw)]),
         },
         FieldKind::Count => json!(0),
         FieldKind::Fiat => json!("1.005"),

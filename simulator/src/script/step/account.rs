@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use reference_core::outbox::DeliveryState;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -12,7 +11,7 @@ use serde::{
 use super::from_word;
 use crate::script::{
     At,
-    value::{AssetCode, CurrencyCode, EventTypeName, FiatRate, InMode, Name},
+    value::{AssetCode, CurrencyCode, DeliveryStatus, EventTypeName, FiatRate, InMode, Name},
 };
 
 /// Another account, with its own wallets and keys.
@@ -109,25 +108,6 @@ pub struct Resend {
 }
 
 from_word!(Resend { delivery: Name, status, refused });
-
-/// The status of a delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the words say it")]
-pub enum DeliveryStatus {
-    Waiting,
-    InFlight,
-    Delivered,
-    Failed,
-    Canceled,
-}
-
-impl DeliveryStatus {
-    /// Returns the word in the delivery log.
-    pub fn as_str(self) -> &'static str {
-        DeliveryState::WORDS[self as usize]
-    }
-}
 
 /// A late payment to accept.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]

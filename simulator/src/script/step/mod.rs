@@ -15,9 +15,7 @@ use serde::{
 };
 
 pub use self::{
-    account::{
-        Accept, Answers, DeliveryStatus, Endpoint, Key, MerchantState, OpenAccount, Rate, Resend, Wallet,
-    },
+    account::{Accept, Answers, Endpoint, Key, MerchantState, OpenAccount, Rate, Resend, Wallet},
     chain::{AtTransaction, Congest, Keep, Pay, Reorg, Replace},
     object::{By, Cancel, Choose, Invoice, Item, Link, LinkQuestion, Open, Refund, Repeat, Send, Void},
     requests::{Expect, Expected, ExpectedResponse, Request, Until, Walk, WalkBy},

@@ -20,12 +20,16 @@ use super::{
     values::{self, Context},
 };
 use crate::{
-    model::operation::{IDEMPOTENCY_KEY_MAX, Operation},
+    model::operation::{BODY_MAX, IDEMPOTENCY_KEY_MAX, Operation},
     script::step::{Request, Step},
 };
 
 /// Values of `Idempotency-Key`. They are few, so that different requests use the same one.
 const IDEMPOTENCY_KEYS: [&str; 3] = ["order", "again", "ключ"];
+
+/// Values of `Content-Type`: the first two are JSON.
+const CONTENT_TYPES: [&str; 3] =
+    ["Application/JSON; charset=utf-8", "application/merge-patch+json", "text/json"];
 
 /// Returns a request with the key of a mode.
 fn request(method: &str, path: &str, mode: Mode) -> Request {
@@ -79,10 +83,21 @@ impl Plan {
         body
     }
 
-    /// Plans a write. Some have an `Idempotency-Key`, and most of these are repeated: at once, around the end of the day for
+    /// Plans a write. A few have another `Content-Type`, or a body of about the largest size. Some have an `Idempotency-Key`, and most of these are repeated: at once, around the end of the day for
     /// which responses are stored, or between, with the same or another query or body.
     fn write(&mut self, at: u64, mut asked: Request, draw: &mut RngStream) {
         let keyed = draw.chance(1, 3);
+        match draw.below(100) {
+            n @ 0..3 => {
+                let content_type = CONTENT_TYPES[n as usize].to_owned();
+                asked.headers.insert("Content-Type".to_owned(), content_type);
+            }
+            3 => {
+                let bytes = BODY_MAX + draw.below(2) as usize;
+                asked.body.iter_mut().for_each(|body| fill_up(body, bytes));
+            }
+            _ => {}
+        }
         if keyed {
             let key = match draw.below(12) {
                 0 => " ".to_owned(),
@@ -125,6 +140,15 @@ impl Plan {
     /// Plans a read with the key of a mode.
     pub(super) fn read(&mut self, at: u64, mode: Mode, path: &str) {
         self.add(at, Step::Request(request("GET", path, mode)));
+    }
+}
+
+/// Extends the description in a body, so that its text has this length.
+fn fill_up(body: &mut Value, bytes: usize) {
+    if let Value::Object(map) = body {
+        map.insert("description".to_owned(), json!(""));
+        let missing = bytes.saturating_sub(body.to_string().len());
+        body["description"] = json!("x".repeat(missing));
     }
 }
 

@@ -55,7 +55,10 @@ impl Plan {
                 (_, "HEAD") => (sizes[draw.below(2) as usize], draw.between(1, 2)),
                 _ => (sizes[usize::from(draw.chance(1, 4))], [1, 2, 2, 2, 2, 3, 30][draw.below(7) as usize]),
             };
-            let mut read = request(method, &format!("{path}per_page={size}&page={page}"), mode);
+            // A page with an anchor must not move the remembered one, with which later pages continue.
+            let anchor =
+                if n > 1 && draw.chance(1, 4) { anchor_of(&path, mode, &mut draw) } else { String::new() };
+            let mut read = request(method, &format!("{path}per_page={size}&page={page}{anchor}"), mode);
             read.key = Some(steps::name(key));
             self.add(at, Step::Request(read));
             if grows && draw.chance(1, 2) {
@@ -147,6 +150,18 @@ impl Plan {
             self.add(at + 150 * SECOND, Step::Revoke(steps::name(&key)));
         }
     }
+}
+
+/// Returns the parameter for an anchor: an early record of the list.
+fn anchor_of(list: &str, mode: Mode, draw: &mut RngStream) -> String {
+    let n = draw.between(1, 2);
+    let record = match list.split('?').next() {
+        Some("/v1/charges") => format!("c{n}"),
+        Some("/v1/invoices") => ["i", "j"][draw.below(2) as usize].to_owned() + &n.to_string(),
+        Some("/v1/payment-links") => ["l", "m"][draw.below(2) as usize].to_owned() + &n.to_string(),
+        _ => format!("ev-{mode}"),
+    };
+    format!("&anchor=${{{record}}}")
 }
 
 /// Returns a value of a filter; `None` for a parameter of the page.
