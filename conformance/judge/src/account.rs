@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use conformance_model::group::Group;
+use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::reading::stated_mode;
 use conformance_model::recording::{Caller, Exchange, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use super::evidence::unanswered;
 use crate::check::Check;

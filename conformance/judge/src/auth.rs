@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use conformance_model::group::Group;
+use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::reading::has_text;
 use conformance_model::recording::{
-    Answer, Caller, Exchange, Forgery, List, PageAsk, Purpose, Recording, Side,
+    Answer, Caller, Exchange, Forgery, List, PageRequest, Purpose, Recording, Side,
 };
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::{ACCOUNT_PATH, Mode};
 
-use super::evidence::{called_json, unanswered};
+use super::evidence::{check_media_type, unanswered};
 use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Auth];
@@ -162,7 +162,7 @@ fn every_path(recording: &Recording) -> CheckResult {
         return Ok(CheckOutcome::Holds);
     }
     let event = recording.last(|it| matches!(it.purpose, Purpose::Event { side: Side::Own, .. }));
-    let page = recording.last(|it| matches!(&it.purpose, Purpose::Page(PageAsk { link: None, .. })));
+    let page = recording.last(|it| matches!(&it.purpose, Purpose::Page(PageRequest { link: None, .. })));
     match (event, page) {
         (None, Some(_)) => Err(CheckError::unjudged(
             format!("{judged} of {paths} paths could be asked; there is no event to ask for"),
@@ -183,7 +183,7 @@ fn message(recording: &Recording) -> CheckResult {
                 exchange.summary(),
             ));
         }
-        called_json(exchange, answer)?;
+        check_media_type(exchange, answer)?;
     }
     Ok(CheckOutcome::Holds)
 }

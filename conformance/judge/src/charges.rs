@@ -10,7 +10,7 @@ use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::{Check, Flaw};
-use crate::delivered::{ParsedDelivery, caught, each, has_microseconds, member_text, missing};
+use crate::delivered::{ParsedDelivery, each, has_microseconds, member_text, missing, received_deliveries};
 use crate::object_history::paid_too_early;
 use crate::subjects::{Subject, each_subject, none_of, subjects};
 
@@ -212,8 +212,8 @@ fn paid_at(recording: &Recording) -> CheckResult {
 
 /// Returns the union of the values in all received charges.
 fn seen_in(recording: &Recording, look: impl Fn(&Value) -> Vec<String>) -> CheckResult {
-    let catch = caught(recording)?;
-    let charges: Vec<&Value> = catch.readable().filter_map(charge).collect();
+    let received = received_deliveries(recording)?;
+    let charges: Vec<&Value> = received.readable().filter_map(charge).collect();
     if charges.is_empty() {
         return Err(missing(OF_A_CHARGE));
     }
@@ -236,9 +236,9 @@ fn status_values(recording: &Recording) -> CheckResult {
 
 /// Observes the order of statuses, by the time of the events.
 fn transitions(recording: &Recording) -> CheckResult {
-    let catch = caught(recording)?;
+    let received = received_deliveries(recording)?;
     let mut lives: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
-    for it in catch.readable().filter(|it| !it.is_test()) {
+    for it in received.readable().filter(|it| !it.is_test()) {
         if let (Some(code), Some(status), Some(at)) = (
             it.text(&["data", "charge", "code"]),
             it.text(&["data", "charge", "status"]),

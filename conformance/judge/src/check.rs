@@ -1,9 +1,9 @@
 //! [`Check`]: the name of a statement, the groups of probes that it needs, and the function that judges it.
 
 use conformance_model::group::Group;
+use conformance_model::part::Part;
 use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckResult;
-use conformance_model::words::Part;
 
 /// A violation: the expectation and the actual value. `None` if there is none.
 pub(crate) type Flaw = Option<(String, String)>;

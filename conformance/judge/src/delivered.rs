@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::check::Flaw;
 use conformance_model::deliveries::{Deliveries, Delivery};
+use conformance_model::mode::Mode;
 use conformance_model::reading::text_at;
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::Mode;
 
 /// A delivery and its parsed body.
 pub(super) struct ParsedDelivery<'a> {
@@ -73,7 +73,7 @@ impl ReceivedDeliveries<'_> {
 }
 
 /// Returns the received deliveries, or the reason why there are none.
-pub(super) fn caught(recording: &Recording) -> Result<ReceivedDeliveries<'_>, CheckError> {
+pub(super) fn received_deliveries(recording: &Recording) -> Result<ReceivedDeliveries<'_>, CheckError> {
     let Some(all) = &recording.deliveries else {
         return Err(CheckError::unjudged(
             "no receiver ran",
@@ -113,10 +113,10 @@ pub(super) fn each(
     is_meant: impl Fn(&ParsedDelivery<'_>) -> bool,
     flaw: impl Fn(&Deliveries, &ParsedDelivery<'_>) -> Flaw,
 ) -> CheckResult {
-    let catch = caught(recording)?;
+    let received = received_deliveries(recording)?;
     let mut judged = false;
-    for seen in catch.seen.iter().filter(|it| is_meant(it)) {
-        if let Some((expected, actual)) = flaw(catch.all, seen) {
+    for seen in received.seen.iter().filter(|it| is_meant(it)) {
+        if let Some((expected, actual)) = flaw(received.all, seen) {
             return Err(seen.broken(expected, actual));
         }
         judged = true;

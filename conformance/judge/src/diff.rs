@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
+use conformance_model::mode::Mode;
 use conformance_model::reading::{http_date, text_at, utc};
 use conformance_model::recording::{Exchange, List};
-use conformance_model::words::Mode;
 
 use crate::evidence::PageView;
 
@@ -113,7 +113,7 @@ pub(crate) fn clock(exchange: &Exchange) -> Option<OffsetDateTime> {
 pub(crate) fn is_still(views: &[PageView<'_>], mode: Mode, event: &Value, exchange: &Exchange) -> bool {
     let code =
         |it: &Value| ["charge", "invoice"].map(|member| text_at(it, &[member, "code"]).map(str::to_owned));
-    let events = views.iter().filter(|it| it.mode == mode && it.ask.list == List::Events);
+    let events = views.iter().filter(|it| it.mode == mode && it.request.list == List::Events);
     let of_object = events.flat_map(PageView::rows).filter(|it| code(it) == code(event));
     let newest = of_object.filter_map(at).max();
     newest.zip(clock(exchange)).is_some_and(|(newest, now)| newest + CONSISTENCY_TIME < now)

@@ -1,9 +1,9 @@
 //! Chapter "endpoints": the allowed addresses of webhook endpoints.
 
 use conformance_model::group::Group;
+use conformance_model::part::Part;
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::Part;
 
 use crate::check::Check;
 

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
+use conformance_model::mode::Mode;
 use conformance_model::reading::{listed, own_event_asked, single_event, text_at, utc, wrapped_event};
 use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::Mode;
 
 use super::delivered::{is_uuid, member_text};
 use super::diff::{SETTLED, STATE, TEXTS, contradict, contradiction, differ, is_still};
@@ -31,7 +31,7 @@ fn each(recording: &Recording, flaw: fn(&Value) -> Flaw) -> CheckResult {
     let views = pages(recording);
     let listed = views
         .iter()
-        .filter(|it| it.ask.list == List::Events)
+        .filter(|it| it.request.list == List::Events)
         .flat_map(|it| it.rows().iter().map(|row| (it.number(), row.clone())));
     let alone = own(recording)
         .filter(|it| it.status() == Some(200))
@@ -155,7 +155,7 @@ fn otherwise_listed(
     {
         return Some((name.to_owned(), member_text(event, name)));
     }
-    let same = views.iter().filter(|it| it.mode == mode && it.ask.list == List::Events);
+    let same = views.iter().filter(|it| it.mode == mode && it.request.list == List::Events);
     let mut rows = same.flat_map(PageView::rows).filter(|it| text_at(it, &["id"]) == Some(id));
     let is_steady = rows.all(|it| contradiction(it, &row, &STATE, differ).is_none());
     let fields: &[_] =
@@ -175,7 +175,7 @@ fn other_text(
     let id = text_at(event, &["id"]);
     let listed: Vec<_> = views
         .iter()
-        .filter(|it| it.mode == mode && it.ask.list == List::Events)
+        .filter(|it| it.mode == mode && it.request.list == List::Events)
         .flat_map(|it| it.rows().iter().map(|row| (it.number(), row)))
         .filter(|(_, row)| text_at(row, &["id"]) == id)
         .collect();

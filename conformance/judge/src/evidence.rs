@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use conformance_model::reading::{self, Page, is_json, page_ask};
-use conformance_model::recording::{Answer, Burst, Caller, Exchange, List, PageAsk, Purpose, Recording};
+use conformance_model::mode::Mode;
+use conformance_model::reading::{self, Page, is_json, page_request};
+use conformance_model::recording::{Answer, Burst, Caller, Exchange, List, PageRequest, Purpose, Recording};
 use conformance_model::verdict::CheckError;
-use conformance_model::words::Mode;
 
 /// The largest allowed page size. A page of this size is a long page.
 pub(super) const PER_PAGE_MAX: u64 = reading::LONG;
@@ -18,7 +18,7 @@ pub(super) const PER_PAGE_DEFAULT: u64 = 25;
 pub(super) struct PageView<'a> {
     pub(super) exchange: &'a Exchange,
     pub(super) mode: Mode,
-    pub(super) ask: PageAsk,
+    pub(super) request: PageRequest,
     pub(super) page: Page,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn modes_share_codes(recording: &Recording, kind: &str) -> bool {
     let views = pages(recording);
     let codes = |mode| {
         let rows = views.iter().filter(move |it| it.mode == mode).flat_map(|it| {
-            let list = it.ask.list;
+            let list = it.request.list;
             it.rows().iter().map(move |row| (list, row))
         });
         rows.filter_map(|(list, row)| match (kind, list) {
@@ -81,7 +81,7 @@ impl PageView<'_> {
     pub(super) fn numbers(&self) -> Option<Numbers> {
         let [current, size, total] = ["current_page", "per_page", "total"].map(|name| self.page.meta(name));
         let numbers = Numbers { current: current?, size: size?, total: total? };
-        let is_asked = self.ask.page.is_none_or(|page| page == numbers.current);
+        let is_asked = self.request.page.is_none_or(|page| page == numbers.current);
         (numbers.current > 0 && numbers.size > 0 && is_asked).then_some(numbers)
     }
 
@@ -96,7 +96,7 @@ impl PageView<'_> {
 
     /// Returns `true` if the page was requested by page and size only.
     pub(super) fn is_plain(&self) -> bool {
-        self.ask.filters.is_empty() && self.ask.link.is_none()
+        self.request.filters.is_empty() && self.request.link.is_none()
     }
 }
 
@@ -113,8 +113,8 @@ pub(super) fn pages(recording: &Recording) -> Vec<PageView<'_>> {
 
 /// Returns the readable pages in groups that may be compared: those requested for comparison, and those of each burst.
 /// Records may change in the minute between two groups.
-pub(super) fn eras(recording: &Recording) -> Vec<Vec<PageView<'_>>> {
-    let mut eras: BTreeMap<u8, Vec<PageView<'_>>> = BTreeMap::new();
+pub(super) fn comparable_groups(recording: &Recording) -> Vec<Vec<PageView<'_>>> {
+    let mut comparable_groups: BTreeMap<u8, Vec<PageView<'_>>> = BTreeMap::new();
     for exchange in &recording.exchanges {
         let era = match exchange.purpose {
             Purpose::Page(_) => 0,
@@ -122,10 +122,10 @@ pub(super) fn eras(recording: &Recording) -> Vec<Vec<PageView<'_>>> {
             _ => continue,
         };
         if let Some(view) = view(exchange) {
-            eras.entry(era).or_default().push(view);
+            comparable_groups.entry(era).or_default().push(view);
         }
     }
-    eras.into_values().collect()
+    comparable_groups.into_values().collect()
 }
 
 /// The records of a list, from its long pages.
@@ -138,21 +138,21 @@ pub(super) struct FullList<'s> {
 }
 
 impl<'s> FullList<'s> {
-    /// Joins the first long page of a list with the later ones that have the same total and for which `is_meant` is
+    /// Joins the first long page of a list with the later ones that have the same total and for which `is_included` is
     /// `true`.
     fn joined(
         views: &'s [PageView<'_>],
         first: &'s PageView<'_>,
-        is_meant: impl Fn(&PageView<'_>) -> bool,
+        is_included: impl Fn(&PageView<'_>) -> bool,
     ) -> FullList<'s> {
         let mut rows: Vec<&Value> = first.rows().iter().collect();
         for number in 2.. {
             let next = views.iter().find(|it| {
                 it.is_plain()
-                    && (it.ask.list, it.mode) == (first.ask.list, first.mode)
-                    && (it.ask.page, it.ask.per_page) == (Some(number), Some(PER_PAGE_MAX))
+                    && (it.request.list, it.mode) == (first.request.list, first.mode)
+                    && (it.request.page, it.request.per_page) == (Some(number), Some(PER_PAGE_MAX))
                     && it.page.meta("total") == first.page.meta("total")
-                    && is_meant(it)
+                    && is_included(it)
             });
             // A page that is not full is the last one.
             let Some(next) = next.filter(|_| rows.len() as u64 == (number - 1) * PER_PAGE_MAX) else { break };
@@ -181,7 +181,8 @@ impl<'s> FullList<'s> {
         view: &PageView<'_>,
     ) -> impl Iterator<Item = FullList<'s>> {
         let number = view.number();
-        let earlier = longs(views, view.ask.list, view.mode).filter(move |it| it.number() < number);
+        let earlier =
+            first_long_pages(views, view.request.list, view.mode).filter(move |it| it.number() < number);
         earlier.map(|first| FullList::joined(views, first, |_| true))
     }
 
@@ -194,9 +195,11 @@ impl<'s> FullList<'s> {
     ) -> Option<FullList<'s>> {
         let total = |it: &PageView<'_>| it.page.meta("total");
         let same_list = |it: &&PageView<'_>| {
-            it.is_plain() && (it.ask.list, it.mode) == (view.ask.list, view.mode) && total(it) == total(view)
+            it.is_plain()
+                && (it.request.list, it.mode) == (view.request.list, view.mode)
+                && total(it) == total(view)
         };
-        let same = longs(views, view.ask.list, view.mode).filter(same_list);
+        let same = first_long_pages(views, view.request.list, view.mode).filter(same_list);
         if let Some(first) = same.min_by_key(|it| it.number().abs_diff(view.number())) {
             return Some(FullList::joined(views, first, |_| true));
         }
@@ -214,63 +217,70 @@ pub(super) fn enclosing_views<'s, 'a>(
     views: &'s [PageView<'a>],
     view: &PageView<'_>,
 ) -> Option<[&'s PageView<'a>; 2]> {
-    let [before, after] = reading::enclosing(recording, view.exchange, view.ask.list)?;
+    let [before, after] = reading::enclosing(recording, view.exchange, view.request.list)?;
     let of = |exchange: &Exchange| views.iter().find(|it| it.number() == exchange.number);
     Some([of(before)?, of(after)?])
 }
 
 fn view(exchange: &Exchange) -> Option<PageView<'_>> {
     let Caller::Own(mode) = exchange.caller else { return None };
-    let ask = page_ask(exchange)?;
-    let page = Page::of(exchange).filter(|page| ask.is_allowed() && !shows_last_page(page, &ask))?;
-    Some(PageView { exchange, mode, ask, page })
+    let request = page_request(exchange)?;
+    let page = Page::of(exchange).filter(|page| request.is_allowed() && !shows_last_page(page, &request))?;
+    Some(PageView { exchange, mode, request, page })
 }
 
 /// Returns `true` if a page past the end, by its own total, is another page. The specification leaves it open.
-fn shows_last_page(page: &Page, ask: &PageAsk) -> bool {
-    let (Some(asked), Some(current), Some(total)) = (ask.page, page.meta("current_page"), page.meta("total"))
+fn shows_last_page(page: &Page, request: &PageRequest) -> bool {
+    let (Some(asked), Some(current), Some(total)) =
+        (request.page, page.meta("current_page"), page.meta("total"))
     else {
         return false;
     };
-    let before = (asked.max(1) - 1).saturating_mul(ask.per_page.unwrap_or(PER_PAGE_DEFAULT));
+    let before = (asked.max(1) - 1).saturating_mul(request.per_page.unwrap_or(PER_PAGE_DEFAULT));
     current < asked && total > 0 && before >= total
 }
 
 /// Returns the reads of the first long page of a list in a mode.
-pub(super) fn longs<'s, 'a>(
+pub(super) fn first_long_pages<'s, 'a>(
     views: &'s [PageView<'a>],
     list: List,
     mode: Mode,
 ) -> impl DoubleEndedIterator<Item = &'s PageView<'a>> {
     views.iter().filter(move |it| {
         it.is_plain()
-            && it.ask.list == list
+            && it.request.list == list
             && it.mode == mode
-            && it.ask.per_page == Some(PER_PAGE_MAX)
-            && it.ask.page.unwrap_or(1) == 1
+            && it.request.per_page == Some(PER_PAGE_MAX)
+            && it.request.page.unwrap_or(1) == 1
     })
 }
 
 /// Returns the last read of the first long page.
-pub(super) fn long<'s, 'a>(views: &'s [PageView<'a>], list: List, mode: Mode) -> Option<&'s PageView<'a>> {
-    longs(views, list, mode).next_back()
+pub(super) fn last_long_page<'s, 'a>(
+    views: &'s [PageView<'a>],
+    list: List,
+    mode: Mode,
+) -> Option<&'s PageView<'a>> {
+    first_long_pages(views, list, mode).next_back()
 }
 
 /// Returns `true` if the total of a list changed while it was read. Then its pages cannot be compared.
-pub(super) fn moved(views: &[PageView<'_>], list: List, mode: Mode) -> bool {
-    let of_list = |it: &&PageView<'_>| it.is_plain() && it.ask.list == list && it.mode == mode;
+pub(super) fn total_changed(views: &[PageView<'_>], list: List, mode: Mode) -> bool {
+    let of_list = |it: &&PageView<'_>| it.is_plain() && it.request.list == list && it.mode == mode;
     let totals: BTreeSet<_> = views.iter().filter(of_list).filter_map(|it| it.page.meta("total")).collect();
     totals.len() > 1
 }
 
 /// Returns `true` if a page must exist: it is the first one, or within every total of the list.
-pub(super) fn exists(pages: &[PageView<'_>], exchange: &Exchange, ask: &PageAsk) -> bool {
-    let Some(page) = ask.page.filter(|page| *page > 1) else { return true };
-    let same = pages.iter().filter(|it| Caller::Own(it.mode) == exchange.caller && it.ask.list == ask.list);
-    let totals = same.filter(|it| it.ask.filters == ask.filters).filter_map(|it| it.page.meta("total"));
+pub(super) fn page_must_exist(pages: &[PageView<'_>], exchange: &Exchange, request: &PageRequest) -> bool {
+    let Some(page) = request.page.filter(|page| *page > 1) else { return true };
+    let same =
+        pages.iter().filter(|it| Caller::Own(it.mode) == exchange.caller && it.request.list == request.list);
+    let totals =
+        same.filter(|it| it.request.filters == request.filters).filter_map(|it| it.page.meta("total"));
     totals
         .min()
-        .is_some_and(|total| (page - 1).saturating_mul(ask.per_page.unwrap_or(PER_PAGE_DEFAULT)) < total)
+        .is_some_and(|total| (page - 1).saturating_mul(request.per_page.unwrap_or(PER_PAGE_DEFAULT)) < total)
 }
 
 /// Returns `true` if a request was one of a burst.
@@ -287,13 +297,13 @@ pub(super) fn may_be_limited(recording: &Recording, exchange: &Exchange) -> bool
 
 /// Returns the page whose link led to this one.
 pub(super) fn origin<'s, 'a>(views: &'s [PageView<'a>], view: &PageView<'_>) -> Option<&'s PageView<'a>> {
-    let link = view.ask.link.as_ref()?;
+    let link = view.request.link.as_ref()?;
     views.iter().find(|it| it.number() == link.of)
 }
 
 pub(super) fn no_readable_list() -> CheckError {
     CheckError::unjudged(
-        "no list was answered in a readable way",
+        "no list had a readable response",
         "see lists.served, answers.json and paging.envelope",
     )
 }
@@ -312,12 +322,12 @@ pub(super) fn list_moved() -> CheckError {
     )
 }
 
-/// Checks that an error declares JSON. Without a Content-Type it counts as JSON.
-pub(super) fn called_json(exchange: &Exchange, answer: &Answer) -> Result<(), CheckError> {
+/// Checks that the media type of an error is JSON. A missing Content-Type counts as JSON.
+pub(super) fn check_media_type(exchange: &Exchange, answer: &Answer) -> Result<(), CheckError> {
     match answer.header("content-type") {
         Some(content_type) if !is_json(answer) => {
             let actual = format!("Content-Type {content_type}");
-            Err(CheckError::broken(exchange.number, "JSON that is called JSON", actual))
+            Err(CheckError::broken(exchange.number, "a JSON media type", actual))
         }
         _ => Ok(()),
     }

@@ -5,16 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use conformance_model::group::Group;
+use conformance_model::part::Part;
 use conformance_model::reading::{
-    ChargeInvoices, Page, Reach, enclosing, fits, named_identity, page_ask, selected_names, selections,
+    ChargeInvoices, Page, Reach, enclosing, fits, named_identity, page_request, selected_names, selections,
     shown_link, text_at,
 };
-use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
+use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::Part;
 
 use super::evidence::{
-    FullList, PageView, enclosing_views, eras, exists, may_be_limited, modes_share_codes, pages, with_article,
+    FullList, PageView, comparable_groups, enclosing_views, may_be_limited, modes_share_codes,
+    page_must_exist, pages, with_article,
 };
 use crate::check::Check;
 use crate::diff::{LATENESS, at, clock};
@@ -38,9 +39,9 @@ pub(super) fn row_outside_filter<'s>(
 ) -> Option<(&'s Value, &'s (String, String))> {
     view.rows().iter().find_map(|row| {
         let broken = |filter: &&(String, String)| {
-            fits(view.ask.list, row, &filter.0, &filter.1, Reach::Wide, pairs) == Some(false)
+            fits(view.request.list, row, &filter.0, &filter.1, Reach::Wide, pairs) == Some(false)
         };
-        Some((row, view.ask.filters.iter().find(broken)?))
+        Some((row, view.request.filters.iter().find(broken)?))
     })
 }
 
@@ -48,8 +49,8 @@ pub(super) fn row_outside_filter<'s>(
 pub(super) fn shows_its_filters(view: &PageView<'_>, pairs: &ChargeInvoices) -> bool {
     let shown = |row: &Value| {
         let selects =
-            |(name, value): &(String, String)| fits(view.ask.list, row, name, value, Reach::Wide, pairs);
-        view.ask.filters.iter().all(|filter| selects(filter).is_some())
+            |(name, value): &(String, String)| fits(view.request.list, row, name, value, Reach::Wide, pairs);
+        view.request.filters.iter().all(|filter| selects(filter).is_some())
     };
     !view.rows().is_empty() && view.rows().iter().all(shown)
 }
@@ -65,10 +66,10 @@ fn source<'s>(
     let [before, after] = enclosing_views(recording, views, view)?;
     let selected = |it: &PageView<'_>| {
         let rows: Vec<_> = it.rows().iter().collect();
-        selected_names(view.ask.list, &rows, &view.ask.filters, pairs)
+        selected_names(view.request.list, &rows, &view.request.filters, pairs)
     };
     // A status may have changed on a page that was read only once.
-    let is_first_enough = view.ask.filters.iter().any(|(name, _)| name == "status");
+    let is_first_enough = view.request.filters.iter().any(|(name, _)| name == "status");
     (selected(before)? == selected(after)?)
         .then(|| FullList::between(views, [before, after], is_first_enough))
 }
@@ -90,8 +91,8 @@ fn misfit(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Op
 
 /// Returns the pages with this filter only, and its value.
 fn alone<'s, 'a>(views: &'s [PageView<'a>], list: List, name: &str) -> Vec<(&'s str, &'s PageView<'a>)> {
-    let by_name = |it: &'s PageView<'a>| match &it.ask.filters[..] {
-        [(filter, value)] if it.ask.list == list && it.ask.link.is_none() && filter == name => {
+    let by_name = |it: &'s PageView<'a>| match &it.request.filters[..] {
+        [(filter, value)] if it.request.list == list && it.request.link.is_none() && filter == name => {
             Some((value.as_str(), it))
         }
         _ => None,
@@ -107,15 +108,15 @@ fn nothing_to_name(what: &str) -> CheckError {
 }
 
 /// Returns `true` if an unfiltered page of the same or the default size was served. Only then does a refusal count.
-fn is_listed(recording: &Recording, refused: &Exchange, wanted: &PageAsk) -> bool {
+fn is_listed(recording: &Recording, refused: &Exchange, wanted: &PageRequest) -> bool {
     recording.exchanges.iter().any(|it| {
         it.caller == refused.caller
             && it.status() == Some(200)
-            && page_ask(it).is_some_and(|ask| {
-                ask.list == wanted.list
-                    && ask.filters.is_empty()
-                    && ask.link.is_none()
-                    && (ask.per_page == wanted.per_page || ask.per_page.is_none())
+            && page_request(it).is_some_and(|request| {
+                request.list == wanted.list
+                    && request.filters.is_empty()
+                    && request.link.is_none()
+                    && (request.per_page == wanted.per_page || request.per_page.is_none())
             })
     })
 }
@@ -124,39 +125,40 @@ fn is_listed(recording: &Recording, refused: &Exchange, wanted: &PageAsk) -> boo
 /// counts only if the key was served again later.
 fn refused(recording: &Recording, list: List, name: &str) -> Result<(), CheckError> {
     let refusal = recording.exchanges.iter().find(|it| {
-        let Some(ask) = page_ask(it) else { return false };
-        let by_name = ask.list == list && matches!(&ask.filters[..], [(filter, _)] if filter == name);
+        let Some(request) = page_request(it) else { return false };
+        let by_name = request.list == list && matches!(&request.filters[..], [(filter, _)] if filter == name);
         by_name
-            && ask.link.is_none()
-            && is_listed(recording, it, &ask)
+            && request.link.is_none()
+            && is_listed(recording, it, &request)
             && it.status().is_some_and(|status| status > 200 && !matches!(status, 429 | 502..=504))
             && !may_be_limited(recording, it)
-            && !may_be_gone(recording, it, &ask)
-            && (exists(&pages(recording), it, &ask) || is_shown(&pages(recording), it, &ask))
+            && !may_be_gone(recording, it, &request)
+            && (page_must_exist(&pages(recording), it, &request) || is_shown(&pages(recording), it, &request))
     });
     refusal.map_or(Ok(()), |it| Err(CheckError::broken(it.number, "200", it.summary())))
 }
 
 /// Returns `true` if a later page may no longer exist: records change their status, but neither type nor object.
-fn may_be_gone(recording: &Recording, asked: &Exchange, ask: &PageAsk) -> bool {
-    let is_later = ask.page.is_some_and(|page| page > 1);
+fn may_be_gone(recording: &Recording, asked: &Exchange, request: &PageRequest) -> bool {
+    let is_later = request.page.is_some_and(|page| page > 1);
     let pages = pages(recording);
     let existed = |number: u32| {
         let view = pages.iter().find(|it| it.number() == number);
-        view.is_some_and(|view| is_shown(std::slice::from_ref(view), asked, ask))
+        view.is_some_and(|view| is_shown(std::slice::from_ref(view), asked, request))
     };
     is_later
-        && ask.filters.iter().any(|(name, _)| name == "status")
-        && !enclosing(recording, asked, ask.list).is_some_and(|pair| pair.iter().all(|it| existed(it.number)))
+        && request.filters.iter().any(|(name, _)| name == "status")
+        && !enclosing(recording, asked, request.list)
+            .is_some_and(|pair| pair.iter().all(|it| existed(it.number)))
 }
 
 /// Returns `true` if the unfiltered list has enough matching records for the requested page to exist.
-fn is_shown(pages: &[PageView<'_>], asked: &Exchange, wanted: &PageAsk) -> bool {
+fn is_shown(pages: &[PageView<'_>], asked: &Exchange, wanted: &PageRequest) -> bool {
     let [(name, value)] = &wanted.filters[..] else { return false };
     let before =
         wanted.page.unwrap_or(1).saturating_sub(1).saturating_mul(wanted.per_page.unwrap_or(u64::MAX));
     let fits = |row: &&Value| text_at(row, &[name]) == Some(value);
-    let mut whole = pages.iter().filter(|it| it.is_plain() && it.ask.list == wanted.list);
+    let mut whole = pages.iter().filter(|it| it.is_plain() && it.request.list == wanted.list);
     whole.any(|it| {
         Caller::Own(it.mode) == asked.caller && it.rows().iter().filter(fits).count() as u64 > before
     })
@@ -165,7 +167,7 @@ fn is_shown(pages: &[PageView<'_>], asked: &Exchange, wanted: &PageAsk) -> bool 
 /// Checks that a filter by an unused value returns an empty list or is refused.
 fn empty_for_unknown(recording: &Recording, list: List, name: &str) -> Result<(), CheckError> {
     for it in &recording.exchanges {
-        let Purpose::Twin { list: of, filter, side } = &it.purpose else { continue };
+        let Purpose::Filter { list: of, filter, side } = &it.purpose else { continue };
         // filters.combined judges several filters.
         let is_alone = !it.target.contains('&');
         let is_absent = matches!(side, Side::AbsentBefore | Side::AbsentAfter);
@@ -196,7 +198,7 @@ fn events(recording: &Recording, name: &str) -> CheckResult {
     refused(recording, List::Events, name)?;
     let pairs = &ChargeInvoices::of(recording);
     let mut judged = false;
-    for views in &eras(recording) {
+    for views in &comparable_groups(recording) {
         for (value, view) in alone(views, List::Events, name) {
             if let Some((row, _)) = row_outside_filter(view, pairs) {
                 let id = text_at(row, &["id"]).unwrap_or("without an id");
@@ -205,14 +207,14 @@ fn events(recording: &Recording, name: &str) -> CheckResult {
             }
             let known = |it: &PageView<'_>| {
                 let plain = it.mode == view.mode
-                    && it.ask.list == List::Events
-                    && it.ask.filters.is_empty()
+                    && it.request.list == List::Events
+                    && it.request.filters.is_empty()
                     && it.number() < view.number();
                 let fits =
                     |row: &Value| fits(List::Events, row, name, value, Reach::Narrow, pairs) == Some(true);
                 plain && it.rows().iter().any(fits)
             };
-            let is_first = view.ask.page.unwrap_or(1) == 1;
+            let is_first = view.request.page.unwrap_or(1) == 1;
             if is_first && view.page.rows().is_some_and(Vec::is_empty) && views.iter().any(known) {
                 let expected = format!("the events of {name} {value}, which the whole list shows");
                 return Err(CheckError::broken(view.number(), expected, "an empty list"));
@@ -235,7 +237,7 @@ fn total_of(
     let total = view.page.meta("total")?;
     let shown = view.page.rows()?;
     let wrong = |expected: u64| Some(Err((format!("meta.total {expected}"), format!("meta.total {total}"))));
-    let (before, size) = (view.ask.page.unwrap_or(1).saturating_sub(1), view.ask.per_page);
+    let (before, size) = (view.request.page.unwrap_or(1).saturating_sub(1), view.request.per_page);
     let all_on_one_page = before == 0 && size.is_some_and(|size| (shown.len() as u64) < size);
     if all_on_one_page && total != shown.len() as u64 {
         return wrong(shown.len() as u64);
@@ -243,7 +245,7 @@ fn total_of(
     let undecided = all_on_one_page.then_some(Ok(()));
     let Some(source) = source(recording, views, view, pairs) else { return undecided };
     let moved = moved_meanwhile(recording, views, view);
-    let Some(selections) = selections(view.ask.list, &source.rows, &view.ask.filters, pairs) else {
+    let Some(selections) = selections(view.request.list, &source.rows, &view.request.filters, pairs) else {
         return undecided;
     };
     let may_be = |count: u64| if source.is_all { count == total } else { count <= total };
@@ -272,7 +274,7 @@ fn total_of(
 /// Returns the number of records that were created or changed their status between the reads of the unfiltered list
 /// around a page that is filtered by status. They may be on that page, but match in neither read.
 fn moved_meanwhile(recording: &Recording, views: &[PageView<'_>], view: &PageView<'_>) -> u64 {
-    if !view.ask.filters.iter().any(|(name, _)| name == "status") {
+    if !view.request.filters.iter().any(|(name, _)| name == "status") {
         return 0;
     }
     let Some([before, after]) = enclosing_views(recording, views, view) else { return 0 };
@@ -300,13 +302,13 @@ fn total(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::of(recording);
     let views = pages(recording);
     let mut judged = false;
-    for view in views.iter().filter(|it| it.ask.filters.len() == 1) {
-        if view.ask.link.is_some() {
+    for view in views.iter().filter(|it| it.request.filters.len() == 1) {
+        if view.request.link.is_some() {
             counted(view)?;
             continue;
         }
         // The statement of the filter judges rows that do not match.
-        if view.ask.list != List::Events && row_outside_filter(view, pairs).is_some() {
+        if view.request.list != List::Events && row_outside_filter(view, pairs).is_some() {
             continue;
         }
         match total_of(recording, &views, view, pairs) {
@@ -330,8 +332,8 @@ fn total(recording: &Recording) -> CheckResult {
 fn status(recording: &Recording) -> CheckResult {
     const LISTS: [List; 2] = [List::Charges, List::Invoices];
     LISTS.into_iter().try_for_each(|list| refused(recording, list, "status"))?;
-    let eras = eras(recording);
-    let of = |list| eras.iter().flat_map(move |views| alone(views, list, "status"));
+    let comparable_groups = comparable_groups(recording);
+    let of = |list| comparable_groups.iter().flat_map(move |views| alone(views, list, "status"));
     let held = as_far_as_shown(&LISTS.into_iter().flat_map(of).collect::<Vec<_>>(), "status");
     LISTS.into_iter().try_for_each(|list| empty_for_unknown(recording, list, "status"))?;
     held
@@ -339,9 +341,9 @@ fn status(recording: &Recording) -> CheckResult {
 
 fn payment_link(recording: &Recording) -> CheckResult {
     refused(recording, List::Charges, "payment_link")?;
-    let eras = eras(recording);
+    let comparable_groups = comparable_groups(recording);
     let mut by_events = false;
-    for views in &eras {
+    for views in &comparable_groups {
         for (link, view) in alone(views, List::Charges, "payment_link") {
             if let Some(code) = charge_of_link(views, view, link) {
                 let expected =
@@ -362,7 +364,8 @@ fn payment_link(recording: &Recording) -> CheckResult {
             }
         }
     }
-    let found: Vec<_> = eras.iter().flat_map(|views| alone(views, List::Charges, "payment_link")).collect();
+    let found: Vec<_> =
+        comparable_groups.iter().flat_map(|views| alone(views, List::Charges, "payment_link")).collect();
     let held = match as_far_as_shown(&found, "payment_link") {
         Err(CheckError::Inapplicable(_)) if by_events => Ok(CheckOutcome::Holds),
         held => held,
@@ -373,7 +376,7 @@ fn payment_link(recording: &Recording) -> CheckResult {
 
 /// Returns the payment link of each charge in the events of the mode, if all events of a charge agree.
 fn links_of_charges(views: &[PageView<'_>], view: &PageView<'_>) -> BTreeMap<String, Option<String>> {
-    let of_mode = views.iter().filter(|it| it.mode == view.mode && it.ask.list == List::Events);
+    let of_mode = views.iter().filter(|it| it.mode == view.mode && it.request.list == List::Events);
     let mut links: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for charge in of_mode.flat_map(PageView::rows).filter_map(|row| row.get("charge")) {
         let link = match charge.get("payment_link") {
@@ -398,7 +401,7 @@ fn charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &str) -> Op
     let has_code = |code: &str| {
         rows.iter().any(|row| text_at(row, &["code"]) == Some(code) || text_at(row, &["id"]) == Some(code))
     };
-    let of_mode = views.iter().filter(|it| it.mode == view.mode && it.ask.list == List::Events);
+    let of_mode = views.iter().filter(|it| it.mode == view.mode && it.request.list == List::Events);
     // Later events may belong to newer charges.
     let before = of_mode.filter(|it| it.number() < view.number());
     // A new charge may take a minute to be listed.
@@ -411,7 +414,8 @@ fn charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &str) -> Op
         .map(|row| text_at(row, &["charge", "code"]).unwrap_or_default());
     // Rows without codes, full pages and later pages prove nothing.
     let shows_codes = rows.iter().all(|row| text_at(row, &["code"]).is_some());
-    let is_full = view.ask.page.is_some() || view.ask.per_page.is_none_or(|size| rows.len() as u64 >= size);
+    let is_full =
+        view.request.page.is_some() || view.request.per_page.is_none_or(|size| rows.len() as u64 >= size);
     codes.find(|code| shows_codes && !is_full && !has_code(code)).map(str::to_owned)
 }
 
@@ -436,7 +440,7 @@ fn as_far_as_shown(found: &[(&str, &PageView<'_>)], name: &str) -> CheckResult {
 }
 
 fn in_words(view: &PageView<'_>) -> String {
-    let filters = view.ask.filters.iter().map(|(name, value)| format!("{name} {value}"));
+    let filters = view.request.filters.iter().map(|(name, value)| format!("{name} {value}"));
     filters.collect::<Vec<_>>().join(" and ")
 }
 
@@ -445,8 +449,8 @@ fn combined(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::of(recording);
     let views = pages(recording);
     let mut judged = BTreeSet::new();
-    for view in views.iter().filter(|it| it.ask.link.is_none() && it.ask.filters.len() > 1) {
-        let names: Vec<_> = view.ask.filters.iter().map(|(name, _)| name.as_str()).collect();
+    for view in views.iter().filter(|it| it.request.link.is_none() && it.request.filters.len() > 1) {
+        let names: Vec<_> = view.request.filters.iter().map(|(name, _)| name.as_str()).collect();
         if let Some((row, (name, value))) = row_outside_filter(view, pairs) {
             let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
             let expected = format!("only records of {}", in_words(view));

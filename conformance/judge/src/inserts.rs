@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 
 use conformance_model::group::Group;
+use conformance_model::mode::Mode;
 use conformance_model::reading::{Page, cached, named_identity};
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Step};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::Mode;
 
-use super::evidence::{PageView, compared_pages, longs};
+use super::evidence::{PageView, compared_pages, first_long_pages};
 use super::{links, paging};
 use crate::check::Check;
 
@@ -147,16 +147,17 @@ fn before_paging(known: &[String], first: &[String]) -> Option<Vec<String>> {
 fn natural(recording: &Recording) -> Vec<PageWalk> {
     let views = compared_pages(recording);
     let mut walks = Vec::new();
-    for second in views.iter().filter(|it| it.is_plain() && it.ask.page == Some(2)) {
+    for second in views.iter().filter(|it| it.is_plain() && it.request.page == Some(2)) {
         let of_list = |it: &&PageView<'_>| {
             it.is_plain()
-                && (it.mode, it.ask.list, it.ask.per_page)
-                    == (second.mode, second.ask.list, second.ask.per_page)
+                && (it.mode, it.request.list, it.request.per_page)
+                    == (second.mode, second.request.list, second.request.per_page)
         };
         let mut earlier = views.iter().filter(of_list).filter(|it| it.number() < second.number());
-        let first = earlier.rfind(|it| it.ask.page.unwrap_or(1) == 1);
+        let first = earlier.rfind(|it| it.request.page.unwrap_or(1) == 1);
         // The last long page before the second page.
-        let before = longs(&views, second.ask.list, second.mode).rfind(|it| it.number() < second.number());
+        let before = first_long_pages(&views, second.request.list, second.mode)
+            .rfind(|it| it.number() < second.number());
         let (Some(first), Some(before)) = (first, before) else { continue };
         let [Some(known), Some(on_first), Some(on_second)] = [before, first, second].map(|it| ids(&it.page))
         else {
@@ -166,7 +167,7 @@ fn natural(recording: &Recording) -> Vec<PageWalk> {
         if let Some(known) = before_paging(&known, &on_first).filter(|_| grown) {
             let pages = vec![(first.number(), on_first), (second.number(), on_second)];
             walks.push(PageWalk {
-                list: second.ask.list,
+                list: second.request.list,
                 way: "by page number",
                 before: known,
                 pages,

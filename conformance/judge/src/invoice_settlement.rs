@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use conformance_model::group::Group;
+use conformance_model::mode::Mode;
 use conformance_model::reading::{Page, charges_of, codes_of, text_at};
-use conformance_model::recording::{Caller, List, PageAsk, Purpose, Recording};
+use conformance_model::recording::{Caller, List, PageRequest, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::Mode;
 
 use crate::check::Check;
 use crate::diff::at;
@@ -52,7 +52,7 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
     let exchange = recording.last(|it| {
         let plain = matches!(
             &it.purpose,
-            Purpose::Page(PageAsk { list: List::Events, filters, link: None, per_page: Some(100), .. })
+            Purpose::Page(PageRequest { list: List::Events, filters, link: None, per_page: Some(100), .. })
                 if filters.is_empty()
         );
         plain && it.caller == Caller::Own(mode) && it.status() == Some(200)
@@ -64,7 +64,7 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
     let mut history =
         EventHistory { number: exchange.number, rows, is_whole, filtered, complete_charges, invoices };
     for view in pages(recording).iter().filter(|it| it.mode == mode) {
-        match view.ask.list {
+        match view.request.list {
             List::Charges => continue,
             List::Invoices => {
                 history.invoices.extend(view.rows().iter().cloned());
@@ -72,7 +72,7 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
             }
             List::Events => {}
         }
-        let [(name, value)] = &view.ask.filters[..] else { continue };
+        let [(name, value)] = &view.request.filters[..] else { continue };
         history.filtered.extend(view.rows().iter().cloned());
         let is_all = view.page.meta("total") == Some(view.rows().len() as u64);
         if name == "charge" && is_all && !view.rows().is_empty() {

@@ -9,7 +9,7 @@ use conformance_model::reading::text_at;
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckOutcome, CheckResult};
 
-use super::delivered::{ParsedDelivery, caught, member_text, missing};
+use super::delivered::{ParsedDelivery, member_text, missing, received_deliveries};
 use crate::check::{Check, Flaw};
 use crate::subjects::each_subject;
 
@@ -51,9 +51,9 @@ fn form(value: &Value) -> &'static str {
 }
 
 fn formats(recording: &Recording) -> CheckResult {
-    let catch = caught(recording)?;
+    let received = received_deliveries(recording)?;
     let mut forms: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for invoice in catch.readable().filter_map(invoice) {
+    for invoice in received.readable().filter_map(invoice) {
         for (name, value) in FIELDS.iter().filter_map(|name| Some((*name, invoice.get(name)?))) {
             forms.entry(name).or_default().insert(form(value));
         }
@@ -68,9 +68,9 @@ fn formats(recording: &Recording) -> CheckResult {
 }
 
 fn status_values(recording: &Recording) -> CheckResult {
-    let catch = caught(recording)?;
+    let received = received_deliveries(recording)?;
     let status = |it: &Value| text_at(it, &["status"]).map(str::to_owned);
-    let seen: BTreeSet<String> = catch.readable().filter_map(invoice).filter_map(status).collect();
+    let seen: BTreeSet<String> = received.readable().filter_map(invoice).filter_map(status).collect();
     if seen.is_empty() {
         return Err(missing(WANTS));
     }

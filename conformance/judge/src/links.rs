@@ -4,7 +4,7 @@ use url::Url;
 
 use conformance_model::group::Group;
 use conformance_model::reading::{ChargeInvoices, identity, link_query, named_identity, text_at};
-use conformance_model::recording::{List, PageAsk, Purpose, Recording};
+use conformance_model::recording::{List, PageRequest, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{PageView, compared_pages, no_readable_list, origin, pages, too_few_records};
@@ -56,7 +56,7 @@ fn ends(recording: &Recording) -> CheckResult {
         let (Some(numbers), Some(links)) = (view.numbers(), view.page.links()) else { continue };
         let last = numbers.pages().max(1);
         // filters.total judges the total of a filtered list.
-        if numbers.current > last || !(view.ask.filters.is_empty() || view.is_sound()) {
+        if numbers.current > last || !(view.request.filters.is_empty() || view.is_sound()) {
             continue;
         }
         for (rel, at_end) in [("prev", numbers.current == 1), ("next", numbers.current == last)] {
@@ -106,11 +106,11 @@ impl LinkTarget<'_> {
 
 /// Returns the links into its own list of a page that was requested by number.
 fn link_targets<'s>(view: &'s PageView<'_>) -> impl Iterator<Item = LinkTarget<'s>> {
-    let asked = RELS.into_iter().filter(|_| view.ask.link.is_none());
+    let asked = RELS.into_iter().filter(|_| view.request.link.is_none());
     asked.filter_map(|rel| {
         let link = view.page.link(rel)?;
         let path = link.split(['?', '#']).next().unwrap_or_default();
-        if link.is_empty() || !(path.is_empty() || path.ends_with(view.ask.list.path())) {
+        if link.is_empty() || !(path.is_empty() || path.ends_with(view.request.list.path())) {
             return None;
         }
         let (pairs, is_plain) = link_query(link);
@@ -120,19 +120,21 @@ fn link_targets<'s>(view: &'s PageView<'_>) -> impl Iterator<Item = LinkTarget<'
 
 /// Returns the page to which a link must lead.
 fn wanted(rel: &str, view: &PageView<'_>) -> Option<u64> {
-    let here = view.ask.page.unwrap_or(1);
+    let here = view.request.page.unwrap_or(1);
     match (rel, view.numbers()) {
         ("first", _) => Some(1),
         ("prev", _) => here.checked_sub(1).filter(|page| *page > 0),
         ("next", _) => here.checked_add(1),
-        (_, Some(numbers)) if view.ask.filters.is_empty() || view.is_sound() => Some(numbers.pages().max(1)),
+        (_, Some(numbers)) if view.request.filters.is_empty() || view.is_sound() => {
+            Some(numbers.pages().max(1))
+        }
         (_, _) => None,
     }
 }
 
 /// Returns each followed link with its target page and its source page.
 fn followed<'s, 'a>(views: &'s [PageView<'a>]) -> Vec<(&'s str, &'s PageView<'a>, &'s PageView<'a>)> {
-    let pair = |it: &'s PageView<'a>| Some((it.ask.link.as_ref()?.rel.as_str(), it, origin(views, it)?));
+    let pair = |it: &'s PageView<'a>| Some((it.request.link.as_ref()?.rel.as_str(), it, origin(views, it)?));
     views.iter().filter_map(pair).collect()
 }
 
@@ -142,17 +144,17 @@ fn lead(recording: &Recording) -> CheckResult {
     for view in &views {
         for (rel, link) in RELS.iter().filter_map(|rel| Some((rel, view.page.link(rel)?))) {
             let address =
-                home.as_ref().and_then(|home| home.join(view.ask.list.path()).ok()?.join(link).ok());
+                home.as_ref().and_then(|home| home.join(view.request.list.path()).ok()?.join(link).ok());
             let is_list =
-                |it: &Url| is_path_of(it, view.ask.list, home.as_ref()) || answers(&views, view, it);
+                |it: &Url| is_path_of(it, view.request.list, home.as_ref()) || answers(&views, view, it);
             if !address.as_ref().is_some_and(is_list) {
-                let expected = format!("links.{rel} to {}", view.ask.list.path());
+                let expected = format!("links.{rel} to {}", view.request.list.path());
                 return Err(CheckError::broken(view.number(), expected, link));
             }
         }
     }
     for it in &recording.exchanges {
-        let Purpose::Page(PageAsk { link: Some(link), .. }) = &it.purpose else { continue };
+        let Purpose::Page(PageRequest { link: Some(link), .. }) = &it.purpose else { continue };
         if it.status().is_some_and(|status| !matches!(status, 200 | 429 | 502..=504)) {
             return Err(CheckError::broken(
                 it.number,
@@ -163,7 +165,7 @@ fn lead(recording: &Recording) -> CheckResult {
     }
     for view in &pages(recording) {
         for it in link_targets(view) {
-            let (here, wanted) = (view.ask.page.unwrap_or(1), wanted(it.rel, view));
+            let (here, wanted) = (view.request.page.unwrap_or(1), wanted(it.rel, view));
             let page: Option<u64> = it.value("page", "1").and_then(|page| page.parse().ok());
             if let Some((page, wanted)) = page.zip(wanted).filter(|(page, wanted)| page != wanted) {
                 let expected = format!("links.{} of page {here} to page {wanted}", it.rel);
@@ -175,7 +177,7 @@ fn lead(recording: &Recording) -> CheckResult {
     for (rel, view, from) in followed(&views) {
         let Some(there) = view.page.meta("current_page") else { continue };
         // Only links of pages that were requested by number, or of the first page, are followed.
-        let (here, Some(wanted)) = (from.ask.page.unwrap_or(1), wanted(rel, from)) else { continue };
+        let (here, Some(wanted)) = (from.request.page.unwrap_or(1), wanted(rel, from)) else { continue };
         if there != wanted {
             let expected = format!("links.{rel} of page {here} to page {wanted}");
             return Err(CheckError::broken(view.number(), expected, format!("page {there}")));
@@ -201,7 +203,7 @@ fn lead(recording: &Recording) -> CheckResult {
 /// in between. Not judged with a filter by status, because records may change theirs.
 fn repeated(rel: &str, from: &PageView<'_>, view: &PageView<'_>) -> Option<String> {
     let total = |it: &PageView<'_>| it.page.meta("total");
-    let may_move = from.ask.filters.iter().any(|(name, _)| name == "status");
+    let may_move = from.request.filters.iter().any(|(name, _)| name == "status");
     if rel != "next" || may_move || total(from).is_none() || total(from) != total(view) {
         return None;
     }
@@ -219,10 +221,10 @@ fn is_path_of(address: &Url, list: List, home: Option<&Url>) -> bool {
 /// Returns `true` if a followed link to a path of this form returned the list. Such a path is an alias of the list.
 fn answers(views: &[PageView<'_>], of: &PageView<'_>, address: &Url) -> bool {
     let form = |path: &str, list: List| path.replacen(list.path(), "", 1);
-    let wanted = form(address.path(), of.ask.list);
-    views.iter().filter(|it| it.ask.link.is_some() && !it.rows().is_empty()).any(|it| {
+    let wanted = form(address.path(), of.request.list);
+    views.iter().filter(|it| it.request.link.is_some() && !it.rows().is_empty()).any(|it| {
         let path = it.exchange.target.split('?').next().unwrap_or_default();
-        form(path, it.ask.list) == wanted
+        form(path, it.request.list) == wanted
     })
 }
 
@@ -230,8 +232,8 @@ fn answers(views: &[PageView<'_>], of: &PageView<'_>, address: &Url) -> bool {
 fn named<'s, 'a>(views: &'s [PageView<'a>], like: &PageView<'_>, page: u64) -> Option<&'s PageView<'a>> {
     views.iter().find(|it| {
         it.is_plain()
-            && like.ask.filters.is_empty()
-            && (it.mode, it.ask.list, it.ask.page) == (like.mode, like.ask.list, Some(page))
+            && like.request.filters.is_empty()
+            && (it.mode, it.request.list, it.request.page) == (like.mode, like.request.list, Some(page))
             && it.page.meta("per_page") == like.page.meta("per_page")
     })
 }
@@ -267,14 +269,14 @@ fn keep_filters(recording: &Recording) -> CheckResult {
     // A filter that the server ignores cannot be preserved.
     let all = pages(recording);
     let ignored: Vec<_> =
-        all.iter().filter_map(|it| Some((it.ask.list, &row_outside_filter(it, pairs)?.1.0))).collect();
+        all.iter().filter_map(|it| Some((it.request.list, &row_outside_filter(it, pairs)?.1.0))).collect();
     for view in all.iter().filter(|it| !it.rows().is_empty()) {
         for it in link_targets(view) {
             let lost = |(name, value): &&(String, String)| {
-                let is_ignored = ignored.contains(&(view.ask.list, name));
+                let is_ignored = ignored.contains(&(view.request.list, name));
                 !is_ignored && it.value(name, "").is_some_and(|linked| linked != *value)
             };
-            if let Some((name, value)) = view.ask.filters.iter().find(lost) {
+            if let Some((name, value)) = view.request.filters.iter().find(lost) {
                 let expected = format!("only {name}={value} behind links.{}", it.rel);
                 return Err(CheckError::broken(view.number(), expected, it.link));
             }
@@ -282,7 +284,7 @@ fn keep_filters(recording: &Recording) -> CheckResult {
     }
     let views = compared_pages(recording);
     let mut judged = false;
-    for (rel, view, from) in followed(&views).into_iter().filter(|it| !it.1.ask.filters.is_empty()) {
+    for (rel, view, from) in followed(&views).into_iter().filter(|it| !it.1.request.filters.is_empty()) {
         // A filter that the server ignores cannot be preserved.
         if row_outside_filter(from, pairs).is_some() {
             continue;

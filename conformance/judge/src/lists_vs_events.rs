@@ -10,14 +10,14 @@ use time::OffsetDateTime;
 
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
+use conformance_model::mode::Mode;
 use conformance_model::reading::{text_at, utc};
 use conformance_model::recording::{Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::Mode;
 
 use crate::check::Check;
 use crate::diff::{CONSISTENCY_TIME, KINDS, LATENESS, clock};
-use crate::evidence::{PER_PAGE_MAX, PageView, eras, longs};
+use crate::evidence::{PER_PAGE_MAX, PageView, comparable_groups, first_long_pages};
 use crate::object_history;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
@@ -50,7 +50,7 @@ fn settled_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDa
 /// of events.
 pub(super) fn is_quiet(views: &[PageView<'_>], since: Option<&Exchange>, mode: Mode) -> bool {
     let date = since.and_then(clock);
-    let events = longs(views, List::Events, mode).next_back();
+    let events = first_long_pages(views, List::Events, mode).next_back();
     let newest = events.filter(|it| since.is_some_and(|since| it.number() > since.number));
     let newest = newest.and_then(|it| it.rows().iter().filter_map(|row| at(row, "created_at")).max());
     date.zip(newest).is_some_and(|(date, newest)| newest + CONSISTENCY_TIME < date)
@@ -63,15 +63,15 @@ fn codes<'a>(view: &'a PageView<'_>) -> Option<BTreeSet<&'a str>> {
 
 /// Returns the reason why the lists could not be compared. `needed`: the members of an item that a comparison needs.
 fn nothing_created(recording: &Recording, lists: &[List], needed: &[&str]) -> CheckError {
-    let eras = eras(recording);
+    let comparable_groups = comparable_groups(recording);
     let is_new = |it: &PageView<'_>, row: &Value| {
         text_at(row, &["type"]).is_some_and(|kind| kind.ends_with(".created"))
             && clock(it.exchange).is_some_and(|now| at(row, "created_at") > Some(now - LATENESS))
     };
-    let others = || eras.iter().flatten().filter(|it| lists.contains(&it.ask.list));
+    let others = || comparable_groups.iter().flatten().filter(|it| lists.contains(&it.request.list));
     let is_telling = |row: &Value| needed.iter().all(|name| text_at(row, &[name]).is_some());
     let is_shown = others().any(|it| it.rows().iter().any(is_telling));
-    let events = eras.iter().flatten().filter(|it| it.ask.list == List::Events);
+    let events = comparable_groups.iter().flatten().filter(|it| it.request.list == List::Events);
     if is_shown && events.into_iter().any(|it| it.rows().iter().any(|row| is_new(it, row))) {
         return CheckError::unjudged(
             "what was created may be on its way into the lists for a minute, and nothing older is listed",
@@ -92,11 +92,12 @@ fn nothing_created(recording: &Recording, lists: &[List], needed: &[&str]) -> Ch
 /// Judges that created objects are listed. The newest events concern no more objects than fit on a long page.
 fn complete(recording: &Recording) -> CheckResult {
     let mut judged = false;
-    for views in &eras(recording) {
+    for views in &comparable_groups(recording) {
         for mode in Mode::BOTH {
-            let Some(events) = longs(views, List::Events, mode).next() else { continue };
+            let Some(events) = first_long_pages(views, List::Events, mode).next() else { continue };
             for (list, member) in KINDS {
-                let listed = longs(views, list, mode).last().filter(|it| it.number() > events.number());
+                let listed =
+                    first_long_pages(views, list, mode).last().filter(|it| it.number() > events.number());
                 let Some((listed, codes)) = listed.and_then(|it| Some((it, codes(it)?))) else { continue };
                 let until = settled_until(listed, events);
                 let created: Vec<_> =
@@ -135,11 +136,12 @@ fn complete(recording: &Recording) -> CheckResult {
 /// Judges that listed charges have their events. Invoices may be listed before they are issued, so they do not count.
 fn recorded(recording: &Recording) -> CheckResult {
     let mut judged = false;
-    for views in &eras(recording) {
+    for views in &comparable_groups(recording) {
         for mode in Mode::BOTH {
             unchanged(views, mode)?;
-            let Some(listed) = longs(views, List::Charges, mode).next() else { continue };
-            let events = longs(views, List::Events, mode).last().filter(|it| it.number() > listed.number());
+            let Some(listed) = first_long_pages(views, List::Charges, mode).next() else { continue };
+            let events =
+                first_long_pages(views, List::Events, mode).last().filter(|it| it.number() > listed.number());
             let Some(events) = events else { continue };
             let until = settled_until(events, events);
             for row in listed.rows() {
@@ -202,7 +204,7 @@ fn names_objects(events: &PageView<'_>, member: &str) -> bool {
 /// Checks that no charge or invoice changed its status and back without a recent event. A single change may have none,
 /// such as an invoice that became overdue.
 fn unchanged(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
-    let Some(events) = longs(views, List::Events, mode).last() else { return Ok(()) };
+    let Some(events) = first_long_pages(views, List::Events, mode).last() else { return Ok(()) };
     let Some(until) = settled_until(events, events).map(|it| it - CONSISTENCY_TIME) else { return Ok(()) };
     let recent = |event: &&Value| at(event, "created_at").is_none_or(|at| at > until);
     let is_full = events.rows().len() as u64 == PER_PAGE_MAX;
@@ -213,7 +215,7 @@ fn unchanged(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
         let changed: BTreeSet<_> =
             events.rows().iter().filter(recent).filter_map(|it| code(it, member)).collect();
         let mut states: BTreeMap<&str, Vec<[Option<&Value>; 2]>> = BTreeMap::new();
-        for view in views.iter().filter(|it| it.mode == mode && it.ask.list == list) {
+        for view in views.iter().filter(|it| it.mode == mode && it.request.list == list) {
             for row in view.rows() {
                 let Some(code) = text_at(row, &["code"]).filter(|it| !changed.contains(it)) else { continue };
                 let state = ["status", "paid_at"].map(|name| row.get(name));
@@ -242,13 +244,13 @@ fn unchanged(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
 pub(super) fn disorder(views: &[PageView<'_>]) -> Result<bool, CheckError> {
     let mut judged = false;
     for mode in Mode::BOTH {
-        let Some(events) = longs(views, List::Events, mode).last() else { continue };
+        let Some(events) = first_long_pages(views, List::Events, mode).last() else { continue };
         for (list, member) in KINDS {
             let created = |wanted: &str| {
                 let mut rows = events.rows().iter().filter(|row| is_of(row, &format!("{member}.created")));
                 at(rows.find(|row| code(row, member) == Some(wanted))?, "created_at")
             };
-            for view in longs(views, list, mode) {
+            for view in first_long_pages(views, list, mode) {
                 let codes: Vec<_> = view.rows().iter().filter_map(|row| text_at(row, &["code"])).collect();
                 let times: Vec<_> =
                     codes.into_iter().filter_map(|code| Some((code, created(code)?))).collect();

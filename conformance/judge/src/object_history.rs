@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
+use conformance_model::mode::Mode;
 use conformance_model::reading::{text_at, utc};
 use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::CheckError;
-use conformance_model::words::Mode;
 
 use crate::diff::{KINDS, LATENESS, SETTLED, STATE, at, clock, contradict, contradiction, differ};
-use crate::evidence::{PageView, eras, longs, pages};
+use crate::evidence::{PageView, comparable_groups, first_long_pages, pages};
 
 /// The longest delay between a timed change and its event: a job may record the expiry of a charge later.
 const EVENT_DELAY_MAX: Duration = Duration::days(1);
@@ -62,7 +62,7 @@ impl ListedEvent<'_> {
 pub(super) fn histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
     let mut found = Vec::new();
     for mode in Mode::BOTH {
-        let of_mode = || views.iter().filter(|view| view.mode == mode && view.ask.list == List::Events);
+        let of_mode = || views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
         // The same event may be on several pages.
         let mut events: BTreeMap<&str, ListedEvent<'_>> = BTreeMap::new();
         for view in of_mode() {
@@ -229,9 +229,9 @@ pub(super) fn paid_too_early(recording: &Recording) -> Result<(), CheckError> {
 /// Compares a listed charge or invoice with the same object in its newest event. The immutable fields must be equal,
 /// and so must the status, because every change is recorded as an event.
 pub(super) fn listed_as_in_newest_event(recording: &Recording) -> Result<(), CheckError> {
-    for views in &eras(recording) {
+    for views in &comparable_groups(recording) {
         for mode in Mode::BOTH {
-            let Some(events) = longs(views, List::Events, mode).next_back() else { continue };
+            let Some(events) = first_long_pages(views, List::Events, mode).next_back() else { continue };
             for ((list, member), (_, settled)) in KINDS.into_iter().zip(SETTLED) {
                 let mut newest: BTreeMap<&str, &Value> = BTreeMap::new();
                 for row in events.rows() {
@@ -244,7 +244,7 @@ pub(super) fn listed_as_in_newest_event(recording: &Recording) -> Result<(), Che
                 let listed: Vec<_> = views
                     .iter()
                     .filter(|view| {
-                        (view.mode, view.ask.list) == (mode, list) && view.number() < events.number()
+                        (view.mode, view.request.list) == (mode, list) && view.number() < events.number()
                     })
                     .flat_map(|view| view.rows().iter().map(move |row| (view, row)))
                     .filter_map(|(view, row)| Some((view, row, *newest.get(text_at(row, &["code"])?)?)))

@@ -130,7 +130,7 @@ fn absent_events(recording: &Recording) -> BTreeSet<String> {
 
 fn absent_filter(recording: &Recording, name: &str) -> BTreeSet<String> {
     let asked = recording.exchanges.iter().filter(
-        |it| matches!(&it.purpose, Purpose::Twin { filter, side: Side::AbsentBefore, .. } if filter == name),
+        |it| matches!(&it.purpose, Purpose::Filter { filter, side: Side::AbsentBefore, .. } if filter == name),
     );
     let seen = asked.filter_map(|it| match it.status()? {
         200 => Some("an empty list".to_owned()),

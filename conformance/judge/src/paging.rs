@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{Page, link_query, named_identity, page_ask, text_at, utc};
-use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording};
+use conformance_model::reading::{Page, link_query, named_identity, page_request, text_at, utc};
+use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{
-    FullList, PER_PAGE_DEFAULT, PageView, eras, exists, list_moved, may_be_limited, moved, no_readable_list,
-    pages, too_few_records, unanswered,
+    FullList, PER_PAGE_DEFAULT, PageView, comparable_groups, list_moved, may_be_limited, no_readable_list,
+    page_must_exist, pages, too_few_records, total_changed, unanswered,
 };
 use crate::check::Check;
 use crate::lists_vs_events;
@@ -38,18 +38,20 @@ fn served(recording: &Recording) -> CheckResult {
     let unclear = |it: &Exchange| it.status().is_none_or(|status| matches!(status, 429 | 502..=504));
     let pages = pages(recording);
     for it in recording.exchanges.iter().filter(|it| matches!(it.caller, Caller::Own(_))) {
-        let Some(ask) = page_ask(it).filter(|ask| ask.is_allowed() && ask.filters.is_empty()) else {
+        let Some(request) =
+            page_request(it).filter(|request| request.is_allowed() && request.filters.is_empty())
+        else {
             continue;
         };
         let is_meant = it.status() != Some(200) && !unclear(it) && !may_be_limited(recording, it);
-        if ask.link.is_some() || !is_meant || !exists(&pages, it, &ask) {
+        if request.link.is_some() || !is_meant || !page_must_exist(&pages, it, &request) {
             continue;
         }
         return Err(CheckError::broken(it.number, "200", it.summary()));
     }
     for list in List::ALL {
-        let plain = PageAsk { list, filters: vec![], page: None, per_page: None, link: None };
-        let default = |it: &&Exchange| page_ask(it).is_some_and(|ask| ask == plain);
+        let plain = PageRequest { list, filters: vec![], page: None, per_page: None, link: None };
+        let default = |it: &&Exchange| page_request(it).is_some_and(|request| request == plain);
         let asked: Vec<_> = recording.exchanges.iter().filter(default).collect();
         if !asked.iter().any(|it| it.status() == Some(200)) {
             return Err(unanswered(asked.last().copied(), list.path()));
@@ -86,7 +88,7 @@ fn envelope(recording: &Recording) -> CheckResult {
         Some(wrong.map_or(Ok(()), |what| Err((what.to_owned(), view.exchange.summary()))))
     })?;
     // An empty list has the same envelope.
-    for it in recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Twin { .. })) {
+    for it in recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Filter { .. })) {
         if let Some(what) = Page::of(it).and_then(|page| not_in_envelope(&page)) {
             return Err(CheckError::broken(it.number, what, it.summary()));
         }
@@ -121,7 +123,7 @@ fn meta(recording: &Recording) -> CheckResult {
 
 fn default_size(recording: &Recording) -> CheckResult {
     each(&pages(recording), |view| {
-        let by_default = view.ask.link.is_none() && view.ask.per_page.is_none();
+        let by_default = view.request.link.is_none() && view.request.per_page.is_none();
         by_default.then_some(())?;
         Some(equal("meta.per_page", PER_PAGE_DEFAULT, view.page.meta("per_page")?))
     })
@@ -129,16 +131,16 @@ fn default_size(recording: &Recording) -> CheckResult {
 
 fn per_page(recording: &Recording) -> CheckResult {
     each(&pages(recording), |view| {
-        Some(equal("meta.per_page", view.ask.per_page?, view.page.meta("per_page")?))
+        Some(equal("meta.per_page", view.request.per_page?, view.page.meta("per_page")?))
     })
 }
 
 fn current_page(recording: &Recording) -> CheckResult {
     let views = pages(recording);
-    let second = views.iter().any(|view| view.ask.page.is_some_and(|page| page > 1));
+    let second = views.iter().any(|view| view.request.page.is_some_and(|page| page > 1));
     let judged = each(&views, |view| {
-        let asked = match &view.ask.link {
-            None => view.ask.page.unwrap_or(1),
+        let asked = match &view.request.link {
+            None => view.request.page.unwrap_or(1),
             // A link may name its page in a way of its own.
             Some(_) => {
                 let (query, _) = link_query(&view.exchange.target);
@@ -154,12 +156,12 @@ fn current_page(recording: &Recording) -> CheckResult {
 fn length(recording: &Recording) -> CheckResult {
     let mut full = false;
     let judged = each(&pages(recording), |view| {
-        view.ask.filters.is_empty().then_some(())?;
+        view.request.filters.is_empty().then_some(())?;
         let numbers = view.numbers()?;
         full |= numbers.len() > 0;
         Some(equal("rows:", numbers.len(), view.page.rows()?.len() as u64))
     })?;
-    for views in &eras(recording) {
+    for views in &comparable_groups(recording) {
         steady(recording, views)?;
     }
     if full { Ok(judged) } else { Err(too_few_records()) }
@@ -172,8 +174,8 @@ fn steady(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckErro
     let all = pages(recording);
     for view in views.iter().filter(|it| it.is_plain()) {
         let head = |it: &&PageView<'_>| {
-            let is_first = it.is_plain() && it.ask.page.is_none_or(|page| page == 1);
-            is_first && (it.ask.list, it.mode) == (view.ask.list, view.mode)
+            let is_first = it.is_plain() && it.request.page.is_none_or(|page| page == 1);
+            is_first && (it.request.list, it.mode) == (view.request.list, view.mode)
         };
         let before = views.iter().rfind(|it| it.number() < view.number() && head(it));
         let after = views.iter().find(|it| it.number() > view.number() && head(it));
@@ -181,7 +183,7 @@ fn steady(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckErro
             continue;
         };
         let mut older = all.iter().filter(|it| it.number() < view.number() && head(it));
-        if view.ask.page.is_some_and(|page| page > 1)
+        if view.request.page.is_some_and(|page| page > 1)
             && older.any(|it| it.page.meta("total") == Some(reported))
         {
             continue;
@@ -203,7 +205,7 @@ fn steady(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckErro
 fn last_page(recording: &Recording) -> CheckResult {
     let (mut even, mut uneven) = (false, false);
     let judged = each(&pages(recording), |view| {
-        view.ask.filters.is_empty().then_some(())?;
+        view.request.filters.is_empty().then_some(())?;
         let numbers = view.numbers()?;
         let reported = view.page.meta("last_page")?;
         if numbers.total == 0 {
@@ -221,9 +223,9 @@ fn last_page(recording: &Recording) -> CheckResult {
 fn joined(recording: &Recording) -> CheckResult {
     let (mut lists, mut disturbed) = (BTreeSet::new(), false);
     let all = pages(recording);
-    for views in &eras(recording) {
-        for view in views.iter().filter(|it| it.ask.filters.is_empty()) {
-            let (list, mode) = (view.ask.list, view.mode);
+    for views in &comparable_groups(recording) {
+        for view in views.iter().filter(|it| it.request.filters.is_empty()) {
+            let (list, mode) = (view.request.list, view.mode);
             if let Some(twice) = twice(view) {
                 let actual = format!("{twice} stands there twice");
                 return Err(CheckError::broken(view.number(), "every record once", actual));
@@ -232,16 +234,16 @@ fn joined(recording: &Recording) -> CheckResult {
             let reported = view
                 .page
                 .meta("per_page")
-                .filter(|reported| view.ask.per_page.is_none_or(|it| it == *reported));
-            let (Some(size), None) = (reported, &view.ask.link) else { continue };
+                .filter(|reported| view.request.per_page.is_none_or(|it| it == *reported));
+            let (Some(size), None) = (reported, &view.request.link) else { continue };
             let Some(whole) = FullList::around(recording, &all, view) else {
-                disturbed |= moved(views, list, mode);
+                disturbed |= total_changed(views, list, mode);
                 continue;
             };
-            let from = (view.ask.page.unwrap_or(1).saturating_sub(1)).saturating_mul(size);
+            let from = (view.request.page.unwrap_or(1).saturating_sub(1)).saturating_mul(size);
             // A later page may continue an older read of the first page.
             let fits_earlier = || {
-                view.ask.page.is_some_and(|page| page > 1)
+                view.request.page.is_some_and(|page| page > 1)
                     && FullList::earlier(&all, view)
                         .any(|earlier| out_of_place(view.rows(), &earlier, from, size).is_none())
             };
@@ -249,7 +251,7 @@ fn joined(recording: &Recording) -> CheckResult {
             if let Some((expected, actual)) = misfit {
                 return Err(CheckError::broken(view.number(), expected, actual));
             }
-            if view.ask.page.is_some_and(|page| page > 1) {
+            if view.request.page.is_some_and(|page| page > 1) {
                 lists.insert(list.word());
             }
         }
@@ -301,9 +303,9 @@ fn disorder(view: &PageView<'_>) -> Option<(String, String)> {
 
 fn ordered(recording: &Recording, wanted: impl Fn(List) -> bool, none: CheckError) -> CheckResult {
     // paging.stable judges records that are created while the suite reads.
-    let eras = eras(recording);
+    let comparable_groups = comparable_groups(recording);
     let mut judged = false;
-    for view in eras.iter().flatten().filter(|it| wanted(it.ask.list)) {
+    for view in comparable_groups.iter().flatten().filter(|it| wanted(it.request.list)) {
         if let Some((above, below)) = disorder(view) {
             return Err(CheckError::broken(
                 view.number(),
@@ -322,14 +324,14 @@ fn newest_first(recording: &Recording) -> CheckResult {
 }
 
 fn newest_first_others(recording: &Recording) -> CheckResult {
-    let rows = |it: &PageView<'_>| it.ask.list != List::Events && it.rows().len() > 1;
-    let none = if eras(recording).iter().flatten().any(rows) {
+    let rows = |it: &PageView<'_>| it.request.list != List::Events && it.rows().len() > 1;
+    let none = if comparable_groups(recording).iter().flatten().any(rows) {
         CheckError::Inapplicable("charges and invoices have no creation time".into())
     } else {
         too_few_records()
     };
     let mut judged = false;
-    for views in &eras(recording) {
+    for views in &comparable_groups(recording) {
         judged |= lists_vs_events::disorder(views)?;
     }
     match ordered(recording, |list| list != List::Events, none) {
@@ -343,7 +345,7 @@ fn newest_first_others(recording: &Recording) -> CheckResult {
 
 fn out_of_range(recording: &Recording) -> CheckResult {
     let asked =
-        recording.last(|it| matches!(&it.purpose, Purpose::Page(PageAsk { per_page: Some(101), .. })));
+        recording.last(|it| matches!(&it.purpose, Purpose::Page(PageRequest { per_page: Some(101), .. })));
     if asked.is_none() && recording.no_burst.is_some() {
         return Err(CheckError::unjudged(
             "what can fail has used up the requests of a quick run",

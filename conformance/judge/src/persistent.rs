@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use conformance_model::reading::{LIMIT, WINDOW, is_served, page_ask};
-use conformance_model::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
+use conformance_model::mode::Mode;
+use conformance_model::reading::{LIMIT, WINDOW, is_served, page_request};
+use conformance_model::recording::{Burst, Caller, Exchange, List, PageRequest, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckResult};
-use conformance_model::words::Mode;
 
 /// The fewest requests of a kind that show a permanent failure.
 const REQUESTS_MIN: usize = 3;
@@ -106,20 +106,20 @@ fn is_event(exchange: &Exchange, sides: &[Side]) -> bool {
     is_own(exchange) && matches!(&exchange.purpose, Purpose::Event { side, .. } if sides.contains(side))
 }
 
-fn page(exchange: &Exchange) -> Option<PageAsk> {
-    page_ask(exchange).filter(|ask| ask.is_allowed() && is_own(exchange) && !is_shot(exchange))
+fn page(exchange: &Exchange) -> Option<PageRequest> {
+    page_request(exchange).filter(|request| request.is_allowed() && is_own(exchange) && !is_shot(exchange))
 }
 
 fn is_page(exchange: &Exchange, list: List) -> bool {
-    page(exchange).is_some_and(|ask| ask.list == list && ask.filters.is_empty())
+    page(exchange).is_some_and(|request| request.list == list && request.filters.is_empty())
 }
 
 fn is_long_page(exchange: &Exchange, list: List) -> bool {
-    page(exchange).is_some_and(|ask| ask.list == list && ask.per_page == Some(100))
+    page(exchange).is_some_and(|request| request.list == list && request.per_page == Some(100))
 }
 
 fn is_filtered(exchange: &Exchange, name: &str) -> bool {
-    page(exchange).is_some_and(|ask| ask.filters.iter().any(|(it, _)| it == name))
+    page(exchange).is_some_and(|request| request.filters.iter().any(|(it, _)| it == name))
 }
 
 /// Returns `true` for a request of a burst, which the limit may refuse with any status.

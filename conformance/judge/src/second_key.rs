@@ -1,12 +1,12 @@
 //! Chapters "auth" and "limits": the statements that need a second key of the same account and mode.
 
 use conformance_model::group::Group;
+use conformance_model::mode::Mode;
 use conformance_model::reading::{LONG, Page, identity};
 use conformance_model::recording::{Burst, Caller, Exchange, List, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::Mode;
 
-use super::evidence::{compared_pages, list_moved, long, longs, pages, unanswered};
+use super::evidence::{compared_pages, first_long_pages, last_long_page, list_moved, pages, unanswered};
 use super::limits::{burst_step, is_busy, no_burst, not_asked_while_refused};
 use crate::check::Check;
 
@@ -50,7 +50,7 @@ fn is_same_account(recording: &Recording) -> bool {
     let theirs = of_second(|it| matches!(it, Purpose::Page(_))).and_then(Page::of);
     let theirs = theirs.as_ref().and_then(Page::rows).map(|rows| ids(rows));
     let views = compared_pages(recording);
-    let ours = long(&views, List::Events, Mode::Test).map(|it| ids(it.rows()));
+    let ours = last_long_page(&views, List::Events, Mode::Test).map(|it| ids(it.rows()));
     ours.is_some_and(|ours| !ours.is_empty() && Some(ours) == theirs)
 }
 
@@ -107,7 +107,7 @@ fn same_lists(recording: &Recording) -> CheckResult {
         return Err(unanswered(asked, "the events of the second key"));
     };
     let views = pages(recording);
-    let ours: Vec<_> = longs(&views, List::Events, Mode::Test).collect();
+    let ours: Vec<_> = first_long_pages(&views, List::Events, Mode::Test).collect();
     let before = ours.iter().rfind(|it| it.number() < exchange.number).map(|it| ids(it.rows()));
     let after = ours.iter().find(|it| it.number() > exchange.number).map(|it| ids(it.rows()));
     let Some(newest) = after.as_ref().or(before.as_ref()) else {

@@ -3,14 +3,14 @@
 //! An event contains the full charge or invoice, so the statements about fields apply to all of these. Only the number
 //! of decimals of an amount and the precision of `paid_at` are specified for deliveries alone.
 
+use conformance_model::part::Part;
 use conformance_model::reading::{own_event_asked, single_event, text_at};
 use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::Part;
 use serde_json::Value;
 
 use crate::check::Flaw;
-use crate::delivered::{caught, missing};
+use crate::delivered::{missing, received_deliveries};
 use crate::evidence::pages;
 
 /// A charge or an invoice, and its source.
@@ -21,7 +21,7 @@ pub(super) struct Subject {
     pub(super) is_delivered: bool,
     exchange: Option<u32>,
     /// The name of the source in findings.
-    place: String,
+    source: String,
 }
 
 impl Subject {
@@ -30,67 +30,67 @@ impl Subject {
         self.kind == "charge.paid" || text_at(&self.object, &["status"]) == Some("paid")
     }
 
-    /// Returns `true` if the event is a charge.paid.
+    /// Returns `true` if the event reports the payment of a charge.
     pub(super) fn is_payment(&self) -> bool {
         self.kind == "charge.paid"
     }
 
-    /// Returns `true` if the event is an invoice.paid.
+    /// Returns `true` if the event reports the payment of an invoice.
     pub(super) fn is_settlement(&self) -> bool {
         self.kind == "invoice.paid"
     }
 
     pub(super) fn broken(&self, expected: impl Into<String>, actual: impl Into<String>) -> CheckError {
-        CheckError::broken(self.exchange, expected, format!("{} ({})", actual.into(), self.place))
+        CheckError::broken(self.exchange, expected, format!("{} ({})", actual.into(), self.source))
     }
 }
 
 /// Returns all charges or all invoices of a recording, or the reason why there are none.
 pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subject>, CheckError> {
     let mut found = Vec::new();
-    if let Ok(catch) = caught(recording) {
-        for seen in catch.readable() {
+    if let Ok(received) = received_deliveries(recording) {
+        for seen in received.readable() {
             let object = seen.body.as_ref().and_then(|body| body.get("data")?.get(member)).cloned();
             let Some(object) = object.filter(Value::is_object) else { continue };
             let kind = seen.kind().unwrap_or_default().to_owned();
             if kind.split('.').next().is_some_and(|it| it != member && matches!(it, "charge" | "invoice")) {
                 continue;
             }
-            found.push(Subject { object, kind, is_delivered: true, exchange: None, place: seen.name() });
+            found.push(Subject { object, kind, is_delivered: true, exchange: None, source: seen.name() });
         }
     }
     let views = pages(recording);
-    let listed = views.iter().filter(|it| it.ask.list == List::Events);
+    let listed = views.iter().filter(|it| it.request.list == List::Events);
     let listed = listed.flat_map(|it| it.rows().iter().map(|row| (it.number(), row.clone())));
     let own =
         recording.exchanges.iter().filter(|it| it.status() == Some(200) && own_event_asked(it).is_some());
     let alone = own.filter_map(|it| Some((it.number, single_event(it)?)));
     for (number, event) in listed.chain(alone) {
         let Some(object) = event.get(member).filter(|it| it.is_object()).cloned() else { continue };
-        let place = format!("event {}", text_at(&event, &["id"]).unwrap_or("without an id"));
+        let source = format!("event {}", text_at(&event, &["id"]).unwrap_or("without an id"));
         let kind = text_at(&event, &["type"]).unwrap_or_default().to_owned();
         // events.subject judges a member that does not belong to the type.
         if kind.split('.').next() != Some(member) {
             continue;
         }
-        found.push(Subject { object, kind, is_delivered: false, exchange: Some(number), place });
+        found.push(Subject { object, kind, is_delivered: false, exchange: Some(number), source });
     }
     if found.is_empty() { Err(none_of(recording, &format!("a {member}"))) } else { Ok(found) }
 }
 
 /// Returns the error if no object of a kind was found. A run without a receiver cannot cause one.
-pub(super) fn none_of(recording: &Recording, wants: &str) -> CheckError {
+pub(super) fn none_of(recording: &Recording, needed: &str) -> CheckError {
     if recording.without.contains(&Part::Webhooks) {
-        return CheckError::Inapplicable(format!("no event shows {wants}, and deliveries are left out"));
+        return CheckError::Inapplicable(format!("no event shows {needed}, and deliveries are left out"));
     }
-    caught(recording).err().unwrap_or_else(|| missing(wants))
+    received_deliveries(recording).err().unwrap_or_else(|| missing(needed))
 }
 
 /// Judges the objects for which `flaw` returns a result. `Some(None)` means no violation.
 pub(super) fn each_subject(
     recording: &Recording,
     member: &str,
-    wants: &str,
+    needed: &str,
     flaw: impl Fn(&Subject) -> Option<Flaw>,
 ) -> CheckResult {
     let mut judged = false;
@@ -101,5 +101,5 @@ pub(super) fn each_subject(
             Some(Some((expected, actual))) => return Err(subject.broken(expected, actual)),
         }
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(none_of(recording, wants)) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(none_of(recording, needed)) }
 }

@@ -9,10 +9,10 @@ use serde_json::Value;
 use time::OffsetDateTime;
 
 use conformance_model::group::Group;
+use conformance_model::mode::Mode;
 use conformance_model::reading::text_at;
 use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::Mode;
 
 use crate::check::Check;
 use crate::diff::{compare_numbers, contradict_as_written};
@@ -68,7 +68,7 @@ fn underpaid(recording: &Recording) -> CheckResult {
     }
     match judged {
         true => Ok(CheckOutcome::Holds),
-        false if views.iter().any(|it| it.ask.list == List::Events && !it.rows().is_empty()) => {
+        false if views.iter().any(|it| it.request.list == List::Events && !it.rows().is_empty()) => {
             let why = "no listed event shows an underpaid charge of one transfer with its amounts";
             Err(CheckError::Inapplicable(why.into()))
         }

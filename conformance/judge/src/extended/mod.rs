@@ -10,10 +10,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use conformance_model::group::Group;
+use conformance_model::mode::Mode;
 use conformance_model::reading::Page;
-use conformance_model::recording::{Answer, Caller, Exchange, List, PageAsk, Purpose, Recording};
+use conformance_model::recording::{Answer, Caller, Exchange, List, PageRequest, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::Mode;
 
 use super::evidence::unanswered;
 use crate::check::{Check, Flaw};
@@ -85,7 +85,7 @@ fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, Arc<Valu
 /// Returns the rows of all pages of a list.
 fn rows(recording: &Recording, list: List) -> impl Iterator<Item = Found> {
     let of_list = move |it: &&Exchange| match &it.purpose {
-        Purpose::Page(PageAsk { list: asked, .. }) | Purpose::DuringInserts { list: asked, .. } => {
+        Purpose::Page(PageRequest { list: asked, .. }) | Purpose::DuringInserts { list: asked, .. } => {
             *asked == list
         }
         _ => false,
@@ -160,8 +160,8 @@ mod tests {
 
     #[track_caller]
     fn check_row(list: List, row: Value, id: &str, actual: Option<&str>) {
-        let ask = PageAsk { list, filters: vec![], page: None, per_page: None, link: None };
-        let page = asked(Purpose::Page(ask), list.path(), 200, &json!({ "data": [row] }));
+        let request = PageRequest { list, filters: vec![], page: None, per_page: None, link: None };
+        let page = asked(Purpose::Page(request), list.path(), 200, &json!({ "data": [row] }));
         assert_eq!(wrong(id, &page).as_deref(), actual, "{row}");
     }
 

@@ -99,7 +99,8 @@ pub(super) fn foreign_filters(recording: &Recording) -> CheckResult {
     let named = |it: &&Exchange| {
         // Types and statuses are enums, whose unknown values are refused; see `filter_values`.
         let is_code = |filter: &str| !matches!(filter, "type" | "status");
-        matches!(&it.purpose, Purpose::Twin { side: Side::AbsentBefore | Side::Foreign, filter, .. } if is_code(filter))
+        matches!(&it.purpose, Purpose::Filter { side: Side::AbsentBefore | Side::Foreign, filter, .. }
+            if is_code(filter))
             && it.status().is_some_and(|status| !matches!(status, 429 | 502..=504))
     };
     let mut judged = false;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use conformance_model::reading::{Page, text_at};
-use conformance_model::recording::{List, PageAsk, Purpose, Recording, Side};
+use conformance_model::recording::{List, PageRequest, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::{accounts, choice, each, none, rows, shown, subjects, successes};
@@ -243,7 +243,7 @@ pub(super) fn meta(recording: &Recording) -> CheckResult {
 pub(super) fn links(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for exchange in &recording.exchanges {
-        let Purpose::Page(PageAsk { filters, per_page, link: None, .. }) = &exchange.purpose else {
+        let Purpose::Page(PageRequest { filters, per_page, link: None, .. }) = &exchange.purpose else {
             continue;
         };
         let Some(page) = Page::of(exchange) else { continue };

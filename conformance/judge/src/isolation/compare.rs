@@ -152,7 +152,7 @@ fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, Str
     let Some(answer) = exchange.answer() else { return BTreeMap::new() };
     let id = match &exchange.purpose {
         Purpose::Event { id, .. } | Purpose::Object { id, .. } => id.clone(),
-        Purpose::Twin { filter, .. } => {
+        Purpose::Filter { filter, .. } => {
             let query = link_query(&exchange.target).0;
             query.into_iter().find(|(name, _)| name == filter).map_or_else(String::new, |(_, value)| value)
         }

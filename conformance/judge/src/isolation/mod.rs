@@ -37,6 +37,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use conformance_model::group::Group;
+use conformance_model::mode::Mode;
+use conformance_model::part::Part;
 use conformance_model::reading::{
     Page, charges_of, codes_of, has_text, identity, link_query, named_identity, text_at,
 };
@@ -44,10 +46,9 @@ use conformance_model::recording::{
     Caller, Exchange, List, ObjectKind, Purpose, RESEMBLING, RESPELLED, Recording, Side, shorten,
 };
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::{Mode, Part};
 
 use super::diff::{KINDS, contradict};
-use super::evidence::{PageView, called_json, modes_share_codes, pages, unanswered, with_article};
+use super::evidence::{PageView, check_media_type, modes_share_codes, pages, unanswered, with_article};
 use crate::check::Check;
 
 mod compare;
@@ -62,9 +63,9 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("isolation.indistinguishable", NEEDS, indistinguishable),
     Check::of("isolation.objects", &[Group::Account, Group::Lists, Group::Objects], objects),
     Check::of("isolation.lists", NEEDS, lists),
-    Check::of("isolation.filter_charge", NEEDS, |it| twins(it, List::Events, "charge")),
-    Check::of("isolation.filter_invoice", NEEDS, |it| twins(it, List::Events, "invoice")),
-    Check::of("isolation.filter_payment_link", NEEDS, |it| twins(it, List::Charges, "payment_link"))
+    Check::of("isolation.filter_charge", NEEDS, |it| filter_trials(it, List::Events, "charge")),
+    Check::of("isolation.filter_invoice", NEEDS, |it| filter_trials(it, List::Events, "invoice")),
+    Check::of("isolation.filter_payment_link", NEEDS, |it| filter_trials(it, List::Charges, "payment_link"))
         .part(Part::Links),
     Check::of("isolation.second_account", &[Group::Account, Group::Other], second_account),
 ];
@@ -125,7 +126,7 @@ fn not_found_json(recording: &Recording) -> CheckResult {
         if !answer.body.is_utf8() || !answer.body.json().is_some_and(|body| has_text(&body)) {
             return Err(CheckError::broken(exchange.number, "a message in JSON", exchange.summary()));
         }
-        called_json(exchange, answer)?;
+        check_media_type(exchange, answer)?;
     }
     Ok(CheckOutcome::Holds)
 }
@@ -191,7 +192,7 @@ fn lists(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     for list in List::ALL {
         let rows = |mode| {
-            let of_mode = views.iter().filter(move |it| it.mode == mode && it.ask.list == list);
+            let of_mode = views.iter().filter(move |it| it.mode == mode && it.request.list == list);
             of_mode.flat_map(move |it| it.rows().iter().filter_map(move |row| Some((key(list, row)?, it))))
         };
         let live: BTreeMap<_, _> = rows(Mode::Live).collect();
@@ -224,7 +225,7 @@ fn held(list: List, row: &Value, member: &str) -> Vec<String> {
 fn held_elsewhere(views: &[PageView<'_>]) -> Result<(), CheckError> {
     for (list, member) in KINDS {
         let listed = Mode::BOTH.map(|mode| {
-            let of_list = views.iter().filter(|it| it.mode == mode && it.ask.list == list);
+            let of_list = views.iter().filter(|it| it.mode == mode && it.request.list == list);
             let rows =
                 of_list.flat_map(PageView::rows).filter_map(|row| Some((text_at(row, &["code"])?, row)));
             rows.filter(|(code, _)| code.len() >= CODE_LEN_MIN).collect::<BTreeMap<_, _>>()
@@ -240,7 +241,7 @@ fn held_elsewhere(views: &[PageView<'_>]) -> Result<(), CheckError> {
                     let elsewhere = other.get(code.as_str()).filter(|_| !own.contains_key(code.as_str()));
                     elsewhere.is_some_and(|it| !differs(object, it, code))
                 };
-                held(view.ask.list, row, member).into_iter().filter(is_other)
+                held(view.request.list, row, member).into_iter().filter(is_other)
             });
             if let Some(code) = codes.next() {
                 let expected = format!("no {member} of {} mode", view.mode.other().word());
@@ -344,11 +345,11 @@ fn shared_codes(kind: &str) -> CheckError {
     ))
 }
 
-fn twins(recording: &Recording, list: List, name: &str) -> CheckResult {
+fn filter_trials(recording: &Recording, list: List, name: &str) -> CheckResult {
     let of = |wanted| {
-        let twin = Purpose::Twin { list, filter: name.to_owned(), side: wanted };
+        let trial = Purpose::Filter { list, filter: name.to_owned(), side: wanted };
         let own = recording.exchanges.iter().filter(|it| matches!(it.caller, Caller::Own(_)));
-        own.filter(move |it| it.purpose == twin)
+        own.filter(move |it| it.purpose == trial)
     };
     // The suite retries after an outage, so the last response of an address counts.
     let is_last = |it: &&Exchange| {
@@ -453,11 +454,11 @@ fn second_account(recording: &Recording) -> CheckResult {
 
 /// Neither the filter by a charge of the other account nor a list shows what is that account's.
 fn nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
-    let twin = |it: &Exchange| matches!(&it.purpose, Purpose::Twin { side: Side::OtherAccount, filter, .. } if filter == "charge");
+    let trial = |it: &Exchange| matches!(&it.purpose, Purpose::Filter { side: Side::OtherAccount, filter, .. } if filter == "charge");
     let listed = recording.last(|it| it.purpose == Purpose::OtherEvents).and_then(Page::of);
     let events = listed.and_then(|page| page.rows().cloned()).unwrap_or_default();
     let is_theirs = |row: &Value| events.iter().any(|event| event["id"] == row["id"]);
-    if let Some((it, page)) = recording.last(twin).and_then(|it| Some((it, Page::of(it)?))) {
+    if let Some((it, page)) = recording.last(trial).and_then(|it| Some((it, Page::of(it)?))) {
         let rows = page.rows().map_or(&[][..], Vec::as_slice);
         // Where the filter is ignored, our own events are shown.
         let is_counted = rows.is_empty() && page.meta("total").is_some_and(|total| total > 0);
@@ -467,7 +468,7 @@ fn nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
         }
     }
     for (list, member) in KINDS {
-        for view in pages(recording).iter().filter(|it| (it.mode, it.ask.list) == (mode, list)) {
+        for view in pages(recording).iter().filter(|it| (it.mode, it.request.list) == (mode, list)) {
             let is_theirs = |row: &&Value| events.iter().any(|event| is_same_object(&event[member], row));
             if let Some(row) = view.rows().iter().find(is_theirs) {
                 let expected = format!("no {member} of the other account");

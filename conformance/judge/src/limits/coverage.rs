@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use conformance_model::mode::Mode;
 use conformance_model::reading::{LimiterReading, WINDOW, is_served, retry_after};
 use conformance_model::recording::{Burst, Caller, Exchange, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::Mode;
 
 use super::history::of_key;
 use super::{answers_429, burst_step, never_refused, series};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use conformance_model::mode::Mode;
 use conformance_model::reading::{LIMIT, WINDOW, http_date, is_served, retry_after};
 use conformance_model::recording::{Caller, Exchange, Recording};
-use conformance_model::words::Mode;
 
 /// The rounding of limiters that use whole seconds.
 const ROUNDING: Duration = Duration::from_secs(1);

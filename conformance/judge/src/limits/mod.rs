@@ -44,7 +44,7 @@ use conformance_model::reading::{
 use conformance_model::recording::{Answer, Burst, Exchange, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::evidence::{called_json, unanswered};
+use super::evidence::{check_media_type, unanswered};
 use crate::check::Check;
 use coverage::{in_rounds, refilled_in_rounds};
 use history::{may_carry_over, of_key};
@@ -375,7 +375,7 @@ fn json(recording: &Recording) -> CheckResult {
         if !answer.body.is_utf8() || !answer.body.json().is_some_and(|body| has_text(&body)) {
             return Err(CheckError::broken(exchange.number, "a message in JSON", exchange.summary()));
         }
-        called_json(exchange, answer)?;
+        check_media_type(exchange, answer)?;
     }
     Ok(CheckOutcome::Holds)
 }

@@ -1,9 +1,9 @@
 //! Signs that another client uses the test key during the run.
 
+use conformance_model::mode::Mode;
 use conformance_model::reading::{LIMIT, Series, retry_after};
 use conformance_model::recording::{Answer, Burst, Caller, Exchange, Purpose, Recording};
 use conformance_model::verdict::CheckError;
-use conformance_model::words::Mode;
 
 use super::ordinal;
 

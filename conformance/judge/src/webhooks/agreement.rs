@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use conformance_model::mode::Mode;
 use conformance_model::reading::{after_rows, cached, listed, single_event, text_at};
 use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::Mode;
 
 use super::NEEDS;
 use crate::check::Check;
-use crate::delivered::{ParsedDelivery, ReceivedDeliveries, caught, is_uuid, member_text};
+use crate::delivered::{ParsedDelivery, ReceivedDeliveries, is_uuid, member_text, received_deliveries};
 use crate::diff::{SETTLED, at, contradict_as_written, contradiction};
 
 pub(crate) const CHECKS: &[Check] = &[
@@ -80,12 +80,12 @@ fn events<'a>(
 }
 
 fn event_id(recording: &Recording) -> CheckResult {
-    let catch = caught(recording)?;
+    let received = received_deliveries(recording)?;
     let api = Api::of(recording);
-    unlisted(recording, &catch, &api)?;
+    unlisted(recording, &received, &api)?;
     let mut types: BTreeMap<&str, &str> = BTreeMap::new();
     let mut confirmed = 0;
-    for (seen, id, mode) in events(&catch.seen) {
+    for (seen, id, mode) in events(&received.seen) {
         if !is_uuid(id) {
             return Err(seen.broken(
                 "event_id as a UUID",
@@ -139,9 +139,13 @@ fn event_id(recording: &Recording) -> CheckResult {
 
 /// Checks that an event which was delivered some time before the last read of the list is listed, if it is as new as the
 /// listed ones.
-fn unlisted(recording: &Recording, catch: &ReceivedDeliveries<'_>, api: &Api<'_>) -> Result<(), CheckError> {
-    let Some(listed_at) = catch.all.listed_at else { return Ok(()) };
-    for (seen, id, mode) in events(&catch.seen) {
+fn unlisted(
+    recording: &Recording,
+    received: &ReceivedDeliveries<'_>,
+    api: &Api<'_>,
+) -> Result<(), CheckError> {
+    let Some(listed_at) = received.all.listed_at else { return Ok(()) };
+    for (seen, id, mode) in events(&received.seen) {
         let waited = listed_at.saturating_sub(seen.delivery.arrived);
         let list = recording
             .last(|it| it.caller == Caller::Own(mode) && it.purpose == Purpose::AfterDeliveries)
@@ -165,10 +169,10 @@ fn unlisted(recording: &Recording, catch: &ReceivedDeliveries<'_>, api: &Api<'_>
 }
 
 fn mode(recording: &Recording) -> CheckResult {
-    let catch = caught(recording)?;
+    let received = received_deliveries(recording)?;
     let api = Api::of(recording);
     let mut judged = false;
-    for seen in catch.readable() {
+    for seen in received.readable() {
         let Some(word) = seen.text(&["mode"]) else { continue };
         let Some(stated) = seen.mode() else {
             return Err(seen.broken(
@@ -191,10 +195,10 @@ fn mode(recording: &Recording) -> CheckResult {
 
 /// Judges the 404 for a delivered event with the key of the other mode. It counts only if the key of its mode gets 200.
 fn isolated(recording: &Recording) -> CheckResult {
-    let catch = caught(recording)?;
+    let received = received_deliveries(recording)?;
     let api = Api::of(recording);
     let mut judged = false;
-    for (seen, id, mode) in events(&catch.seen) {
+    for (seen, id, mode) in events(&received.seen) {
         if api.event(id, mode, mode).is_none() {
             continue;
         }

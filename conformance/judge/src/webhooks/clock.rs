@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use conformance_model::mode::Mode;
 use conformance_model::reading::{text_at, utc};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::Mode;
 
 use super::route::{WITH_LISTS, new_events};
 use super::signature::signed_at;
 use crate::check::Check;
-use crate::delivered::caught;
+use crate::delivered::received_deliveries;
 
 pub(crate) const CHECKS: &[Check] = &[Check::of("webhooks.clock", WITH_LISTS, clock)];
 
@@ -20,22 +20,22 @@ const APART_SECS: i64 = 300;
 /// Judges the first delivery of each event during the run. Whatever its times refer to, they are between the start of
 /// the receiver and the arrival.
 fn clock(recording: &Recording) -> CheckResult {
-    let catch = caught(recording)?;
-    let Some(began) = catch.all.began.filter(|_| !catch.all.settled) else {
+    let received = received_deliveries(recording)?;
+    let Some(began) = received.all.began.filter(|_| !received.all.settled) else {
         return Err(CheckError::Inapplicable("the service does not go by the receiver's clock".into()));
     };
     let id = |row| text_at(row, &["id"]).map(str::to_owned);
     let new = Mode::BOTH.map(|mode| new_events(recording, mode).unwrap_or_default());
     let mut new: BTreeSet<_> = new.iter().flatten().filter_map(id).collect();
     let mut judged = false;
-    for seen in catch.readable() {
+    for seen in received.readable() {
         // Only the first delivery of each event: a retry may have the old time.
         if !seen.text(&["event_id"]).is_some_and(|event| new.remove(event)) {
             continue;
         }
         let arrived = began + i64::try_from(seen.delivery.arrived.as_secs()).unwrap_or(i64::MAX / 2);
         let created = seen.text(&["created_at"]).and_then(|text| Some(utc(text)?.unix_timestamp()));
-        for (name, at) in [("t", signed_at(catch.all, seen)), ("created_at", created)] {
+        for (name, at) in [("t", signed_at(received.all, seen)), ("created_at", created)] {
             let Some(at) = at else { continue };
             let (by, side) = if at < began {
                 (began - at, "before the receiver listened")

@@ -12,7 +12,7 @@ use conformance_model::verdict::{CheckOutcome, CheckResult};
 
 use super::NEEDS;
 use crate::check::{Check, Flaw};
-use crate::delivered::{ParsedDelivery, caught, each, has_microseconds, is_uuid, member_text};
+use crate::delivered::{ParsedDelivery, each, has_microseconds, is_uuid, member_text, received_deliveries};
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.post", NEEDS, post),
@@ -105,9 +105,9 @@ fn event_header(all: &Deliveries, it: &ParsedDelivery<'_>) -> Flaw {
 
 fn delivery_ids(recording: &Recording) -> CheckResult {
     let held = any(recording, delivery_id)?;
-    let catch = caught(recording)?;
+    let received = received_deliveries(recording)?;
     let mut events: BTreeMap<String, (&str, String)> = BTreeMap::new();
-    for seen in catch.readable() {
+    for seen in received.readable() {
         let (Some(id), Some(event)) = (seen.text(&["id"]), seen.text(&["event_id"])) else { continue };
         let (before, name) = events.entry(id.to_ascii_lowercase()).or_insert_with(|| (event, seen.name()));
         // A retry may have the same id. Two events are two deliveries in any interpretation.

@@ -8,14 +8,15 @@ use serde_json::Value;
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::deliveries::{DeclaredEndpoint, Deliveries};
 use conformance_model::group::Group;
+use conformance_model::mode::Mode;
+use conformance_model::part::Part;
 use conformance_model::reading::{after_rows, before_rows, text_at};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
-use conformance_model::words::{Mode, Part};
 
 use super::NEEDS;
 use crate::check::Check;
-use crate::delivered::{ParsedDelivery, ReceivedDeliveries, caught};
+use crate::delivered::{ParsedDelivery, ReceivedDeliveries, received_deliveries};
 
 /// The probes that cause deliveries, and the lists, which show the new events.
 pub(super) const WITH_LISTS: &[Group] = &[Group::Account, Group::Lists, Group::Webhooks];
@@ -48,26 +49,26 @@ fn kind(row: &Value) -> &str {
 }
 
 /// Returns `true` if there was an event of the mode, which could have been misrouted.
-fn happened(recording: &Recording, catch: &ReceivedDeliveries<'_>, mode: Mode) -> bool {
-    catch.readable().any(|it| it.mode() == Some(mode) && !it.is_test())
+fn happened(recording: &Recording, received: &ReceivedDeliveries<'_>, mode: Mode) -> bool {
+    received.readable().any(|it| it.mode() == Some(mode) && !it.is_test())
         || new_events(recording, mode).is_some_and(|rows| !rows.is_empty())
 }
 
 fn mode_endpoints(recording: &Recording) -> CheckResult {
-    let catch = caught(recording)?;
+    let received = received_deliveries(recording)?;
     let mut exercised = false;
     let mut known = false;
-    for seen in catch.readable() {
-        let (Some(own), Some(stated)) = (catch.endpoint_mode(seen), seen.mode()) else { continue };
+    for seen in received.readable() {
+        let (Some(own), Some(stated)) = (received.endpoint_mode(seen), seen.mode()) else { continue };
         if own != stated {
-            let path = &catch.all.endpoints[seen.delivery.endpoint.unwrap_or_default()].path;
+            let path = &received.all.endpoints[seen.delivery.endpoint.unwrap_or_default()].path;
             return Err(seen.broken(
                 format!("events of {} mode only at {path}", own.word()),
                 format!("one of {} mode", stated.word()),
             ));
         }
         known = true;
-        exercised |= happened(recording, &catch, own.other());
+        exercised |= happened(recording, &received, own.other());
     }
     match (exercised, known) {
         (true, _) => Ok(CheckOutcome::Holds),
@@ -75,7 +76,7 @@ fn mode_endpoints(recording: &Recording) -> CheckResult {
             "events happened in one mode only",
             "cause deliveries in the other mode too while the suite receives",
         )),
-        (false, false) if catch.readable().next().is_none() => Err(no_readable_body()),
+        (false, false) if received.readable().next().is_none() => Err(no_readable_body()),
         (false, false) => Err(no_endpoint()),
     }
 }
@@ -96,10 +97,12 @@ fn wanted(place: &DeclaredEndpoint) -> Option<(&BTreeSet<String>, Mode)> {
 }
 
 fn subscribed(recording: &Recording) -> CheckResult {
-    let catch = caught(recording)?;
+    let received = received_deliveries(recording)?;
     let real = |it: &&ParsedDelivery<'_>| !it.is_test();
-    for seen in catch.readable().filter(real) {
-        let Some(place) = seen.delivery.endpoint.and_then(|at| catch.all.endpoints.get(at)) else { continue };
+    for seen in received.readable().filter(real) {
+        let Some(place) = seen.delivery.endpoint.and_then(|at| received.all.endpoints.get(at)) else {
+            continue;
+        };
         if let (Some(events), Some(kind)) = (&place.events, seen.kind())
             && !events.contains(kind)
         {
@@ -108,16 +111,16 @@ fn subscribed(recording: &Recording) -> CheckResult {
         }
     }
     // An endpoint that subscribes to all types cannot receive a wrong one.
-    let exercised = catch.all.endpoints.iter().filter_map(wanted).any(|(events, mode)| {
+    let exercised = received.all.endpoints.iter().filter_map(wanted).any(|(events, mode)| {
         let unwanted = |it: &str| EVENT_TYPES.contains(&it) && !events.contains(it);
-        let delivered = catch.readable().filter(real).filter(|it| it.mode() == Some(mode));
+        let delivered = received.readable().filter(real).filter(|it| it.mode() == Some(mode));
         delivered.filter_map(ParsedDelivery::kind).any(unwanted)
             || new_events(recording, mode).is_some_and(|rows| rows.iter().any(|row| unwanted(kind(row))))
     });
     if exercised {
         return Ok(CheckOutcome::Holds);
     }
-    if catch.readable().next().is_none() {
+    if received.readable().next().is_none() {
         return Err(no_readable_body());
     }
     Err(CheckError::unjudged(
@@ -128,20 +131,20 @@ fn subscribed(recording: &Recording) -> CheckResult {
 }
 
 fn pushed(recording: &Recording) -> CheckResult {
-    let catch = caught(recording)?;
-    let places = catch.all.endpoints.iter().enumerate();
+    let received = received_deliveries(recording)?;
+    let places = received.all.endpoints.iter().enumerate();
     let rows: Vec<_> =
-        places.filter_map(|(at, place)| Some((place, Row::of(recording, &catch, at)?))).collect();
+        places.filter_map(|(at, place)| Some((place, Row::of(recording, &received, at)?))).collect();
     let count = rows.iter().map(|(_, row)| row.delivered()).sum::<usize>();
     let (mut behind, mut silent) = (None, None);
     for (place, row) in &rows {
-        if let Some(types) = row.types_if_few().filter(|_| !catch.all.settled) {
+        if let Some(types) = row.types_if_few().filter(|_| !received.all.settled) {
             return Err(few_types(place, &types));
         }
         if let Some(event) = row.events.first().filter(|_| row.is_silent) {
             let expected = format!("a {} at {}", kind(&event.0), place.path);
             let actual = format!("nothing, for {} new events of this mode", row.events.len());
-            if catch.all.settled {
+            if received.all.settled {
                 return Err(CheckError::broken(None, expected, actual));
             }
             silent.get_or_insert((*place, row.events.len()));
@@ -149,9 +152,9 @@ fn pushed(recording: &Recording) -> CheckResult {
         for missing in row.missing() {
             let id = text_at(missing.event, &["id"]).unwrap_or("without an id");
             let expected = format!("event {id} at {}", place.path);
-            if (catch.all.settled && !row.is_on_its_way(id))
+            if (received.all.settled && !row.is_on_its_way(id))
                 || row.is_left_out(&missing)
-                || is_never_delivered(&rows, &catch, kind(missing.event))
+                || is_never_delivered(&rows, &received, kind(missing.event))
             {
                 return Err(CheckError::broken(
                     None,
@@ -180,12 +183,12 @@ fn pushed(recording: &Recording) -> CheckResult {
             "{count} new events came to the endpoints that want them"
         )));
     }
-    Err(match catch.all.receiver {
+    Err(match received.all.receiver {
         None => CheckError::unjudged(
             "which events happened while these deliveries were captured is not known",
             "receive deliveries during the check, with `--receiver ADDR:PORT`",
         ),
-        Some(_) if catch.readable().next().is_none() => no_readable_body(),
+        Some(_) if received.readable().next().is_none() => no_readable_body(),
         Some(_) => CheckError::unjudged(
             "no new event came to an endpoint of which mode and types are known",
             "let the addresses end in /live and /test, name their types with `--subscribed`, and cause an event",
@@ -206,14 +209,14 @@ fn few_types(place: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckError {
 /// lost delivery is not limited to one type.
 fn is_never_delivered(
     rows: &[(&DeclaredEndpoint, Row)],
-    catch: &ReceivedDeliveries<'_>,
+    received: &ReceivedDeliveries<'_>,
     wanted: &str,
 ) -> bool {
     let overtaken = |row: &Row| {
         let same = |it: &Missing<'_>| kind(it.event) == wanted && it.is_overtaken_for(LATENESS);
         row.missing().filter(same).count()
     };
-    let came = || catch.readable().any(|it| !it.is_test() && it.kind() == Some(wanted));
+    let came = || received.readable().any(|it| !it.is_test() && it.kind() == Some(wanted));
     rows.iter().map(|(_, row)| overtaken(row)).sum::<usize>() > 1 && !came()
 }
 
@@ -239,11 +242,11 @@ struct Missing<'a> {
 }
 
 impl Row {
-    fn of(recording: &Recording, catch: &ReceivedDeliveries<'_>, at: usize) -> Option<Row> {
-        let (events, mode) = wanted(&catch.all.endpoints[at])?;
+    fn of(recording: &Recording, received: &ReceivedDeliveries<'_>, at: usize) -> Option<Row> {
+        let (events, mode) = wanted(&received.all.endpoints[at])?;
         let wants_all = EVENT_TYPES.iter().all(|kind| events.contains(*kind));
         let rows = new_events(recording, mode)?;
-        let here = || catch.seen.iter().filter(|it| it.delivery.endpoint == Some(at));
+        let here = || received.seen.iter().filter(|it| it.delivery.endpoint == Some(at));
         let mut arrivals: BTreeMap<&str, Duration> = BTreeMap::new();
         for seen in here() {
             if let Some(id) = seen.text(&["event_id"]) {
@@ -252,7 +255,7 @@ impl Row {
         }
         let arrival = |row: &Value| text_at(row, &["id"]).and_then(|id| arrivals.get(id)).copied();
         let id = |row: &Value| text_at(row, &["id"]).unwrap_or_default().to_owned();
-        let came: BTreeSet<_> = catch.seen.iter().filter_map(|seen| seen.text(&["event_id"])).collect();
+        let came: BTreeSet<_> = received.seen.iter().filter_map(|seen| seen.text(&["event_id"])).collect();
         let newest = rows.iter().position(|row| came.contains(&*id(row)));
         let on_their_way = rows[..newest.unwrap_or(0)].iter().map(id).collect();
         let wanted = rows.into_iter().filter(|row| events.contains(kind(row)));
@@ -264,7 +267,7 @@ impl Row {
             .collect();
         let failed = here().filter(|it| !it.delivery.was_taken()).map(|it| it.delivery.arrived).max();
         let is_silent = here().next().is_none();
-        Some(Row { events, failed, wants_all, is_silent, lasted: catch.all.lasted, on_their_way })
+        Some(Row { events, failed, wants_all, is_silent, lasted: received.all.lasted, on_their_way })
     }
 
     fn is_on_its_way(&self, id: &str) -> bool {
@@ -314,8 +317,8 @@ impl Missing<'_> {
 }
 
 fn redirects(recording: &Recording) -> CheckResult {
-    let catch = caught(recording)?;
-    let all = catch.all;
+    let received = received_deliveries(recording)?;
+    let all = received.all;
     let answered: Vec<_> = all.caught.iter().filter(|it| it.was_redirected()).collect();
     let followed = all.caught.iter().find(|it| it.redirected);
     if let Some(followed) = followed {
@@ -337,10 +340,10 @@ fn redirects(recording: &Recording) -> CheckResult {
 
 /// Observes the retries of deliveries that were not accepted.
 fn retries(recording: &Recording) -> CheckResult {
-    let catch = caught(recording)?;
+    let received = received_deliveries(recording)?;
     let mut seen = BTreeSet::new();
     let mut counted = BTreeSet::new();
-    for (at, failed) in catch.seen.iter().enumerate().filter(|(_, it)| !it.delivery.was_taken()) {
+    for (at, failed) in received.seen.iter().enumerate().filter(|(_, it)| !it.delivery.was_taken()) {
         let Some(event) = failed.text(&["event_id"]) else { continue };
         // Only the first attempt of each event counts.
         if !counted.insert((failed.delivery.endpoint, event)) {
@@ -349,20 +352,20 @@ fn retries(recording: &Recording) -> CheckResult {
         let same = |it: &&ParsedDelivery<'_>| {
             it.delivery.endpoint == failed.delivery.endpoint && it.text(&["event_id"]) == Some(event)
         };
-        let again: Vec<_> = catch.seen[at + 1..].iter().filter(same).collect();
+        let again: Vec<_> = received.seen[at + 1..].iter().filter(same).collect();
         let answer = match failed.delivery.answered {
             Some(0) | None => "no answer".to_owned(),
             Some(status) => format!("a {status}"),
         };
         let Some(first) = again.first() else {
-            seen.insert(format!("after {answer} it did not come again{}", within(catch.all)));
+            seen.insert(format!("after {answer} it did not come again{}", within(received.all)));
             continue;
         };
         let kept = again.iter().all(|it| it.text(&["id"]) == failed.text(&["id"]));
         let id = if kept { "under the same id" } else { "under a new id" };
         // If the clock of the service is controlled, times of arrival mean nothing.
         let gap = first.delivery.arrived.saturating_sub(failed.delivery.arrived).as_secs();
-        let when = if catch.all.settled { String::new() } else { format!(" {gap} s later") };
+        let when = if received.all.settled { String::new() } else { format!(" {gap} s later") };
         seen.insert(format!("after {answer} it came again{when} {id}"));
     }
     if seen.is_empty() {

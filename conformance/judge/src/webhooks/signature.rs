@@ -8,7 +8,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
 use crate::check::{Check, Flaw};
-use crate::delivered::{ParsedDelivery, ReceivedDeliveries, caught, each};
+use crate::delivered::{ParsedDelivery, ReceivedDeliveries, each, received_deliveries};
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.signature_shape", NEEDS, shape),
@@ -66,11 +66,11 @@ fn flaw(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
 }
 
 fn signed(recording: &Recording) -> CheckResult {
-    let catch = caught(recording)?;
-    for seen in &catch.seen {
+    let received = received_deliveries(recording)?;
+    for seen in &received.seen {
         match &seen.delivery.signed {
             SignatureStatus::Nothing => return Err(seen.broken("a signature", "none")),
-            SignatureStatus::Openly => {
+            SignatureStatus::WithoutSecret => {
                 return Err(
                     seen.broken("a signature made with the endpoint's secret", "a hash without any secret")
                 );
@@ -81,9 +81,9 @@ fn signed(recording: &Recording) -> CheckResult {
             _ => {}
         }
     }
-    constant(&catch)?;
+    constant(&received)?;
     let with = |fits: fn(&SignatureStatus) -> bool| -> Vec<&ParsedDelivery<'_>> {
-        catch.seen.iter().filter(|it| fits(&it.delivery.signed)).collect()
+        received.seen.iter().filter(|it| fits(&it.delivery.signed)).collect()
     };
     let verified = with(|it| matches!(it, SignatureStatus::By { .. }));
     let unknown = with(|it| *it == SignatureStatus::Unknown);
@@ -125,10 +125,10 @@ fn is_rewritten(seen: &ParsedDelivery<'_>) -> bool {
 }
 
 /// Checks that different bodies have different signatures.
-fn constant(catch: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
+fn constant(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
     let mut bodies: BTreeMap<String, &[u8]> = BTreeMap::new();
-    for seen in &catch.seen {
-        let values = seen.delivery.values(&name(catch.all));
+    for seen in &received.seen {
+        let values = seen.delivery.values(&name(received.all));
         let signature =
             values.iter().flat_map(|value| value.split(',')).find_map(|part| part.trim().strip_prefix("v1="));
         let Some(signature) = signature.filter(|it| !it.is_empty()) else { continue };
@@ -159,11 +159,11 @@ fn no_secret() -> CheckError {
 
 /// Returns the deliveries whose signature matches a secret, with their constructions.
 fn made(recording: &Recording) -> Result<Vec<(ParsedDelivery<'_>, Vec<String>, String)>, CheckError> {
-    let catch = caught(recording)?;
+    let received = received_deliveries(recording)?;
     let is_unknown = |it: &ParsedDelivery<'_>| it.delivery.signed == SignatureStatus::Unknown;
-    let unknown = catch.seen.iter().filter(|it| is_unknown(it)).count();
+    let unknown = received.seen.iter().filter(|it| is_unknown(it)).count();
     let mut made = Vec::new();
-    for seen in catch.seen {
+    for seen in received.seen {
         if let SignatureStatus::By { differs, .. } = &seen.delivery.signed {
             let names = differs.iter().map(|it| it.name.clone()).collect();
             let words: Vec<_> = differs.iter().map(|it| it.words.as_str()).collect();
