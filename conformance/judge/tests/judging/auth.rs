@@ -2,7 +2,7 @@
 
 use conformance_model::recording::{Caller, Forgery, Purpose, Side};
 
-use super::{LIVE, TEST, account, ask, check, check_says, exchange, page, recording, refusal};
+use super::{LIVE, TEST, account, check, check_says, events_request, exchange, page, recording, refusal};
 
 use serde_json::json;
 
@@ -48,7 +48,7 @@ fn a_key_without_letters_has_no_other_case() {
 fn a_missing_key_is_reported_with_the_remedy() {
     let served = vec![account(LIVE, "live"), account(TEST, "test"), refusal(Caller::NoKey, 401)];
     check_says(&recording(served), "auth.revoked_key", "there was no revoked key to ask with");
-    let listed = vec![page(ask(None, 100), &json!([]), [1, 1, 100, 0])];
+    let listed = vec![page(events_request(None, 100), &json!([]), [1, 1, 100, 0])];
     check_says(&recording(listed.clone()), "auth.every_path", "there is no event to ask for");
     let own = Purpose::Event { id: "a".into(), side: Side::Own, round: 1 };
     let lost = exchange(TEST, own, "/v1/events/a", 503, &json!({}));

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use conformance_model::reading::{LimiterReading, Series};
-use conformance_model::recording::{Caller, Ending, Exchange, Forgery, List, PageAsk, Purpose, Side};
+use conformance_model::recording::{Caller, Ending, Exchange, Forgery, List, PageRequest, Purpose, Side};
 
 use super::limits::burst;
-use super::{LIVE, TEST, account, ask, check, check_says, exchange, page, recording, refusal};
+use super::{LIVE, TEST, account, check, check_says, events_request, exchange, page, recording, refusal};
 
 use serde_json::json;
 
@@ -91,13 +91,13 @@ fn a_cache_is_detected_by_a_repeated_older_response() {
 
 #[test]
 fn a_cache_excuses_only_statements_that_use_the_response() {
-    let short = |ask: PageAsk| page(ask, &json!([{ "id": 1, "type": "a" }]), [1, 1, 100, 2]);
+    let short = |request: PageRequest| page(request, &json!([{ "id": 1, "type": "a" }]), [1, 1, 100, 2]);
     let filters = vec![("type".to_owned(), "b".to_owned())];
-    let by_type = PageAsk { filters, ..ask(None, 100) };
+    let by_type = PageRequest { filters, ..events_request(None, 100) };
     assert_eq!(by_type.list, List::Events);
     let aged = |it| with("age", "7", it);
-    let plain_aged = recording(vec![aged(short(ask(None, 100))), short(by_type.clone())]);
-    let filtered_aged = recording(vec![short(ask(None, 100)), aged(short(by_type))]);
+    let plain_aged = recording(vec![aged(short(events_request(None, 100))), short(by_type.clone())]);
+    let filtered_aged = recording(vec![short(events_request(None, 100)), aged(short(by_type))]);
     check(&plain_aged, "paging.length", "not judged");
     check(&filtered_aged, "paging.length", "fail");
     check(&filtered_aged, "filters.type", "not judged");

@@ -5,9 +5,9 @@ use std::time::Duration;
 use conformance_model::deliveries::{
     DeclaredEndpoint, Deliveries, Delivery, Difference, Registration, SignatureStatus,
 };
+use conformance_model::mode::Mode;
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::recording::Recording;
-use conformance_model::words::Mode;
 
 use super::{check, check_says, recording};
 
@@ -139,7 +139,8 @@ fn signed(signed: SignatureStatus, endpoint: usize, event: &str) -> Delivery {
 }
 
 fn by(own: bool, differs: &[&str]) -> SignatureStatus {
-    let differs = differs.iter().map(|it| Difference { name: (*it).into(), words: format!("in {it}") });
+    let differs =
+        differs.iter().map(|differs| Difference { name: (*differs).into(), words: format!("in {differs}") });
     SignatureStatus::By { own, differs: differs.collect() }
 }
 
@@ -150,7 +151,7 @@ fn a_signature_is_judged_by_the_secret_that_it_matches() {
         (signed(ours(), 0, "a"), signed(ours(), 0, "b"), "pass"),
         (signed(ours(), 0, "a"), signed(SignatureStatus::NoSecret, 1, "b"), "pass"),
         (signed(ours(), 0, "a"), signed(SignatureStatus::Nothing, 0, "b"), "fail"),
-        (signed(ours(), 0, "a"), signed(SignatureStatus::Openly, 0, "b"), "fail"),
+        (signed(ours(), 0, "a"), signed(SignatureStatus::WithoutSecret, 0, "b"), "fail"),
         (signed(ours(), 0, "a"), signed(by(false, &[]), 0, "b"), "fail"),
         // The same endpoint and another event: its secret would have signed both.
         (signed(ours(), 0, "a"), signed(SignatureStatus::Unknown, 0, "b"), "fail"),

@@ -1,8 +1,8 @@
 //! Chapter "paging" while records are created, including records of other clients.
 
-use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Step};
+use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose, Recording, Step};
 
-use super::{LIVE, TEST, ask, check, check_says, exchange, page, recording};
+use super::{LIVE, TEST, check, check_says, events_request, exchange, page, recording};
 
 use serde_json::{Value, json};
 
@@ -12,9 +12,9 @@ fn rows(ids: &[u64]) -> Value {
 
 /// Returns a long page of five records, a first small page, and a second one that was read after a creation.
 fn grown(list: List, second: &[u64]) -> Vec<Exchange> {
-    let of_list = |page| PageAsk { list, ..ask(page, 2) };
+    let of_list = |page| PageRequest { list, ..events_request(page, 2) };
     vec![
-        page(PageAsk { list, ..ask(None, 100) }, &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
+        page(PageRequest { list, ..events_request(None, 100) }, &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
         page(of_list(Some(1)), &rows(&[5, 4]), [1, 3, 2, 5]),
         page(of_list(Some(2)), &rows(second), [2, 3, 2, 6]),
     ]
@@ -42,14 +42,14 @@ fn pages_of_different_lists_are_not_compared() {
     let before = vec![charges, long.clone(), first.clone(), second.clone()];
     check(&recording(before), "paging.stable_literal", "fail");
     let mut filtered = second.clone();
-    if let Purpose::Page(ask) = &mut filtered.purpose {
-        ask.filters.push(("type".into(), "charge.paid".into()));
+    if let Purpose::Page(request) = &mut filtered.purpose {
+        request.filters.push(("type".into(), "charge.paid".into()));
     }
     check_both(vec![long.clone(), first.clone(), filtered], "not judged", "not judged");
     // A long page that was read afterwards does not show the earlier records.
     check_both(vec![first.clone(), second.clone(), long.clone()], "not judged", "not judged");
-    let behind = page(ask(Some(2), 100), &rows(&[16, 15, 14, 13, 12, 11]), [2, 2, 100, 106]);
-    let ahead = page(ask(Some(1), 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]);
+    let behind = page(events_request(Some(2), 100), &rows(&[16, 15, 14, 13, 12, 11]), [2, 2, 100, 106]);
+    let ahead = page(events_request(Some(1), 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]);
     check(&recording(vec![behind, ahead]), "paging.stable_literal", "not judged");
 }
 
@@ -149,8 +149,8 @@ fn listed_records_do_not_vanish() {
 #[test]
 fn the_loss_of_records_without_identifiers_is_not_judged() {
     let unnamed = |words: &[&str]| Value::from_iter(words.iter().map(|word| json!({ "status": word })));
-    let charges = |page| PageAsk { list: List::Charges, ..ask(page, 2) };
-    let long = PageAsk { list: List::Charges, ..ask(None, 100) };
+    let charges = |page| PageRequest { list: List::Charges, ..events_request(page, 2) };
+    let long = PageRequest { list: List::Charges, ..events_request(None, 100) };
     check_both(
         vec![
             page(long, &unnamed(&["new", "paid", "paid", "new", "paid"]), [1, 1, 100, 5]),

@@ -2,7 +2,7 @@
 
 use conformance_model::recording::Recording;
 
-use super::{ask, check, check_says, page, recording};
+use super::{check, check_says, events_request, page, recording};
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn events(rows: &[Value], newest: &str, more: u64) -> Recording {
     let last = json!({ "id": "z", "type": "charge.created", "created_at": newest });
     let rows = [&[last], rows].concat();
     let total = rows.len() as u64 + more;
-    recording(vec![page(ask(None, 100), &json!(rows), [1, 1, 100, total])])
+    recording(vec![page(events_request(None, 100), &json!(rows), [1, 1, 100, total])])
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use conformance_model::recording::{Caller, Ending, Exchange, List, Purpose, Recording, Side};
 
-use super::{LIVE, TEST, ask, check, check_says, exchange, page, recording};
+use super::{LIVE, TEST, check, check_says, events_request, exchange, page, recording};
 
 use serde_json::{Value, json};
 
@@ -76,8 +76,8 @@ fn a_header_that_varies_between_equal_requests_is_noise() {
     let id = "isolation.indistinguishable";
     let no = &json!({ "message": "No." });
     let mut differing = both([no, no, no], ["9", "8", "9"]);
-    let renamed = |it: &mut Exchange| {
-        if let Ending::Answered(answer) = &mut it.ending {
+    let renamed = |exchange: &mut Exchange| {
+        if let Ending::Answered(answer) = &mut exchange.ending {
             answer.headers.iter_mut().for_each(|(name, _)| *name = "x-exists".into());
         }
     };
@@ -93,7 +93,7 @@ fn a_header_that_varies_between_equal_requests_is_noise() {
 fn lists_are_compared_only_if_both_modes_have_events() {
     let event = |caller, id: &str| Exchange {
         caller,
-        ..page(ask(None, 100), &json!([{ "id": id }]), [1, 1, 100, 1])
+        ..page(events_request(None, 100), &json!([{ "id": id }]), [1, 1, 100, 1])
     };
     check(&recording(vec![event(LIVE, "a")]), "isolation.lists", "not judged");
     check(&recording(vec![event(TEST, "a")]), "isolation.lists", "not judged");
@@ -104,16 +104,16 @@ fn lists_are_compared_only_if_both_modes_have_events() {
 
 #[test]
 fn filters_by_foreign_objects_have_the_links_of_filters_by_absent_ones() {
-    let twin = |side, last: u64, code: &str| {
+    let trial = |side, last: u64, code: &str| {
         let link = |page: u64| format!("?charge={code}&page={page}");
         let links = json!({ "first": link(1), "last": link(last), "prev": null, "next": null });
         let meta = json!({ "current_page": 1, "last_page": 1, "per_page": 25, "total": 0 });
         let body = json!({ "data": [], "links": links, "meta": meta });
-        let purpose = Purpose::Twin { list: List::Events, filter: "charge".into(), side };
+        let purpose = Purpose::Filter { list: List::Events, filter: "charge".into(), side };
         exchange(TEST, purpose, &format!("/v1/events?charge={code}"), 200, &body)
     };
     for (last, expected) in [(1, "pass"), (2, "fail")] {
-        let asked = vec![twin(Side::AbsentBefore, 1, "a"), twin(Side::Foreign, last, "b")];
+        let asked = vec![trial(Side::AbsentBefore, 1, "a"), trial(Side::Foreign, last, "b")];
         check(&recording(asked), "isolation.filter_charge", expected);
     }
 }

@@ -98,8 +98,8 @@ fn a_limit_that_returns_503_is_distinguished_from_an_outage() {
 /// Meanwhile the live key is served, and a minute later the test key.
 fn silent(served: u32) -> Recording {
     let mut all = burst(served, false, Duration::from_secs(2)).exchanges;
-    let at = |it: &mut Exchange, from: u64, to: u64| {
-        (it.sent, it.ended) = (Duration::from_secs(from), Duration::from_secs(to));
+    let at = |exchange: &mut Exchange, from: u64, to: u64| {
+        (exchange.sent, exchange.ended) = (Duration::from_secs(from), Duration::from_secs(to));
     };
     for n in 0..6 {
         let shot = Purpose::Burst(Burst::Shot { series: 1 });
@@ -125,8 +125,8 @@ fn a_limit_without_a_response_is_detected_even_if_slow() {
 /// Returns a refusal with a `Retry-After`, then requests in rounds, half a second apart.
 fn after_refusal(retry_after: &str, statuses: &[u16], apart: Duration) -> Recording {
     let mut all = burst(120, true, Duration::ZERO).exchanges;
-    let delay = |it: &mut Exchange| {
-        if let Ending::Answered(answer) = &mut it.ending
+    let delay = |exchange: &mut Exchange| {
+        if let Ending::Answered(answer) = &mut exchange.ending
             && answer.status == 429
         {
             answer.headers.push(("retry-after".into(), retry_after.into()));
@@ -223,11 +223,11 @@ fn a_body_that_is_not_utf_8_is_not_json() {
 
 /// Returns the burst with a number, some time after the start.
 fn later(series: u8, seconds: u64, burst: Recording) -> Vec<Exchange> {
-    let moved = |mut it: Exchange| {
-        it.purpose = Purpose::Burst(Burst::Shot { series });
-        it.sent += Duration::from_secs(seconds);
-        it.ended += Duration::from_secs(seconds);
-        it
+    let moved = |mut exchange: Exchange| {
+        exchange.purpose = Purpose::Burst(Burst::Shot { series });
+        exchange.sent += Duration::from_secs(seconds);
+        exchange.ended += Duration::from_secs(seconds);
+        exchange
     };
     burst.exchanges.into_iter().map(moved).collect()
 }
@@ -294,8 +294,8 @@ fn a_5xx_counts_as_a_limit_only_if_the_same_key_is_served_later() {
         change(all.exchanges.last_mut().expect("the later one"));
         all
     };
-    check(&with_last(|it| it.caller = LIVE), "limits.refused", "not judged");
-    check(&with_last(|it| it.sent = Duration::ZERO), "limits.refused", "not judged");
+    check(&with_last(|exchange| exchange.caller = LIVE), "limits.refused", "not judged");
+    check(&with_last(|exchange| exchange.sent = Duration::ZERO), "limits.refused", "not judged");
     // A request without a response was not refused.
     let mut all = unavailable(120, 60, 200).exchanges;
     let mut lost = all[0].clone();
@@ -307,7 +307,8 @@ fn a_5xx_counts_as_a_limit_only_if_the_same_key_is_served_later() {
 #[test]
 fn only_a_request_that_ended_before_retry_after_was_served_too_early() {
     let mut at_the_end = after_refusal("2", &[200; 5], Duration::ZERO);
-    let in_rounds = |it: &&mut Exchange| matches!(it.purpose, Purpose::Burst(Burst::Round { .. }));
+    let in_rounds =
+        |exchange: &&mut Exchange| matches!(exchange.purpose, Purpose::Burst(Burst::Round { .. }));
     for it in at_the_end.exchanges.iter_mut().filter(in_rounds) {
         (it.sent, it.ended) = (Duration::from_secs(1), Duration::from_secs(1));
     }

@@ -1,21 +1,21 @@
 //! Lists: inconsistent pages, filters, and single events.
 
-use conformance_model::recording::{Caller, Ending, Exchange, List, PageAsk, Purpose, Recording, Side};
+use conformance_model::recording::{Caller, Ending, Exchange, List, PageRequest, Purpose, Recording, Side};
 
-use super::{LIVE, TEST, ask, check, check_says, exchange, page, recording};
+use super::{LIVE, TEST, check, check_says, events_request, exchange, page, recording};
 
 use serde_json::{Value, json};
 
-fn filtered(list: List, filters: &[(&str, &str)], per_page: u64) -> PageAsk {
+fn filtered(list: List, filters: &[(&str, &str)], per_page: u64) -> PageRequest {
     let filters = filters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-    PageAsk { list, filters, ..ask(None, per_page) }
+    PageRequest { list, filters, ..events_request(None, per_page) }
 }
 
 /// Returns a page with this number of rows, which is the only one by its numbers.
-fn whole(ask: PageAsk, rows: &Value) -> Exchange {
+fn whole(request: PageRequest, rows: &Value) -> Exchange {
     let len = rows.as_array().map_or(0, Vec::len) as u64;
-    let size = ask.per_page.unwrap_or(25);
-    page(ask, rows, [1, 1, size, len])
+    let size = request.per_page.unwrap_or(25);
+    page(request, rows, [1, 1, size, len])
 }
 
 fn by(caller: Caller, exchange: Exchange) -> Exchange {
@@ -25,7 +25,7 @@ fn by(caller: Caller, exchange: Exchange) -> Exchange {
 #[test]
 fn pages_with_invalid_numbers_are_not_compared() {
     for meta in [[1, 1, 0, 5], [0, 1, 100, 5]] {
-        let odd = page(ask(None, 100), &json!([{ "id": 1 }]), meta);
+        let odd = page(events_request(None, 100), &json!([{ "id": 1 }]), meta);
         check(&recording(vec![odd]), "paging.length", "not judged");
     }
 }
@@ -35,10 +35,10 @@ fn changes_in_the_other_mode_do_not_matter() {
     let rows = |ids: &[u64]| Value::from_iter(ids.iter().map(|id| json!({ "id": id })));
     let pages = |ids: &[u64]| {
         vec![
-            page(ask(None, 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
-            page(ask(Some(2), 2), &rows(ids), [2, 3, 2, 5]),
-            by(LIVE, page(ask(Some(1), 2), &rows(&[9]), [1, 1, 2, 1])),
-            by(LIVE, page(ask(Some(1), 2), &rows(&[9, 8]), [1, 1, 2, 2])),
+            page(events_request(None, 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
+            page(events_request(Some(2), 2), &rows(ids), [2, 3, 2, 5]),
+            by(LIVE, page(events_request(Some(1), 2), &rows(&[9]), [1, 1, 2, 1])),
+            by(LIVE, page(events_request(Some(1), 2), &rows(&[9, 8]), [1, 1, 2, 2])),
         ]
     };
     check(&recording(pages(&[3, 2])), "paging.joined", "pass");
@@ -46,16 +46,20 @@ fn changes_in_the_other_mode_do_not_matter() {
 }
 
 /// Returns an empty list filtered by a type, and a page with an event of that type.
-fn empty_beside(caller: Caller, ask: PageAsk) -> Recording {
-    let known = by(caller, whole(ask, &json!([{ "id": "a", "type": "charge.paid" }])));
+fn empty_beside(caller: Caller, request: PageRequest) -> Recording {
+    let known = by(caller, whole(request, &json!([{ "id": "a", "type": "charge.paid" }])));
     recording(vec![known, whole(filtered(List::Events, &[("type", "charge.paid")], 100), &json!([]))])
 }
 
 #[test]
 fn an_empty_list_is_wrong_only_if_the_unfiltered_list_has_a_match() {
-    check(&empty_beside(TEST, ask(None, 100)), "filters.type", "fail");
-    check(&empty_beside(LIVE, ask(None, 100)), "filters.type", "pass");
-    check(&empty_beside(TEST, PageAsk { list: List::Charges, ..ask(None, 100) }), "filters.type", "pass");
+    check(&empty_beside(TEST, events_request(None, 100)), "filters.type", "fail");
+    check(&empty_beside(LIVE, events_request(None, 100)), "filters.type", "pass");
+    check(
+        &empty_beside(TEST, PageRequest { list: List::Charges, ..events_request(None, 100) }),
+        "filters.type",
+        "pass",
+    );
     let other = filtered(List::Events, &[("charge", "ch1")], 100);
     check(&empty_beside(TEST, other), "filters.type", "pass");
 }
@@ -64,7 +68,7 @@ fn an_empty_list_is_wrong_only_if_the_unfiltered_list_has_a_match() {
 fn of(filters: &[(&str, &str)], rows: &Value, events: (Caller, &Value)) -> Recording {
     let (caller, events) = events;
     let list = whole(filtered(List::Charges, filters, 100), rows);
-    recording(vec![by(caller, whole(ask(None, 100), events)), list])
+    recording(vec![by(caller, whole(events_request(None, 100), events)), list])
 }
 
 #[test]
@@ -95,7 +99,7 @@ fn a_payment_link_of_an_event_has_charges() {
     check(&of(&link, &empty, (TEST, &shown("pl1"))), "filters.payment_link", "fail");
     check(&of(&link, &empty, (TEST, &shown("pl2"))), "filters.payment_link", "not applicable");
     check(&of(&link, &empty, (LIVE, &shown("pl1"))), "filters.payment_link", "not applicable");
-    let as_invoice = whole(PageAsk { list: List::Invoices, ..ask(None, 100) }, &shown("pl1"));
+    let as_invoice = whole(PageRequest { list: List::Invoices, ..events_request(None, 100) }, &shown("pl1"));
     let list = whole(filtered(List::Charges, &link, 100), &empty);
     check(&recording(vec![as_invoice, list]), "filters.payment_link", "not applicable");
 }
@@ -123,20 +127,20 @@ fn a_later_page_of_a_filtered_list_has_the_later_records() {
     };
     let filtered = filtered(List::Events, &[("type", "charge.paid")], 1);
     let second = |ids: &[&str]| {
-        let later = PageAsk { page: Some(2), ..filtered.clone() };
+        let later = PageRequest { page: Some(2), ..filtered.clone() };
         let first = page(filtered.clone(), &of(&["a"]), [1, 3, 1, 3]);
         recording(vec![
-            whole(ask(None, 100), &of(&["a", "x", "b", "c"])),
+            whole(events_request(None, 100), &of(&["a", "x", "b", "c"])),
             first,
             page(later, &of(ids), [2, 3, 1, 3]),
-            whole(ask(None, 100), &of(&["a", "x", "b", "c"])),
+            whole(events_request(None, 100), &of(&["a", "x", "b", "c"])),
         ])
     };
     check(&second(&["b"]), "filters.total", "pass");
     check(&second(&["a"]), "filters.total", "fail");
     check(&second(&["c"]), "filters.total", "fail");
     check(&second(&[]), "filters.total", "fail");
-    let plain = PageAsk { per_page: None, ..ask(None, 25) };
+    let plain = PageRequest { per_page: None, ..events_request(None, 25) };
     let mut refused = second(&["b"]);
     refused.exchanges.push(whole(plain, &of(&["a", "x", "b", "c"])));
     refused.exchanges[2].ending = exchange(TEST, Purpose::Account, "", 400, &json!({})).ending;
@@ -144,10 +148,10 @@ fn a_later_page_of_a_filtered_list_has_the_later_records() {
     // The unfiltered list shows that there is a second page, not the total.
     refused.exchanges.remove(1);
     check(&refused, "filters.type", "fail");
-    let few = |ask: PageAsk| whole(ask, &of(&["a", "x"]));
-    refused.exchanges[0] = few(ask(None, 100));
-    refused.exchanges[2] = few(ask(None, 100));
-    refused.exchanges[3] = few(PageAsk { per_page: None, ..ask(None, 25) });
+    let few = |request: PageRequest| whole(request, &of(&["a", "x"]));
+    refused.exchanges[0] = few(events_request(None, 100));
+    refused.exchanges[2] = few(events_request(None, 100));
+    refused.exchanges[3] = few(PageRequest { per_page: None, ..events_request(None, 25) });
     check(&refused, "filters.type", "not judged");
 }
 
@@ -158,10 +162,12 @@ fn check_states(states: &[&str], hour: u32, expected: &str) {
         let at = format!("2026-02-01T{hour:02}:00:00.000000Z");
         json!({ "id": code, "type": "charge.created", "charge": { "code": code }, "created_at": at })
     };
-    let mut all =
-        vec![whole(ask(None, 100), &json!([event(23, "ch2"), event(hour, "ch1"), event(1, "ch0")]))];
+    let mut all = vec![whole(
+        events_request(None, 100),
+        &json!([event(23, "ch2"), event(hour, "ch1"), event(1, "ch0")]),
+    )];
     all.extend(states.iter().map(|status| {
-        let small = PageAsk { list: List::Charges, ..ask(None, 1) };
+        let small = PageRequest { list: List::Charges, ..events_request(None, 1) };
         whole(small, &json!([{ "code": "ch1", "status": status }]))
     }));
     check(&recording(all), "events.recorded", expected);
@@ -181,10 +187,10 @@ fn a_status_that_changes_and_returns_needs_an_event() {
 fn a_total_that_cannot_be_counted_does_not_pass() {
     let of_type = filtered(List::Events, &[("type", "charge.paid")], 1);
     let rows = json!([{ "id": "a", "type": "charge.paid" }]);
-    let long = page(ask(None, 100), &rows, [1, 2, 100, 150]);
+    let long = page(events_request(None, 100), &rows, [1, 2, 100, 150]);
     let full = |total| page(of_type.clone(), &rows, [1, total, 1, total]);
     check(&recording(vec![long.clone(), full(9)]), "filters.total", "not judged");
-    let all = whole(ask(None, 100), &rows);
+    let all = whole(events_request(None, 100), &rows);
     let between = |filtered: Exchange| recording(vec![all.clone(), filtered, all.clone()]);
     check(&between(full(1)), "filters.total", "pass");
     check(&between(full(9)), "filters.total", "fail");
@@ -209,7 +215,7 @@ fn a_filtered_page_is_compared_only_if_the_selection_did_not_change() {
             [1, len.div_ceil(2), 2, len],
         )
     };
-    let long = |ids: &[&str]| whole(ask(None, 100), &events(ids));
+    let long = |ids: &[&str]| whole(events_request(None, 100), &events(ids));
     for (before, shown, after, expected) in [
         (&["p1", "c1", "p0"][..], &["p1", "p0"][..], &["p1", "c1", "p0"][..], "pass"),
         (&["p1", "c1", "p0"], &["p1"], &["p1", "c1", "p0"], "fail"),
@@ -235,8 +241,8 @@ fn a_filtered_page_is_compared_only_if_the_selection_did_not_change() {
 
 #[test]
 fn a_page_is_compared_with_the_list_at_the_time_of_its_read() {
-    let long = |ids: &[&str]| whole(ask(None, 100), &events(ids));
-    let second = |ids: &[&str], total| page(ask(Some(2), 2), &events(ids), [2, 2, 2, total]);
+    let long = |ids: &[&str]| whole(events_request(None, 100), &events(ids));
+    let second = |ids: &[&str], total| page(events_request(Some(2), 2), &events(ids), [2, 2, 2, total]);
     let (old, new) = (["c3", "c2", "c1"], ["c4", "c3", "c2", "c1"]);
     check(&recording(vec![long(&old), second(&["c2", "c1"], 4), long(&new)]), "paging.joined", "pass");
     check(&recording(vec![long(&old), second(&["c3", "c2"], 4), long(&new)]), "paging.joined", "fail");
@@ -270,7 +276,7 @@ fn a_single_event_is_judged_if_it_is_served() {
 #[test]
 fn a_finding_quotes_the_wrong_value() {
     let row = json!([{ "id": 7, "type": "charge.lost" }]);
-    let listed = recording(vec![whole(ask(None, 100), &row)]);
+    let listed = recording(vec![whole(events_request(None, 100), &row)]);
     check_says(&listed, "events.type", "charge.lost");
     check_says(&listed, "events.id", "id 7 (event without an id)");
     check_says(&listed, "events.details", "details missing");

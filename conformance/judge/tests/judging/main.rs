@@ -8,23 +8,23 @@ mod invoice_settlement;
 mod isolation;
 mod limits;
 mod lists;
+mod objects;
 mod pages;
 mod payments;
 mod persistent;
-mod resembling;
 mod routes;
 mod second_key;
-mod shown;
+mod similar_values;
 
 use std::time::Duration;
 
 use conformance_judge::judge;
 use conformance_model::catalogue::judged;
+use conformance_model::mode::Mode;
 use conformance_model::recording::{
-    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, List, PageAsk, Purpose, Recording, Side,
+    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, List, PageRequest, Purpose, Recording, Side,
 };
 use conformance_model::verdict::Verdict;
-use conformance_model::words::Mode;
 
 use serde_json::{Value, json};
 
@@ -72,19 +72,19 @@ fn refusal(caller: Caller, status: u16) -> Exchange {
     exchange(caller, Purpose::Refusal, "/v1/account", status, &json!({ "message": "No." }))
 }
 
-fn page(ask: PageAsk, rows: &Value, meta: [u64; 4]) -> Exchange {
+fn page(request: PageRequest, rows: &Value, meta: [u64; 4]) -> Exchange {
     let [current, last, size, total] = meta;
-    let filters: String = ask.filters.iter().map(|(name, value)| format!("&{name}={value}")).collect();
+    let filters: String = request.filters.iter().map(|(name, value)| format!("&{name}={value}")).collect();
     let link = |page: u64| format!("?page={page}&per_page={size}{filters}");
     let links = json!({ "first": link(1), "last": link(last), "prev": null, "next": null });
     let meta = json!({ "current_page": current, "last_page": last, "per_page": size, "total": total });
     let body = json!({ "data": rows, "links": links, "meta": meta });
-    let target = ask.list.path();
-    exchange(TEST, Purpose::Page(ask), target, 200, &body)
+    let target = request.list.path();
+    exchange(TEST, Purpose::Page(request), target, 200, &body)
 }
 
-fn ask(page: Option<u64>, per_page: u64) -> PageAsk {
-    PageAsk { list: List::Events, filters: vec![], page, per_page: Some(per_page), link: None }
+fn events_request(page: Option<u64>, per_page: u64) -> PageRequest {
+    PageRequest { list: List::Events, filters: vec![], page, per_page: Some(per_page), link: None }
 }
 
 #[track_caller]
@@ -94,7 +94,7 @@ fn check(recording: &Recording, id: &str, expected: &str) {
     assert_eq!(row.verdict.word(), expected, "{:?}", row.verdict);
 }
 
-/// Returns the text of a verdict: the note, the finding, or the reason and the remedy.
+/// Checks that a verdict contains a text: in the note, the finding, the reason or the remedy.
 #[track_caller]
 fn check_says(recording: &Recording, id: &str, part: &str) {
     let rows = judge(recording);
@@ -129,7 +129,7 @@ fn a_refusal_counts_only_beside_a_200_on_the_same_path() {
 }
 
 #[test]
-fn a_lost_answer_is_no_violation() {
+fn a_missing_response_is_no_violation() {
     let mut lost = refusal(Caller::NoKey, 401);
     lost.ending = Ending::Lost("connection reset".into());
     let served = vec![account(LIVE, "live"), account(TEST, "test"), lost];
@@ -159,9 +159,9 @@ fn pages_of_a_list_that_grows_are_not_compared() {
     let rows = |ids: &[u64]| Value::from_iter(ids.iter().map(|id| json!({ "id": id.to_string() })));
     let pages = |total| {
         vec![
-            page(ask(None, 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
-            page(ask(Some(1), 2), &rows(&[5, 4]), [1, 3, 2, 5]),
-            page(ask(Some(2), 2), &rows(&[4, 3]), [2, 3, 2, total]),
+            page(events_request(None, 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
+            page(events_request(Some(1), 2), &rows(&[5, 4]), [1, 3, 2, 5]),
+            page(events_request(Some(2), 2), &rows(&[4, 3]), [2, 3, 2, total]),
         ]
     };
     check(&recording(pages(5)), "paging.joined", "fail");
@@ -171,7 +171,7 @@ fn pages_of_a_list_that_grows_are_not_compared() {
 #[test]
 fn an_empty_list_has_no_page_or_one() {
     for (last, expected) in [(0, "not judged"), (1, "not judged"), (2, "fail")] {
-        let empty = page(ask(None, 25), &json!([]), [1, last, 25, 0]);
+        let empty = page(events_request(None, 25), &json!([]), [1, last, 25, 0]);
         check(&recording(vec![empty]), "paging.last_page", expected);
     }
 }
@@ -186,8 +186,8 @@ fn both_interpretations_of_the_invoice_filter_pass() {
         let filters = vec![("invoice".into(), "in1".into())];
         let all = json!([invoice_event, charge_event, unrelated]);
         recording(vec![
-            page(ask(None, 100), &all, [1, 1, 100, 3]),
-            page(PageAsk { filters, ..ask(None, 100) }, rows, [1, 1, 100, len]),
+            page(events_request(None, 100), &all, [1, 1, 100, 3]),
+            page(PageRequest { filters, ..events_request(None, 100) }, rows, [1, 1, 100, len]),
         ])
     };
     for rows in [json!([invoice_event]), json!([invoice_event, charge_event])] {
@@ -198,8 +198,8 @@ fn both_interpretations_of_the_invoice_filter_pass() {
     check(&filtered(&json!([])), "filters.invoice", "fail");
 }
 
-/// Returns rounds of absent, foreign, absent (reversed in every second round) in both directions. `rounds`: the values
-/// of a header.
+/// Returns reads of absent, foreign and absent events with the live key, and with the test key. Every second round
+/// reads foreign, absent and foreign. `rounds`: the value of the header in each response.
 fn rounds(header: &str, rounds: &[[&str; 3]]) -> Recording {
     let mut exchanges = Vec::new();
     for (caller, other) in [(LIVE, false), (TEST, true)] {
@@ -253,14 +253,14 @@ fn the_failure_names_the_difference() {
     assert_eq!(finding.actual, "header x-reason: b (otherwise a)");
 }
 
-/// Returns a long page of five records, and another page with these records.
+/// Checks `paging.joined` for a list of five records: a page of 100, and this page.
 #[track_caller]
 fn check_page(number: u64, size: u64, ids: &[u64], expected: &str) {
     let rows = |ids: &[u64]| Value::from_iter(ids.iter().map(|id| json!({ "id": id })));
     let pages = vec![
-        page(ask(None, 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
-        page(ask(Some(2), 4), &rows(&[1]), [2, 2, 4, 5]),
-        page(ask(Some(number), size), &rows(ids), [number, 5_u64.div_ceil(size), size, 5]),
+        page(events_request(None, 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
+        page(events_request(Some(2), 4), &rows(&[1]), [2, 2, 4, 5]),
+        page(events_request(Some(number), size), &rows(ids), [number, 5_u64.div_ceil(size), size, 5]),
     ];
     check(&recording(pages), "paging.joined", expected);
 }
@@ -283,8 +283,8 @@ fn rows_without_an_identifier_may_differ_between_reads() {
     let rows = |left: &[u64]| Value::from_iter(left.iter().map(|left| json!({ "seconds_left": left })));
     let pages = |second: &[u64]| {
         recording(vec![
-            page(ask(None, 100), &rows(&[9, 9, 9]), [1, 1, 100, 3]),
-            page(ask(Some(2), 2), &rows(second), [2, 2, 2, 3]),
+            page(events_request(None, 100), &rows(&[9, 9, 9]), [1, 1, 100, 3]),
+            page(events_request(Some(2), 2), &rows(second), [2, 2, 2, 3]),
         ])
     };
     check(&pages(&[8]), "paging.joined", "pass");
@@ -294,11 +294,13 @@ fn rows_without_an_identifier_may_differ_between_reads() {
 #[test]
 fn rows_of_both_modes_are_equal_only_as_a_whole() {
     let charges = |caller, row: &Value| {
-        let ask = PageAsk { list: List::Charges, ..ask(None, 100) };
-        Exchange { caller, ..page(ask, &json!([row]), [1, 1, 100, 1]) }
+        let request = PageRequest { list: List::Charges, ..events_request(None, 100) };
+        Exchange { caller, ..page(request, &json!([row]), [1, 1, 100, 1]) }
     };
-    let event =
-        |caller, id| Exchange { caller, ..page(ask(None, 100), &json!([{ "id": id }]), [1, 1, 100, 1]) };
+    let event = |caller, id| Exchange {
+        caller,
+        ..page(events_request(None, 100), &json!([{ "id": id }]), [1, 1, 100, 1])
+    };
     let both = |live: &Value, test: &Value| {
         recording(vec![event(LIVE, "a"), event(TEST, "b"), charges(LIVE, live), charges(TEST, test)])
     };

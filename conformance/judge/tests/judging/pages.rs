@@ -1,8 +1,8 @@
 //! Chapter "paging": the evidence that pages need, and the targets of links.
 
-use conformance_model::recording::{Burst, Ending, Exchange, Link, List, PageAsk, Purpose, Recording};
+use conformance_model::recording::{Burst, Ending, Exchange, Link, List, PageRequest, Purpose, Recording};
 
-use super::{ask, check, check_says, page, recording};
+use super::{check, check_says, events_request, page, recording};
 
 use serde_json::{Value, json};
 
@@ -12,11 +12,11 @@ fn rows(ids: &[u64]) -> Value {
 
 #[test]
 fn a_statement_about_pages_needs_suitable_pages() {
-    let empty = page(ask(None, 100), &json!([]), [1, 1, 100, 0]);
-    let first = page(ask(Some(1), 2), &rows(&[5, 4]), [1, 3, 2, 5]);
-    let second = page(ask(Some(2), 2), &rows(&[3, 2]), [2, 3, 2, 5]);
-    let even = page(ask(Some(1), 2), &rows(&[4, 3]), [1, 2, 2, 4]);
-    let long = page(ask(None, 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]);
+    let empty = page(events_request(None, 100), &json!([]), [1, 1, 100, 0]);
+    let first = page(events_request(Some(1), 2), &rows(&[5, 4]), [1, 3, 2, 5]);
+    let second = page(events_request(Some(2), 2), &rows(&[3, 2]), [2, 3, 2, 5]);
+    let even = page(events_request(Some(1), 2), &rows(&[4, 3]), [1, 2, 2, 4]);
+    let long = page(events_request(None, 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]);
     for (pages, id, expected) in [
         (vec![&empty], "paging.length", "not judged"),
         (vec![&first], "paging.length", "pass"),
@@ -35,10 +35,10 @@ fn a_statement_about_pages_needs_suitable_pages() {
 #[test]
 fn the_rows_of_an_incomplete_long_page_count() {
     // A total of five, and three rows.
-    let long = page(ask(None, 100), &rows(&[5, 4, 3]), [1, 1, 100, 5]);
+    let long = page(events_request(None, 100), &rows(&[5, 4, 3]), [1, 1, 100, 5]);
     let beside = |ids: &[u64]| {
-        let last = page(ask(Some(2), 2), &rows(&[3, 2]), [2, 3, 2, 5]);
-        recording(vec![long.clone(), last, page(ask(Some(1), 2), &rows(ids), [1, 3, 2, 5])])
+        let last = page(events_request(Some(2), 2), &rows(&[3, 2]), [2, 3, 2, 5]);
+        recording(vec![long.clone(), last, page(events_request(Some(1), 2), &rows(ids), [1, 3, 2, 5])])
     };
     check(&beside(&[5, 4]), "paging.joined", "pass");
     check(&beside(&[5]), "paging.joined", "fail");
@@ -60,7 +60,7 @@ fn the_order_is_judged_only_with_two_dated_records() {
         (List::Events, json!([bare, bare]), others, "not judged"),
     ] {
         let len = rows.as_array().map_or(0, Vec::len) as u64;
-        let view = page(PageAsk { list, ..ask(None, 100) }, &rows, [1, 1, 100, len]);
+        let view = page(PageRequest { list, ..events_request(None, 100) }, &rows, [1, 1, 100, len]);
         check(&recording(vec![view]), id, expected);
     }
 }
@@ -77,9 +77,9 @@ fn leads(exchange: Exchange, rel: &str, address: &str) -> Exchange {
 
 #[test]
 fn the_ends_of_a_list_are_judged_only_with_a_middle_page() {
-    let only = page(ask(None, 100), &rows(&[1]), [1, 1, 100, 1]);
+    let only = page(events_request(None, 100), &rows(&[1]), [1, 1, 100, 1]);
     check(&recording(vec![only]), "paging.ends", "not judged");
-    let first = || page(ask(Some(1), 2), &rows(&[5, 4]), [1, 3, 2, 5]);
+    let first = || page(events_request(Some(1), 2), &rows(&[5, 4]), [1, 3, 2, 5]);
     check(&recording(vec![leads(first(), "next", "?page=2")]), "paging.ends", "pass");
     check(&recording(vec![first()]), "paging.ends", "fail");
     check(&recording(vec![leads(first(), "prev", "?page=0")]), "paging.ends", "fail");
@@ -94,8 +94,12 @@ fn a_linked_page_has_the_number_of_its_link() {
         ("/v1/events?page=eyJpZCI6MX0", 2, "pass"),
     ] {
         let link = Some(Link { of: 1, rel: "last".into() });
-        let linked = page(PageAsk { link, per_page: None, ..ask(None, 2) }, &rows(&[1]), [current, 3, 2, 5]);
-        let second = page(ask(Some(2), 2), &rows(&[3, 2]), [2, 3, 2, 5]);
+        let linked = page(
+            PageRequest { link, per_page: None, ..events_request(None, 2) },
+            &rows(&[1]),
+            [current, 3, 2, 5],
+        );
+        let second = page(events_request(Some(2), 2), &rows(&[3, 2]), [2, 3, 2, 5]);
         let all = vec![second, Exchange { target: target.into(), ..linked }];
         check(&recording(all), "paging.current_page", expected);
     }
@@ -103,7 +107,7 @@ fn a_linked_page_has_the_number_of_its_link() {
 
 #[test]
 fn a_link_is_judged_by_its_query() {
-    let middle = || page(ask(Some(2), 2), &rows(&[5, 4]), [2, 3, 2, 5]);
+    let middle = || page(events_request(Some(2), 2), &rows(&[5, 4]), [2, 3, 2, 5]);
     for (rel, address, id, expected) in [
         ("prev", "?page=1&per_page=2", "paging.links_lead", "not judged"),
         ("prev", "?page=3&per_page=2", "paging.links_lead", "fail"),
@@ -122,12 +126,12 @@ fn a_link_is_judged_by_its_query() {
 /// Returns the first page, the second by number, and the page behind the first one's `next`.
 fn followed(filters: &[(&str, &str)], behind: &[u64], total: u64) -> Recording {
     let filters: Vec<_> = filters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-    let of = |filters, page| PageAsk { filters, ..ask(page, 2) };
+    let of = |filters, page| PageRequest { filters, ..events_request(page, 2) };
     let link = Some(Link { of: 1, rel: "next".into() });
     recording(vec![
         page(of(filters.clone(), Some(1)), &rows(&[5, 4]), [1, 3, 2, 5]),
         page(of(vec![], Some(2)), &rows(&[3, 2]), [2, 3, 2, 5]),
-        page(PageAsk { link, per_page: None, ..of(filters, None) }, &rows(behind), [2, 3, 2, total]),
+        page(PageRequest { link, per_page: None, ..of(filters, None) }, &rows(behind), [2, 3, 2, total]),
     ])
 }
 
@@ -147,21 +151,21 @@ fn a_link_leads_to_the_page_of_that_number() {
 
 #[test]
 fn a_total_is_that_of_the_reads_around_it_or_of_an_older_first_page() {
-    let dated = |ask: PageAsk, total: u64| {
+    let dated = |request: PageRequest, total: u64| {
         let row = |id: u64| json!({ "id": id, "created_at": "2025-02-01T10:00:00.000000Z" });
-        let (current, size) = (ask.page.unwrap_or(1), ask.per_page.expect("a size"));
+        let (current, size) = (request.page.unwrap_or(1), request.per_page.expect("a size"));
         let rows: Vec<_> = (1..=total).rev().map(row).skip(((current - 1) * size) as usize).collect();
         let rows = rows.into_iter().take(size as usize).collect();
-        let mut page = page(ask, &rows, [current, total.div_ceil(size), size, total]);
+        let mut page = page(request, &rows, [current, total.div_ceil(size), size, total]);
         let Ending::Answered(answer) = &mut page.ending else { panic!("an answer") };
         answer.headers.push(("date".into(), "Thu, 01 Jan 2026 12:00:00 GMT".into()));
         page
     };
-    let long = || dated(ask(None, 100), 4);
-    let around = |page: u64, total| vec![long(), dated(ask(Some(page), 2), total), long()];
+    let long = || dated(events_request(None, 100), 4);
+    let around = |page: u64, total| vec![long(), dated(events_request(Some(page), 2), total), long()];
     let of_burst = |total| {
         let purpose = Purpose::Burst(Burst::Shot { series: 1 });
-        Exchange { purpose, target: "/v1/events?per_page=1".into(), ..dated(ask(None, 1), total) }
+        Exchange { purpose, target: "/v1/events?per_page=1".into(), ..dated(events_request(None, 1), total) }
     };
     for (older, page, total, expected) in [
         (None, 2, 4, "pass"),

@@ -3,7 +3,7 @@
 use conformance_model::recording::Recording;
 use serde_json::{Value, json};
 
-use super::{ask, check, page, recording};
+use super::{check, events_request, page, recording};
 
 /// The state of a charge at an event: the received amount of ten, and whether it has a time of payment.
 #[derive(Clone, Copy)]
@@ -47,7 +47,7 @@ fn listed(mut all: Vec<Value>) -> Recording {
     all.extend(rows("newer", &[(59, "expired", OPEN)]));
     all.sort_by_key(|row| std::cmp::Reverse(row["created_at"].to_string()));
     let total = all.len() as u64;
-    recording(vec![page(ask(None, 100), &json!(all), [1, 1, 100, total])])
+    recording(vec![page(events_request(None, 100), &json!(all), [1, 1, 100, total])])
 }
 
 /// Returns the events of one charge, all with its newest state.

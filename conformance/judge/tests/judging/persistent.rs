@@ -102,7 +102,7 @@ fn a_limit_without_responses_violates_the_429() {
         let served = burst(120, false, Duration::ZERO).exchanges;
         let later = Duration::from_secs(61);
         let after = [account(LIVE, "live"), account(TEST, "test")];
-        let after = after.map(|it| Exchange { sent: later, ended: later, ..it });
+        let after = after.map(|after| Exchange { sent: later, ended: later, ..after });
         recording(served.into_iter().chain(shots).chain(after).collect())
     };
     check(&busy(15), "limits.refused", "fail");

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::deliveries::{DeclaredEndpoint, Delivery};
+use conformance_model::mode::Mode;
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
-use conformance_model::words::Mode;
 
 use super::deliveries::{caught, delivery};
 use super::{LIVE, TEST, check, check_says, exchange};
@@ -142,7 +142,7 @@ fn pushed(modes: [&[Event]; 2], types: &[&str]) -> Recording {
     }
     let mut recording = beside(came, lists);
     let all = recording.deliveries.as_mut().expect("a receiver");
-    let events: BTreeSet<_> = types.iter().map(|it| (*it).to_owned()).collect();
+    let events: BTreeSet<_> = types.iter().map(|kind| (*kind).to_owned()).collect();
     all.endpoints = [("/test", Mode::Test), ("/live", Mode::Live)]
         .map(|(path, mode)| DeclaredEndpoint {
             path: path.into(),

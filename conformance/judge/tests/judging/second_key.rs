@@ -5,7 +5,7 @@ use std::time::Duration;
 use conformance_model::recording::{Burst, Caller, Exchange, Purpose};
 
 use super::limits::burst;
-use super::{LIVE, TEST, ask, check, check_says, exchange, page, recording};
+use super::{LIVE, TEST, check, check_says, events_request, exchange, page, recording};
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn account(caller: Caller, name: &str) -> Exchange {
 
 fn listed(caller: Caller, ids: &[u64]) -> Exchange {
     let rows = Value::from_iter(ids.iter().map(|id| json!({ "id": id })));
-    Exchange { caller, ..page(ask(None, 100), &rows, [1, 1, 100, ids.len() as u64]) }
+    Exchange { caller, ..page(events_request(None, 100), &rows, [1, 1, 100, ids.len() as u64]) }
 }
 
 #[test]

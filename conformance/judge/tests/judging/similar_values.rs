@@ -1,9 +1,11 @@
-//! Values that resemble those of the key's own objects behave as unknown ones: ids, filters, and objects of another account.
+//! Values similar to those of the key's own objects count as unknown: ids, filters, and objects of another account.
 
-use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, RESEMBLING, Recording, Side};
+use conformance_model::recording::{
+    Caller, Exchange, List, PageRequest, Purpose, RESEMBLING, Recording, Side,
+};
 use serde_json::{Value, json};
 
-use super::{LIVE, TEST, ask, check, check_says, exchange, page, recording};
+use super::{LIVE, TEST, check, check_says, events_request, exchange, page, recording};
 
 const ID: &str = "0190a5c4-7f3e-7abc-8def-0123456789ab";
 
@@ -26,15 +28,19 @@ fn similar_ids_find_nothing_with_any_refusal() {
 
 /// A list of one record, and the list filtered by a value that resembles its own.
 fn filtered(list: List, row: &Value, filter: &str, status: u16, rows: &Value) -> Recording {
-    let purpose = Purpose::Twin { list, filter: filter.to_owned(), side: Side::AbsentAfter };
+    let purpose = Purpose::Filter { list, filter: filter.to_owned(), side: Side::AbsentAfter };
     let total = rows.as_array().map_or(0, Vec::len);
     let body = json!({
         "data": rows, "links": { "first": null, "last": null, "prev": null, "next": null },
         "meta": { "current_page": 1, "last_page": 1, "per_page": 25, "total": total },
     });
     let target = format!("{}?{filter}=PAID", list.path());
-    let own = PageAsk { list, filters: vec![(filter.to_owned(), "paid".to_owned())], ..ask(None, 100) };
-    let all = PageAsk { list, ..ask(None, 100) };
+    let own = PageRequest {
+        list,
+        filters: vec![(filter.to_owned(), "paid".to_owned())],
+        ..events_request(None, 100)
+    };
+    let all = PageRequest { list, ..events_request(None, 100) };
     recording(vec![
         page(all, &json!([row]), [1, 1, 100, 1]),
         page(own, &json!([row]), [1, 1, 100, 1]),
@@ -82,7 +88,7 @@ fn other_accounts_are_not_found_or_listed() {
             exchange(caller, Purpose::Account, "/v1/account", 200, &json!({ "data": { "name": name } }))
         };
         let theirs = json!({ "data": [{ "id": "e1", "type": "charge.paid", "charge": charge }] });
-        let twin = Purpose::Twin { list: List::Events, filter: "charge".into(), side: Side::OtherAccount };
+        let trial = Purpose::Filter { list: List::Events, filter: "charge".into(), side: Side::OtherAccount };
         let rows = Value::from_iter((0..found).map(|number| json!({ "id": format!("e{number}") })));
         let body = json!({ "data": rows, "links": {}, "meta": { "total": found } });
         let mut all = vec![
@@ -91,9 +97,9 @@ fn other_accounts_are_not_found_or_listed() {
             account(Caller::OtherAccount, "theirs"),
             exchange(Caller::OtherAccount, Purpose::OtherEvents, "/v1/events", 200, &theirs),
             event("e1", Side::OtherAccount, 1, 404),
-            exchange(TEST, twin, "/v1/events?charge=k3m9x2q7", 200, &body),
+            exchange(TEST, trial, "/v1/events?charge=k3m9x2q7", 200, &body),
         ];
-        let own = PageAsk { list: List::Charges, ..ask(None, 100) };
+        let own = PageRequest { list: List::Charges, ..events_request(None, 100) };
         all.extend(listed.map(|row| page(own, &json!([row]), [1, 1, 100, 1])));
         check_says(&recording(all), "isolation.second_account", says);
     }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use conformance_model::body::Body;
-use conformance_model::recording::{Burst, Ending, Exchange, List, PageAsk, Purpose, Recording, Side};
-use conformance_model::words::Part;
+use conformance_model::part::Part;
+use conformance_model::recording::{Burst, Ending, Exchange, List, PageRequest, Purpose, Recording, Side};
 use serde_json::{Value, json};
 
 use super::limits::burst;
-use super::{LIVE, TEST, account, ask, check, check_says, exchange, page, recording};
+use super::{LIVE, TEST, account, check, check_says, events_request, exchange, page, recording};
 
 const ID: &str = "0190a5c4-7f3e-7abc-8def-0123456789ab";
 
@@ -29,7 +29,7 @@ fn event(charge: &Value) -> Value {
 
 /// A list of one event, and no deliveries.
 fn listed(event: &Value) -> Recording {
-    let mut found = recording(vec![page(ask(None, 100), &json!([event]), [1, 1, 100, 1])]);
+    let mut found = recording(vec![page(events_request(None, 100), &json!([event]), [1, 1, 100, 1])]);
     found.without = [Part::Webhooks].into();
     found
 }
@@ -46,15 +46,15 @@ fn a_charge_in_an_event_has_the_fields_of_a_charge() {
     for id in ["charges.fields", "charges.amounts", "charges.metadata", "charges.paid_at", "charges.status"] {
         check_charge(|_| {}, id, "pass");
     }
-    check_charge(|it| drop(it.as_object_mut().unwrap().remove("asset")), "charges.fields", "fail");
-    check_charge(|it| it["asset_amount"] = json!(0.001), "charges.amounts", "fail");
+    check_charge(|charge| drop(charge.as_object_mut().unwrap().remove("asset")), "charges.fields", "fail");
+    check_charge(|charge| charge["asset_amount"] = json!(0.001), "charges.amounts", "fail");
     // Zero with 18 decimals in some languages.
     for (amount, expected) in [("0E-18", "pass"), ("1.5e+3", "pass"), ("0E", "fail"), ("E-18", "fail")] {
-        check_charge(|it| it["received_amount"] = json!(amount), "charges.amounts", expected);
+        check_charge(|charge| charge["received_amount"] = json!(amount), "charges.amounts", expected);
     }
-    check_charge(|it| it["metadata"] = json!([]), "charges.metadata", "fail");
-    check_charge(|it| it["paid_at"] = json!("yesterday"), "charges.paid_at", "fail");
-    check_charge(|it| it["code"] = json!(7), "charges.code", "fail");
+    check_charge(|charge| charge["metadata"] = json!([]), "charges.metadata", "fail");
+    check_charge(|charge| charge["paid_at"] = json!("yesterday"), "charges.paid_at", "fail");
+    check_charge(|charge| charge["code"] = json!(7), "charges.code", "fail");
     // The number of decimals is specified for deliveries only.
     check_charge(|_| {}, "charges.asset_amount", "left out");
 }
@@ -63,9 +63,9 @@ fn a_charge_in_an_event_has_the_fields_of_a_charge() {
 fn fields_of_the_payment_may_be_absent_before() {
     let without = |status: &str| {
         let (status, status_of) = (status.to_owned(), status == "paid");
-        move |it: &mut Value| {
-            it["status"] = json!(status);
-            let charge = it.as_object_mut().unwrap();
+        move |value: &mut Value| {
+            value["status"] = json!(status);
+            let charge = value.as_object_mut().unwrap();
             charge.remove("paid_at");
             if !status_of {
                 charge.remove("customer_email");
@@ -82,7 +82,7 @@ fn fields_of_the_payment_may_be_absent_before() {
     };
     check(&opened(&without("pending")), "charges.fields", "pass");
     check(&opened(&without("paid")), "charges.fields", "fail");
-    let no_amount = |it: &mut Value| drop(it.as_object_mut().unwrap().remove("received_amount"));
+    let no_amount = |value: &mut Value| drop(value.as_object_mut().unwrap().remove("received_amount"));
     check(&opened(&no_amount), "charges.fields", "fail");
 }
 
@@ -107,7 +107,7 @@ fn an_invoice_in_an_event_has_its_eight_fields() {
 fn alone(body: &Value) -> Recording {
     let purpose = Purpose::Event { id: ID.into(), side: Side::Own, round: 1 };
     let single = exchange(TEST, purpose, &format!("/v1/events/{ID}"), 200, body);
-    let list = page(ask(None, 100), &json!([event(&charge())]), [1, 1, 100, 1]);
+    let list = page(events_request(None, 100), &json!([event(&charge())]), [1, 1, 100, 1]);
     recording(vec![list, single])
 }
 
@@ -136,7 +136,7 @@ fn a_text_that_is_listed_alike_before_and_after_is_the_same_alone() {
     for (text, expected) in [("Shoes", "fail"), ("Boots", "pass")] {
         let mut later = event(&charge());
         later["charge"]["description"] = json!(text);
-        let list = page(ask(None, 100), &json!([later]), [1, 1, 100, 1]);
+        let list = page(events_request(None, 100), &json!([later]), [1, 1, 100, 1]);
         let all = [once.exchanges.clone(), vec![list]].concat();
         check(&recording(all), "events.single", expected);
     }
@@ -187,11 +187,11 @@ fn a_refusal_of_a_page_that_must_exist_is_a_violation() {
         let mut all: Vec<_> = List::ALL
             .into_iter()
             .map(|list| {
-                let ask = PageAsk { list, filters: vec![], page: None, per_page: None, link: None };
-                page(ask, &json!([{ "id": "a" }, { "id": "b" }, { "id": "c" }]), [1, 1, 25, 3])
+                let request = PageRequest { list, filters: vec![], page: None, per_page: None, link: None };
+                page(request, &json!([{ "id": "a" }, { "id": "b" }, { "id": "c" }]), [1, 1, 25, 3])
             })
             .collect();
-        all.push(refused(page(ask(Some(2), 2), &json!([]), [2, 2, 2, 3]), second));
+        all.push(refused(page(events_request(Some(2), 2), &json!([]), [2, 2, 2, 3]), second));
         recording(all)
     };
     check(&lists(200), "lists.served", "pass");
@@ -206,20 +206,20 @@ fn a_page_past_the_end_may_be_refused() {
     let mut all: Vec<_> = List::ALL
         .into_iter()
         .map(|list| {
-            let ask = PageAsk { list, filters: vec![], page: None, per_page: None, link: None };
-            page(ask, &json!([{ "id": "a" }]), [1, 1, 25, 1])
+            let request = PageRequest { list, filters: vec![], page: None, per_page: None, link: None };
+            page(request, &json!([{ "id": "a" }]), [1, 1, 25, 1])
         })
         .collect();
-    all.push(refused(page(ask(Some(2), 2), &json!([]), [2, 1, 2, 1]), 404));
+    all.push(refused(page(events_request(Some(2), 2), &json!([]), [2, 1, 2, 1]), 404));
     check(&recording(all), "lists.served", "pass");
 }
 
 #[test]
 fn a_known_value_of_a_filter_is_served() {
     let filters = vec![("type".to_owned(), "charge.paid".to_owned())];
-    let filtered = page(PageAsk { filters, ..ask(None, 2) }, &json!([]), [1, 1, 2, 0]);
+    let filtered = page(PageRequest { filters, ..events_request(None, 2) }, &json!([]), [1, 1, 2, 0]);
     for (status, expected) in [(400, "fail"), (500, "fail"), (503, "not judged")] {
-        let plain = page(ask(None, 2), &json!([]), [1, 1, 2, 0]);
+        let plain = page(events_request(None, 2), &json!([]), [1, 1, 2, 0]);
         let asked = vec![plain, refused(filtered.clone(), status)];
         check(&recording(asked), "filters.type", expected);
     }
@@ -228,7 +228,7 @@ fn a_known_value_of_a_filter_is_served() {
 #[test]
 fn a_page_of_a_burst_is_judged_too() {
     let of_burst = |rows: &Value, total: u64| {
-        let mut it = page(ask(Some(2), 2), rows, [2, total.div_ceil(2), 2, total]);
+        let mut it = page(events_request(Some(2), 2), rows, [2, total.div_ceil(2), 2, total]);
         it.purpose = Purpose::Burst(Burst::Shot { series: 1 });
         it.target = "/pay/v1/events?per_page=2&page=2".into();
         recording(vec![it])
@@ -281,7 +281,7 @@ fn check_life(life: &[(&str, &str, u32)], expected: &str) {
     };
     let rows: Vec<_> = life.iter().map(event).collect();
     let total = rows.len() as u64;
-    let all = recording(vec![page(ask(None, 100), &json!(rows), [1, 1, 100, total])]);
+    let all = recording(vec![page(events_request(None, 100), &json!(rows), [1, 1, 100, total])]);
     check(&all, "events.recorded", expected);
 }
 
@@ -311,11 +311,15 @@ fn check_items(change: impl FnOnce(&mut Value, &mut Value), expected: &str) {
     let (mut one, mut two) = (other("ch1"), other("ch2"));
     let events = json!([event(&one), event(&two)]);
     change(&mut one, &mut two);
-    let charges = PageAsk { list: List::Charges, ..ask(None, 100) };
+    let charges = PageRequest { list: List::Charges, ..events_request(None, 100) };
     let mut list = page(charges, &json!([one, two]), [1, 1, 100, 2]);
     let Ending::Answered(answer) = &mut list.ending else { panic!("an answer") };
     answer.headers.push(("date".into(), "Sat, 10 Jan 2026 09:00:00 GMT".into()));
-    check(&recording(vec![list, page(ask(None, 100), &events, [1, 1, 100, 2])]), "lists.complete", expected);
+    check(
+        &recording(vec![list, page(events_request(None, 100), &events, [1, 1, 100, 2])]),
+        "lists.complete",
+        expected,
+    );
 }
 
 #[test]
