@@ -62,9 +62,9 @@ pub fn fingerprint(id: &str, finding: &Finding) -> String {
 /// word, which may be a status, is unchanged.
 fn lasting(text: &str) -> String {
     let (first, rest) = text.split_at(text.find(' ').unwrap_or(0));
-    let words = rest.split_inclusive(|it: char| !it.is_alphanumeric());
+    let words = rest.split_inclusive(|character: char| !character.is_alphanumeric());
     let mark = |word: &str| {
-        let end = word.find(|it: char| !it.is_alphanumeric()).unwrap_or(word.len());
+        let end = word.find(|character: char| !character.is_alphanumeric()).unwrap_or(word.len());
         let changes = word[..end].contains(|it: char| it.is_ascii_digit());
         if changes { format!("#{}", &word[end..]) } else { word.to_owned() }
     };

@@ -8,17 +8,17 @@ use serde_json::Value;
 /// The immutable text of a body. It is parsed as JSON at most once; clones share the result.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(from = "StoredBody", into = "StoredBody")]
-pub struct Body(Arc<Read>);
+pub struct Body(Arc<BodyText>);
 
-struct Read {
+struct BodyText {
     text: String,
     is_utf8: bool,
     json: OnceLock<Option<Arc<Value>>>,
 }
 
-impl Default for Read {
-    fn default() -> Read {
-        Read { text: String::new(), is_utf8: true, json: OnceLock::new() }
+impl Default for BodyText {
+    fn default() -> BodyText {
+        BodyText { text: String::new(), is_utf8: true, json: OnceLock::new() }
     }
 }
 
@@ -42,7 +42,7 @@ impl Body {
     }
 
     fn of(text: String, is_utf8: bool) -> Body {
-        Body(Arc::new(Read { text, is_utf8, json: OnceLock::new() }))
+        Body(Arc::new(BodyText { text, is_utf8, json: OnceLock::new() }))
     }
 
     /// Returns `true` if all bytes of the body were UTF-8.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::mode::Mode;
 use crate::recording::{Caller, Purpose};
-use crate::words::Mode;
 
 /// The most requests in the bursts of a run, unless a burst is repeated to determine the kind of limiter.
 pub const BURST_MAX: u32 = 909;

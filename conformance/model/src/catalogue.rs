@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn every_statement_cites_the_specification_or_names_another_document() {
         let is_hash =
-            |text: &String| text.len() == 16 && text.bytes().all(|it| b"0123456789abcdef".contains(&it));
+            |text: &String| text.len() == 16 && text.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
         for (id, it) in catalogue() {
             let is_ours = it.spec.starts_with(|it: char| it.is_ascii_digit());
             assert_eq!(is_ours, !it.source.is_empty(), "{id}: {} and {:?}", it.spec, it.source);

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::mode::Mode;
 use crate::raw_bytes::RawBytes;
-use crate::words::Mode;
 
 /// The deliveries of a run, with the endpoints that received them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,8 @@ pub enum SignatureStatus {
     /// No value could be a signature.
     Nothing,
     /// The value is a hash without a secret, so anyone can compute it.
-    Openly,
+    #[serde(rename = "openly")]
+    WithoutSecret,
     /// No secret is available for this endpoint.
     NoSecret,
     /// The signature matches no secret in any known construction.

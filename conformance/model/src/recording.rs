@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::body::Body;
 use crate::deliveries::Deliveries;
-use crate::words::{Mode, Part};
+use crate::mode::Mode;
+use crate::part::Part;
 
 /// The version of the format. Incremented when an older reader would misread a recording.
 pub const FORMAT: u32 = 2;
@@ -209,7 +210,7 @@ pub enum Purpose {
     /// Measures the rate limit.
     Burst(Burst),
     /// Reads one page of a list.
-    Page(PageAsk),
+    Page(PageRequest),
     /// Reads one event.
     Event {
         /// The id that was asked for.
@@ -260,7 +261,8 @@ pub enum Purpose {
         side: Side,
     },
     /// Filters a list by an object of another owner, or by an absent one.
-    Twin {
+    #[serde(rename = "twin")]
+    Filter {
         /// The list.
         list: List,
         /// The filter's name.
@@ -386,7 +388,7 @@ pub enum Step {
 
 /// The request of a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PageAsk {
+pub struct PageRequest {
     /// The list.
     pub list: List,
     /// The name and value of each filter.
@@ -399,7 +401,7 @@ pub struct PageAsk {
     pub link: Option<Link>,
 }
 
-impl PageAsk {
+impl PageRequest {
     /// Returns `true` if the size is allowed: 1 to 100, or the default.
     pub fn is_allowed(&self) -> bool {
         self.per_page.is_none_or(|size| (1..=100).contains(&size))
@@ -496,12 +498,12 @@ impl Recording {
 
     /// Returns the exchange with this number.
     pub fn exchange(&self, number: u32) -> Option<&Exchange> {
-        self.exchanges.iter().find(|it| it.number == number)
+        self.exchanges.iter().find(|exchange| exchange.number == number)
     }
 
     /// Returns the last account request of a mode's key.
     pub fn account(&self, mode: Mode) -> Option<&Exchange> {
-        self.last(|it| it.purpose == Purpose::Account && it.caller == Caller::Own(mode))
+        self.last(|exchange| exchange.purpose == Purpose::Account && exchange.caller == Caller::Own(mode))
     }
 }
 
@@ -513,6 +515,10 @@ pub const MALFORMED: &str = "malformed response:";
 /// Shortens a body to one line of a report.
 pub fn shorten(text: &str) -> String {
     const LINE_MAX: usize = 120;
-    let line: String = text.chars().map(|it| if it.is_control() { ' ' } else { it }).take(LINE_MAX).collect();
+    let line: String = text
+        .chars()
+        .map(|character| if character.is_control() { ' ' } else { character })
+        .take(LINE_MAX)
+        .collect();
     if line.len() < text.len() { format!("{line}…") } else { line }
 }

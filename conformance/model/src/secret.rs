@@ -6,10 +6,10 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-use crate::words::Mode;
+use crate::mode::Mode;
 
 /// The shortest part of a key that is redacted.
-const TELLING_RUN: usize = 8;
+const SECRET_RUN_MIN: usize = 8;
 /// The most nested escapes that are decoded.
 const LAYERS_MAX: usize = 3;
 
@@ -99,12 +99,12 @@ impl Redactor {
     /// Creates a redactor of all parts with 8 or more characters. `tails`: the secrets without their public prefix;
     /// `blank`: the replacement.
     pub fn new<'a>(tails: impl IntoIterator<Item = &'a str>, blank: &'static str) -> Redactor {
-        Redactor::of(tails.into_iter().map(|tail| (tail, TELLING_RUN)), blank)
+        Redactor::of(tails.into_iter().map(|tail| (tail, SECRET_RUN_MIN)), blank)
     }
 
     /// Creates a redactor of whole secrets only.
     pub fn whole<'a>(tails: impl IntoIterator<Item = &'a str>, blank: &'static str) -> Redactor {
-        Redactor::of(tails.into_iter().map(|tail| (tail, tail.len().max(TELLING_RUN))), blank)
+        Redactor::of(tails.into_iter().map(|tail| (tail, tail.len().max(SECRET_RUN_MIN))), blank)
     }
 
     /// Creates a redactor. Each secret comes with the length of the parts to redact.
@@ -115,12 +115,12 @@ impl Redactor {
             runs.extend(folded(text).windows(length).map(<[u8]>::to_vec));
         };
         // A key that consists of its prefix has no secret part.
-        for (tail, telling) in tails.filter(|(tail, _)| !tail.is_empty()) {
-            take(tail.as_bytes(), telling);
-            take(hex(tail.as_bytes()).as_bytes(), 2 * telling);
+        for (tail, run_length) in tails.filter(|(tail, _)| !tail.is_empty()) {
+            take(tail.as_bytes(), run_length);
+            take(hex(tail.as_bytes()).as_bytes(), 2 * run_length);
             for shift in 0..3 {
                 // Only these digits depend on the run alone.
-                take(&base64(tail.as_bytes(), shift), 8 * telling / 6 - 2);
+                take(&base64(tail.as_bytes(), shift), 8 * run_length / 6 - 2);
             }
         }
         let mut beginnings = vec![0; SLOTS / 64];
@@ -133,7 +133,7 @@ impl Redactor {
     }
 
     /// Returns the text with all parts of secrets redacted.
-    pub fn clean(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         let hidden = self.hidden(text.as_bytes());
         let mut clean = String::with_capacity(text.len());
         let mut blanked = false;
@@ -149,7 +149,7 @@ impl Redactor {
     }
 
     /// Returns the bytes with all parts of secrets redacted.
-    pub fn clean_bytes(&self, bytes: &[u8]) -> Vec<u8> {
+    pub fn redact_bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let hidden = self.hidden(bytes);
         let mut clean = Vec::with_capacity(bytes.len());
         let mut blanked = false;
@@ -259,7 +259,7 @@ fn escape(text: &[u8]) -> Option<(u8, usize)> {
 }
 
 /// The minimum number of characters of a key after its prefix. A shorter key could not be redacted.
-pub const KEY_TAIL_MIN: usize = TELLING_RUN;
+pub const KEY_TAIL_MIN: usize = SECRET_RUN_MIN;
 
 #[cfg(test)]
 mod tests {
@@ -270,8 +270,8 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &str) {
         let redactor = Redactor::new([TAIL, "another-secret"], "<key>");
-        assert_eq!(redactor.clean(text), expected);
-        assert_eq!(redactor.clean_bytes(text.as_bytes()), expected.as_bytes());
+        assert_eq!(redactor.redact(text), expected);
+        assert_eq!(redactor.redact_bytes(text.as_bytes()), expected.as_bytes());
     }
 
     #[test]
@@ -302,17 +302,17 @@ mod tests {
     fn a_whole_secret_is_blanked_and_a_part_of_it_is_not() {
         let redactor = Redactor::whole([TAIL, "short"], "<secret>");
         for text in [TAIL.to_owned(), hex(TAIL.as_bytes())] {
-            assert_eq!(redactor.clean(&format!("a {text}")), "a <secret>");
+            assert_eq!(redactor.redact(&format!("a {text}")), "a <secret>");
         }
-        assert!(redactor.clean("dXNlcjpaeDgxa1FtMlBmN1Q=").contains("<secret>"));
-        assert_eq!(redactor.clean("Zx81kQm2Pf7 short"), "Zx81kQm2Pf7 short");
+        assert!(redactor.redact("dXNlcjpaeDgxa1FtMlBmN1Q=").contains("<secret>"));
+        assert_eq!(redactor.redact("Zx81kQm2Pf7 short"), "Zx81kQm2Pf7 short");
     }
 
     #[test]
     fn an_empty_or_very_short_secret_redacts_nothing() {
         for tail in ["", "k", "ab"] {
             for redactor in [Redactor::new([tail], "<key>"), Redactor::whole([tail], "<key>")] {
-                assert_eq!(redactor.clean("a kab aw== Zx81kQm2Pf7T"), "a kab aw== Zx81kQm2Pf7T", "{tail:?}");
+                assert_eq!(redactor.redact("a kab aw== Zx81kQm2Pf7T"), "a kab aw== Zx81kQm2Pf7T", "{tail:?}");
             }
         }
     }
@@ -346,7 +346,7 @@ mod tests {
         for encoded in ["dXNlcjpaeDgxa1FtMlBmN1Q=", "dXNlcjE6Wng4MWtRbTJQZjdU", "dXNlcjEyOlp4ODFrUW0yUGY3VA"]
         {
             let redactor = Redactor::new([TAIL], "<key>");
-            let clean = redactor.clean(encoded);
+            let clean = redactor.redact(encoded);
             assert!(clean.contains("<key>") && clean.len() < encoded.len(), "{clean}");
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::page::{Page, codes_of, holds_charge, named_identity, names_invoice, page_ask, text_at};
+use super::page::{Page, codes_of, holds_charge, named_identity, names_invoice, page_request, text_at};
 use crate::recording::{Exchange, List, Recording};
 
 /// The scope of a filter of events by charge or invoice: the events of that object only, or also those of its invoice
@@ -26,11 +26,13 @@ pub struct ChargeInvoices(BTreeSet<(String, String)>);
 impl ChargeInvoices {
     /// Returns the pairs on the pages of a recording.
     pub fn of(recording: &Recording) -> ChargeInvoices {
-        let of_list = |it: &&Exchange| page_ask(it).is_some_and(|ask| ask.list != List::Charges);
+        let of_list = |exchange: &&Exchange| {
+            page_request(exchange).is_some_and(|request| request.list != List::Charges)
+        };
         let pages: Vec<_> = recording.exchanges.iter().filter(of_list).filter_map(Page::of).collect();
         let rows = pages.iter().filter_map(Page::rows).flatten();
         let invoices = rows.map(|row| row.get("invoice").unwrap_or(row));
-        let pairs = invoices.filter_map(|it| Some((codes_of(it)?, text_at(it, &["code"])?)));
+        let pairs = invoices.filter_map(|invoice| Some((codes_of(invoice)?, text_at(invoice, &["code"])?)));
         ChargeInvoices(
             pairs
                 .flat_map(|(charges, invoice)| {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use crate::mode::Mode;
 use crate::reading::cached;
 use crate::recording::{Burst, Caller, Exchange, Purpose, Recording};
-use crate::words::Mode;
 
 /// The allowed requests per minute and key.
 pub const LIMIT: u32 = 120;
@@ -56,20 +56,21 @@ impl Series {
         let shots: Vec<_> = recording
             .exchanges
             .iter()
-            .filter(|it| it.purpose == Purpose::Burst(Burst::Shot { series }))
+            .filter(|exchange| exchange.purpose == Purpose::Burst(Burst::Shot { series }))
             .collect();
         let last = shots.last()?;
-        let refused = shots.iter().find(|it| it.status() == Some(429)).map(|it| it.number);
+        let refused = shots.iter().find(|shot| shot.status() == Some(429)).map(|it| it.number);
         // Requests of the test key in the minute before the burst count against the same limit.
-        let before = recording.exchanges.iter().filter(|it| {
-            it.caller == Caller::Own(Mode::Test)
-                && it.number < shots[0].number
-                && it.sent.saturating_add(WINDOW) > last.ended
+        let before = recording.exchanges.iter().filter(|exchange| {
+            exchange.caller == Caller::Own(Mode::Test)
+                && exchange.number < shots[0].number
+                && exchange.sent.saturating_add(WINDOW) > last.ended
         });
         let counted: Vec<_> = before.chain(shots.iter().copied()).collect();
         let served = counted.iter().filter(|it| is_served(it)).count() as u32;
-        let cached = counted.iter().filter(|it| is_served(it) && is_cached(it)).count() as u32;
-        let refusals = counted.iter().filter(|it| it.status() == Some(429)).count() as u32;
+        let cached =
+            counted.iter().filter(|exchange| is_served(exchange) && is_cached(exchange)).count() as u32;
+        let refusals = counted.iter().filter(|exchange| exchange.status() == Some(429)).count() as u32;
         let unclear = counted.len() as u32 - served - refusals;
         let served = LIMIT.clamp(served - cached, served);
         Some(Series { served, cached, unclear, refused, elapsed: last.ended.saturating_sub(counted[0].sent) })
@@ -79,7 +80,10 @@ impl Series {
     /// second would have served it.
     pub fn is_no_bucket(recording: &Recording, series: u8) -> bool {
         let refill = Purpose::Burst(Burst::Refill { series });
-        recording.exchanges.iter().any(|it| it.purpose == refill && it.status() == Some(429))
+        recording
+            .exchanges
+            .iter()
+            .any(|exchange| exchange.purpose == refill && exchange.status() == Some(429))
     }
 
     /// Returns the kind of limiter that explains the burst.
@@ -116,14 +120,18 @@ pub fn most_in_a_minute(recording: &Recording) -> Option<(usize, &Exchange)> {
     let served: Vec<_> = recording
         .exchanges
         .iter()
-        .filter(|it| it.caller == Caller::Own(Mode::Test) && it.status() == Some(200) && !is_cached(it))
+        .filter(|exchange| {
+            exchange.caller == Caller::Own(Mode::Test)
+                && exchange.status() == Some(200)
+                && !is_cached(exchange)
+        })
         .collect();
     let mut first = 0;
-    let counts = served.iter().enumerate().map(|(at, it)| {
-        while first < at && served[first].sent.saturating_add(WINDOW) <= it.ended {
+    let counts = served.iter().enumerate().map(|(at, exchange)| {
+        while first < at && served[first].sent.saturating_add(WINDOW) <= exchange.ended {
             first += 1;
         }
-        (at + 1 - first, *it)
+        (at + 1 - first, *exchange)
     });
     counts.max_by_key(|(count, _)| *count)
 }

@@ -20,8 +20,8 @@ pub use observed_ids::{
     single_event, stated_mode, wrapped_event,
 };
 pub use page::{
-    Page, charges_of, codes_of, draw, holds_charge, identity, link_query, named_identity, names_invoice,
-    page_ask, text_at, twin_of,
+    Page, charges_of, codes_of, holds_charge, identity, link_query, named_identity, names_invoice,
+    next_random, page_request, text_at, unused_id_like,
 };
 pub use stable::{LONG, enclosing};
 pub use time::{http_date, retry_after, utc};

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{LONG, Page, page_ask, shown_link, text_at};
-use crate::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
-use crate::words::Mode;
+use super::{LONG, Page, page_request, shown_link, text_at};
+use crate::mode::Mode;
+use crate::recording::{Burst, Caller, Exchange, List, PageRequest, Purpose, Recording, Side};
 
 /// An identifier of each kind of object, found in the lists of one mode.
 #[derive(Clone, Debug, Default)]
@@ -23,14 +23,14 @@ pub struct ObservedIds {
 
 /// Returns the events of a mode on its last long page.
 pub fn events(recording: &Recording, mode: Mode) -> Vec<Value> {
-    let long = |it: &Exchange| {
-        it.caller == Caller::Own(mode)
+    let long = |exchange: &Exchange| {
+        exchange.caller == Caller::Own(mode)
             && matches!(
-                &it.purpose,
-                Purpose::Page(PageAsk { list: List::Events, filters, per_page: Some(LONG), .. })
+                &exchange.purpose,
+                Purpose::Page(PageRequest { list: List::Events, filters, per_page: Some(LONG), .. })
                     if filters.is_empty()
             )
-            && it.status() == Some(200)
+            && exchange.status() == Some(200)
     };
     let page = recording.last(long).and_then(Page::of);
     page.and_then(|page| page.rows().cloned()).unwrap_or_default()
@@ -38,8 +38,9 @@ pub fn events(recording: &Recording, mode: Mode) -> Vec<Value> {
 
 /// Returns the rows of a list on all pages of a mode, filtered or not, latest page first.
 fn rows_of_list(recording: &Recording, mode: Mode, list: List) -> impl Iterator<Item = Value> {
-    let of_list = move |it: &&Exchange| {
-        it.caller == Caller::Own(mode) && page_ask(it).is_some_and(|ask| ask.list == list)
+    let of_list = move |exchange: &&Exchange| {
+        exchange.caller == Caller::Own(mode)
+            && page_request(exchange).is_some_and(|request| request.list == list)
     };
     let pages = recording.exchanges.iter().rev().filter(of_list).filter_map(Page::of);
     pages.flat_map(|page| page.rows().cloned().unwrap_or_default())
@@ -147,8 +148,10 @@ pub fn after_rows(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
 
 /// Returns the rows of all pages that were read for a purpose.
 fn rows_of(recording: &Recording, mode: Mode, purpose: &Purpose) -> Option<Vec<Value>> {
-    let asked =
-        recording.exchanges.iter().filter(|it| it.caller == Caller::Own(mode) && it.purpose == *purpose);
+    let asked = recording
+        .exchanges
+        .iter()
+        .filter(|exchange| exchange.caller == Caller::Own(mode) && exchange.purpose == *purpose);
     let pages: Vec<_> = asked.filter_map(|it| Page::of(it)?.rows().cloned()).collect();
     (!pages.is_empty()).then(|| pages.concat())
 }

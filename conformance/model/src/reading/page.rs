@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::recording::{Exchange, List, PageAsk, Purpose, Step};
+use crate::recording::{Exchange, List, PageRequest, Purpose, Step};
 
 /// The JSON body of a list response with status 200. Each part may still be missing or of another type.
 #[derive(Clone, Debug)]
@@ -54,9 +54,9 @@ pub fn link_query(link: &str) -> (Vec<(String, String)>, bool) {
 }
 
 /// Returns the list and page that an exchange requested, if it requested a page by query.
-pub fn page_ask(exchange: &Exchange) -> Option<PageAsk> {
+pub fn page_request(exchange: &Exchange) -> Option<PageRequest> {
     match &exchange.purpose {
-        Purpose::Page(ask) => return Some(ask.clone()),
+        Purpose::Page(request) => return Some(request.clone()),
         // The query of a link is known only from the page that contains it.
         Purpose::DuringInserts { step: Step::ByLink { .. }, .. } => return None,
         Purpose::Burst(_)
@@ -67,15 +67,15 @@ pub fn page_ask(exchange: &Exchange) -> Option<PageAsk> {
     }
     let (path, query) = exchange.target.split_once('?').unwrap_or((&exchange.target, ""));
     let list = List::ALL.into_iter().find(|list| path.ends_with(list.path()))?;
-    let mut ask = PageAsk { list, filters: Vec::new(), page: None, per_page: None, link: None };
+    let mut request = PageRequest { list, filters: Vec::new(), page: None, per_page: None, link: None };
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()).into_owned() {
         match name.as_str() {
-            "page" => ask.page = Some(value.parse().ok()?),
-            "per_page" => ask.per_page = Some(value.parse().ok()?),
-            _ => ask.filters.push((name, value)),
+            "page" => request.page = Some(value.parse().ok()?),
+            "per_page" => request.per_page = Some(value.parse().ok()?),
+            _ => request.filters.push((name, value)),
         }
     }
-    Some(ask)
+    Some(request)
 }
 
 /// Returns the identity of a list item: its id or code, or the whole item.
@@ -100,7 +100,7 @@ pub fn charges_of(event: &Value) -> Option<Vec<&str>> {
 /// Returns the codes of an invoice's charges, which may be objects or codes.
 pub fn codes_of(invoice: &Value) -> Option<Vec<&str>> {
     let charges = invoice.get("charges")?.as_array()?;
-    charges.iter().map(|it| it.as_str().or_else(|| text_at(it, &["code"]))).collect()
+    charges.iter().map(|charge| charge.as_str().or_else(|| text_at(charge, &["code"]))).collect()
 }
 
 /// Returns `true` if the invoice of an event lists that charge.
@@ -121,16 +121,17 @@ pub fn text_at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a str> {
 
 /// Returns an unused identifier of the same form: same length, same character classes, same UUID version. Another form
 /// would test a validator instead of the isolation of the modes.
-pub fn twin_of(id: &str, seed: u64) -> String {
+pub fn unused_id_like(id: &str, seed: u64) -> String {
     const UUID_LEN: usize = 36;
     const UUID_NODE_LEN: usize = 12;
     let is_uuid = id.len() == UUID_LEN && id.bytes().filter(|byte| *byte == b'-').count() == 4;
-    let kept = if is_uuid { UUID_LEN - UUID_NODE_LEN } else { id.rfind(['_', '-']).map_or(0, |at| at + 1) };
+    let prefix_len =
+        if is_uuid { UUID_LEN - UUID_NODE_LEN } else { id.rfind(['_', '-']).map_or(0, |at| at + 1) };
     let mut state = seed;
-    let mut twin = String::with_capacity(id.len());
+    let mut unused = String::with_capacity(id.len());
     for (at, letter) in id.char_indices() {
         let class: &[u8] = match letter {
-            _ if at < kept => b"",
+            _ if at < prefix_len => b"",
             '0'..='9' | 'a'..='f' if is_uuid => b"0123456789abcdef",
             'A'..='F' if is_uuid => b"0123456789ABCDEF",
             '0'..='9' => b"0123456789",
@@ -139,15 +140,15 @@ pub fn twin_of(id: &str, seed: u64) -> String {
             _ => b"",
         };
         match class.len() as u64 {
-            0 => twin.push(letter),
-            size => twin.push(char::from(class[(draw(&mut state) % size) as usize])),
+            0 => unused.push(letter),
+            size => unused.push(char::from(class[(next_random(&mut state) % size) as usize])),
         }
     }
-    twin
+    unused
 }
 
 /// Returns the next number of SplitMix64, which is deterministic for a seed.
-pub fn draw(state: &mut u64) -> u64 {
+pub fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -160,21 +161,23 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(id: &str, kept: &str) {
-        let twin = twin_of(id, 7);
-        assert_ne!(twin, id);
-        assert!(twin.starts_with(kept), "{twin}");
-        let class = |it: char| (it.is_ascii_digit(), it.is_ascii_lowercase(), it.is_ascii_uppercase());
+    fn check(id: &str, prefix: &str) {
+        let unused = unused_id_like(id, 7);
+        assert_ne!(unused, id);
+        assert!(unused.starts_with(prefix), "{unused}");
+        let class = |character: char| {
+            (character.is_ascii_digit(), character.is_ascii_lowercase(), character.is_ascii_uppercase())
+        };
         if !id.contains("-7") {
-            assert!(id.chars().zip(twin.chars()).all(|(a, b)| class(a) == class(b)), "{twin}");
+            assert!(id.chars().zip(unused.chars()).all(|(a, b)| class(a) == class(b)), "{unused}");
         }
-        assert_eq!(twin.len(), id.len());
-        assert_eq!(twin, twin_of(id, 7), "the same seed makes the same twin");
-        assert_ne!(twin, twin_of(id, 8), "another seed makes another");
+        assert_eq!(unused.len(), id.len());
+        assert_eq!(unused, unused_id_like(id, 7), "the same seed makes the same id");
+        assert_ne!(unused, unused_id_like(id, 8), "another seed makes another");
     }
 
     #[test]
-    fn a_twin_has_the_same_form() {
+    fn an_unused_id_has_the_same_form() {
         check("0190a5c4-7f3e-7abc-8def-0123456789ab", "0190a5c4-7f3e-7abc-8def-");
         check("k3m9x2q7w1ab", "");
         check("ch_9XyZ04aaQQ", "ch_");

@@ -2,7 +2,7 @@
 //!
 //! A read of part of a list counts only between two equal reads of its first 100 records.
 
-use crate::reading::page_ask;
+use crate::reading::page_request;
 use crate::recording::{Exchange, List, Recording};
 
 /// The largest page size, in records. A page of this size is a *long page*.
@@ -11,12 +11,12 @@ pub const LONG: u64 = 100;
 /// Returns `true` if an exchange is the first long page of a list.
 fn is_long(exchange: &Exchange, list: List) -> bool {
     exchange.status() == Some(200)
-        && page_ask(exchange).is_some_and(|ask| {
-            ask.list == list
-                && ask.filters.is_empty()
-                && ask.link.is_none()
-                && ask.per_page == Some(LONG)
-                && ask.page.unwrap_or(1) == 1
+        && page_request(exchange).is_some_and(|request| {
+            request.list == list
+                && request.filters.is_empty()
+                && request.link.is_none()
+                && request.per_page == Some(LONG)
+                && request.page.unwrap_or(1) == 1
         })
 }
 

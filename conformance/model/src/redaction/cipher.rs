@@ -149,7 +149,9 @@ mod tests {
         assert_ne!(hidden, Cipher::new([2; 32]).text(text), "another key hides otherwise");
         assert_eq!(hidden.len(), text.len());
         for (before, after) in text.chars().zip(hidden.chars()).filter(|(it, _)| it.is_ascii()) {
-            let class = |it: char| (it.is_ascii_digit(), it.is_ascii_lowercase(), it.is_ascii_uppercase());
+            let class = |character: char| {
+                (character.is_ascii_digit(), character.is_ascii_lowercase(), character.is_ascii_uppercase())
+            };
             assert_eq!(class(before), class(after), "{hidden}");
         }
     }

@@ -45,7 +45,7 @@ pub(super) fn map(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> 
                 } else {
                     let name = if top.explains { "message" } else { &top.name };
                     let scalar = Scalar::Text { name, private: top.private, text: &plain };
-                    let quote = |it: String| serde_json::to_string(&it).expect("a text is JSON");
+                    let quote = |text: String| serde_json::to_string(&text).expect("a text is JSON");
                     changed = change(scalar).map(quote);
                 }
             }
@@ -84,7 +84,8 @@ fn text_len(rest: &str) -> usize {
 }
 
 fn number_len(rest: &str) -> usize {
-    rest.find(|it: char| !matches!(it, '0'..='9' | '-' | '+' | '.' | 'e' | 'E')).unwrap_or(rest.len())
+    rest.find(|character: char| !matches!(character, '0'..='9' | '-' | '+' | '.' | 'e' | 'E'))
+        .unwrap_or(rest.len())
 }
 
 /// Returns `true` if a member of this name counts records or pages; other numbers may be amounts.

@@ -1,0 +1,47 @@
+//! The modes of the specification.
+
+use serde::{Deserialize, Serialize};
+
+/// The path of the account behind a key, below the base address.
+pub const ACCOUNT_PATH: &str = "/v1/account";
+
+/// One of the two modes a key can act in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Real coins.
+    Live,
+    /// Test networks.
+    Test,
+}
+
+impl Mode {
+    /// Both modes.
+    pub const BOTH: [Mode; 2] = [Mode::Live, Mode::Test];
+
+    /// Returns the name of the mode in keys and in `meta.mode`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Live => "live",
+            Mode::Test => "test",
+        }
+    }
+
+    /// Returns the prefix of keys of this mode, such as `svc_live_`.
+    pub fn key_start(self, key_prefix: &str) -> String {
+        format!("{key_prefix}_{}_", self.word())
+    }
+
+    /// Splits a key into the mode of its prefix and the rest; `None` for a key of another form.
+    pub fn of_key<'k>(key: &'k str, key_prefix: &str) -> Option<(Mode, &'k str)> {
+        Mode::BOTH.into_iter().find_map(|mode| Some((mode, key.strip_prefix(&mode.key_start(key_prefix))?)))
+    }
+
+    /// Returns the other mode.
+    pub fn other(self) -> Mode {
+        match self {
+            Mode::Live => Mode::Test,
+            Mode::Test => Mode::Live,
+        }
+    }
+}
