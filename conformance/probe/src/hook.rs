@@ -50,8 +50,8 @@ pub async fn run_shell(
     let mut child = command.spawn().map_err(|err| format!("does not start: {err}"))?;
     let output = Arc::new(Mutex::new(Vec::new()));
     let listeners = [
-        child.stdout.take().map(|it| tokio::spawn(listen(it, Arc::clone(&output)))),
-        child.stderr.take().map(|it| tokio::spawn(listen(it, Arc::clone(&output)))),
+        child.stdout.take().map(|stdout| tokio::spawn(listen(stdout, Arc::clone(&output)))),
+        child.stderr.take().map(|stderr| tokio::spawn(listen(stderr, Arc::clone(&output)))),
     ];
     let ended = tokio::select! {
         ended = tokio::time::timeout(hook.time_limit, child.wait()) => Some(ended),

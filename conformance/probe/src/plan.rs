@@ -7,11 +7,12 @@ use url::Url;
 
 use conformance_model::baseline::Baseline;
 use conformance_model::catalogue::{extended, judged};
+use conformance_model::mode::Mode;
+use conformance_model::part::Part;
 use conformance_model::recording::ObjectKind;
 use conformance_model::redaction::Redaction;
 use conformance_model::secret::{KEY_TAIL_MIN, Secret};
 use conformance_model::selection::{Profile, Selection};
-use conformance_model::words::{Mode, Part};
 
 use crate::http_client::trust;
 use crate::interrupt::Interrupt;
@@ -210,17 +211,20 @@ impl Plan {
         match base.scheme() {
             "http" | "https" => {}
             other => {
-                return Err(format!("`{other}` is no scheme to ask by; it takes http:// or https://"));
+                return Err(format!(
+                    "the scheme of the base address is `{other}`; only http:// and https:// are allowed"
+                ));
             }
         }
         if !base.username().is_empty() || base.password().is_some() {
             return Err(
-                "the base address holds a user name or a password; keys come from the environment".into()
+                "the base address contains a user name or a password; keys come from the environment".into(),
             );
         }
         if base.host_str().is_none() || base.query().is_some() || base.fragment().is_some() {
             return Err(format!(
-                "`{shown}` came with more than a base address has; it takes scheme, host, port and a path prefix"
+                "the base address `{shown}` has no host, or has a query or a fragment; only scheme, host, port and a path \
+                 prefix are allowed"
             ));
         }
         if let Some(pem) = &self.ca_pem {
@@ -268,13 +272,12 @@ impl Plan {
             }
         }
         if self.webhooks.is_some() && self.without.contains(&Part::Webhooks) {
-            return Err("deliveries are received although `--without webhooks` leaves them out".into());
+            return Err("deliveries are received although `--without webhooks` excludes them".into());
         }
         for id in self.baseline.known.keys() {
             if !judged().contains_key(id) && !extended().contains_key(id) {
                 return Err(format!(
-                    "the baseline names `{id}`, and no statement is called so; \
-                     `chargeproof check --list` names them"
+                    "the baseline lists the unknown statement `{id}`; `chargeproof check --list` prints all of them"
                 ));
             }
         }
@@ -304,7 +307,7 @@ impl Plan {
     fn validate_key(&self, name: &str, key: &Secret) -> Result<(), String> {
         if !key.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(format!(
-                "the {name} key has a character that no header can carry; it takes visible ASCII"
+                "the {name} key has a character that is not allowed in headers; only visible ASCII is allowed"
             ));
         }
         if key.tail(&self.key_prefix).len() < KEY_TAIL_MIN {
@@ -339,10 +342,15 @@ mod tests {
     }
 
     #[test]
-    fn a_base_address_holds_no_query_and_no_password() {
-        check("http://127.0.0.1/?key=1", LIVE, TEST, "came with more than a base address has");
-        check("http://me:pass@127.0.0.1/", LIVE, TEST, "holds a user name or a password");
-        check("ftp://127.0.0.1/", LIVE, TEST, "`ftp` is no scheme to ask by; it takes http:// or https://");
+    fn a_base_address_has_no_query_and_no_password() {
+        check("http://127.0.0.1/?key=1", LIVE, TEST, "has a query or a fragment");
+        check("http://me:pass@127.0.0.1/", LIVE, TEST, "contains a user name or a password");
+        check(
+            "ftp://127.0.0.1/",
+            LIVE,
+            TEST,
+            "the scheme of the base address is `ftp`; only http:// and https:// are allowed",
+        );
     }
 
     #[test]

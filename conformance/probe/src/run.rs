@@ -36,9 +36,9 @@ use std::time::Duration;
 
 use conformance_model::budget::{Budget, Cost, Ledger};
 use conformance_model::group::Group;
+use conformance_model::part::Part;
 use conformance_model::recording::{NO_BURST_QUICK, Recording};
 use conformance_model::verdict::Stop;
-use conformance_model::words::Part;
 
 use crate::plan::Plan;
 use crate::probes::{
@@ -46,7 +46,7 @@ use crate::probes::{
     second_key, webhooks,
 };
 use crate::progress::Progress;
-use crate::session::{PATIENCE, REPEATS_MAX, Session, keyed_max};
+use crate::session::{REPEATS_MAX, Session, TIMEOUT, keyed_max};
 use crate::waiter::Waiter;
 
 /// The result of a run.
@@ -139,7 +139,7 @@ fn wait_max(groups: &BTreeSet<Group>, plan: &Plan) -> Duration {
     match (groups.contains(&Group::Burst), plan.thorough) {
         (true, true) => burst::WAIT_MAX + burst::SETTLING_WAIT,
         (true, false) => burst::WAIT_MAX,
-        (false, _) => PATIENCE,
+        (false, _) => TIMEOUT,
     }
 }
 

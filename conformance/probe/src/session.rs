@@ -1,13 +1,13 @@
 //! The session of a run: adds keys to requests, counts them in the ledger, and redacts and records responses.
 
 use conformance_model::budget::{Budget, Ledger};
-use conformance_model::reading::{Page, page_ask, retry_after, twin_of};
+use conformance_model::mode::{ACCOUNT_PATH, Mode};
+use conformance_model::reading::{Page, page_request, retry_after, unused_id_like};
 use conformance_model::recording::{
-    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, NOT_ASKED, PageAsk, Purpose,
+    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, NOT_ASKED, PageRequest, Purpose,
     Recording,
 };
 use conformance_model::secret::{KEY_BLANK, Redactor};
-use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use crate::http_client::{Connections, HttpClient};
 use crate::plan::Plan;
@@ -45,7 +45,7 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// An idle window: one second more than the window, for servers that count whole seconds.
 pub(crate) const IDLE_WINDOW: Duration = Duration::from_secs(61);
 /// The longest single wait. A longer `Retry-After` is not waited for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The reason for a request that was not sent because of an interrupt.
 const INTERRUPTED: &str = "not asked: the run was interrupted";
@@ -159,7 +159,9 @@ impl<'a> Session<'a> {
 
     /// Removes the exchanges that were not sent because of an interrupt.
     pub(crate) fn forget_unasked(&mut self) {
-        self.recording.exchanges.retain(|it| !matches!(&it.ending, Ending::Lost(why) if why == INTERRUPTED));
+        self.recording
+            .exchanges
+            .retain(|exchange| !matches!(&exchange.ending, Ending::Lost(why) if why == INTERRUPTED));
     }
 
     /// Leaves the test key idle until a time. The other keys may be used meanwhile.
@@ -241,15 +243,15 @@ impl<'a> Session<'a> {
     }
 
     /// Sends several requests concurrently, and records them in the given order.
-    pub(crate) async fn ask_together(&mut self, asks: &[(Caller, Purpose, String)]) -> Vec<Exchange> {
+    pub(crate) async fn ask_together(&mut self, requests: &[(Caller, Purpose, String)]) -> Vec<Exchange> {
         let sent = self.waiter.now();
         let mut tasks = Vec::new();
-        for (caller, purpose, path) in asks {
+        for (caller, purpose, path) in requests {
             let target = self.target_of(path);
             let (client, address, headers) =
                 (self.client.clone(), self.address_of(&target), self.headers(*caller));
-            let ask = async move { client.send("GET", &address, &headers, Vec::new()).await };
-            let task = self.admit(*caller, purpose).map(|()| tokio::spawn(ask));
+            let request = async move { client.send("GET", &address, &headers, Vec::new()).await };
+            let task = self.admit(*caller, purpose).map(|()| tokio::spawn(request));
             tasks.push((*caller, purpose, target, task));
         }
         let mut exchanges = Vec::new();
@@ -265,18 +267,18 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the 200 response of a burst for a page.
-    pub(crate) fn shown(&self, mode: Mode, ask: &PageAsk) -> Option<&Exchange> {
-        self.recording.last(|it| {
-            matches!(it.purpose, Purpose::Burst(_))
-                && it.caller == Caller::Own(mode)
-                && it.status() == Some(200)
-                && page_ask(it).as_ref() == Some(ask)
+    pub(crate) fn shown(&self, mode: Mode, request: &PageRequest) -> Option<&Exchange> {
+        self.recording.last(|exchange| {
+            matches!(exchange.purpose, Purpose::Burst(_))
+                && exchange.caller == Caller::Own(mode)
+                && exchange.status() == Some(200)
+                && page_request(exchange).as_ref() == Some(request)
         })
     }
 
     /// Returns `true` if a burst has read a page.
-    pub(crate) fn has_shown(&self, mode: Mode, ask: &PageAsk) -> bool {
-        self.shown(mode, ask).is_some()
+    pub(crate) fn has_shown(&self, mode: Mode, request: &PageRequest) -> bool {
+        self.shown(mode, request).is_some()
     }
 
     /// Returns `true` if the two keys have a request left.
@@ -286,16 +288,16 @@ impl<'a> Session<'a> {
 
     /// Returns `true` if the two keys have this number of requests left, without those reserved for later groups.
     /// Bursts, single objects and the events before deliveries are not counted.
-    pub(crate) fn has_room_for(&self, asks: u32) -> bool {
-        let counts = |it: &&Exchange| {
-            matches!(it.caller, Caller::Own(_))
+    pub(crate) fn has_room_for(&self, requests: u32) -> bool {
+        let counts = |exchange: &&Exchange| {
+            matches!(exchange.caller, Caller::Own(_))
                 && !matches!(
-                    it.purpose,
+                    exchange.purpose,
                     Purpose::Burst(_) | Purpose::Object { .. } | Purpose::BeforeDeliveries
                 )
         };
         let keyed = self.recording.exchanges.iter().filter(counts).count() as u32;
-        keyed + asks + self.reserved <= keyed_max(self.plan) + self.keyed_repeats
+        keyed + requests + self.reserved <= keyed_max(self.plan) + self.keyed_repeats
     }
 
     fn target_of(&self, path: &str) -> String {
@@ -328,7 +330,7 @@ impl<'a> Session<'a> {
             Ending::Answered(_) => self.silences = 0,
         }
         let number = self.recording.exchanges.len() as u32 + 1;
-        let (target, ending) = (self.redactor.clean(target), self.clean(ending));
+        let (target, ending) = (self.redactor.redact(target), self.redact(ending));
         let ended = self.waiter.now();
         let exchange = Exchange { number, caller, purpose, target, sent, ended, ending };
         self.recording.exchanges.push(exchange.clone());
@@ -379,7 +381,7 @@ impl<'a> Session<'a> {
     }
 
     async fn repeat_after(&mut self, first: Exchange, pause: Duration) -> Exchange {
-        if self.ledger.repeats >= self.budget.repeats || pause > PATIENCE {
+        if self.ledger.repeats >= self.budget.repeats || pause > TIMEOUT {
             return first;
         }
         // A sliding window still counts part of the burst, so after the stated wait alone the key would be refused
@@ -402,9 +404,9 @@ impl<'a> Session<'a> {
     }
 
     /// Requests a page. Returns its exchange and content.
-    pub(crate) async fn page(&mut self, mode: Mode, ask: PageAsk) -> (Exchange, Option<Page>) {
-        let path = path_of(&ask);
-        let exchange = self.ask(Caller::Own(mode), Purpose::Page(ask), &path).await;
+    pub(crate) async fn page(&mut self, mode: Mode, request: PageRequest) -> (Exchange, Option<Page>) {
+        let path = path_of(&request);
+        let exchange = self.ask(Caller::Own(mode), Purpose::Page(request), &path).await;
         let page = Page::of(&exchange);
         (exchange, page)
     }
@@ -416,11 +418,11 @@ impl<'a> Session<'a> {
         from: &Exchange,
         rel: &str,
     ) -> Option<(Exchange, Page)> {
-        let Purpose::Page(PageAsk { list, filters, .. }) = &from.purpose else { return None };
+        let Purpose::Page(PageRequest { list, filters, .. }) = &from.purpose else { return None };
         let path = self.linked(from, *list, rel)?;
         let link = Some(Link { of: from.number, rel: rel.to_owned() });
-        let ask = PageAsk { list: *list, filters: filters.clone(), page: None, per_page: None, link };
-        let exchange = self.ask(Caller::Own(mode), Purpose::Page(ask), &path).await;
+        let request = PageRequest { list: *list, filters: filters.clone(), page: None, per_page: None, link };
+        let exchange = self.ask(Caller::Own(mode), Purpose::Page(request), &path).await;
         Page::of(&exchange).map(|page| (exchange, page))
     }
 
@@ -430,8 +432,8 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the text with keys redacted.
-    pub(crate) fn cleaned(&self, text: &str) -> String {
-        self.redactor.clean(text)
+    pub(crate) fn redacted(&self, text: &str) -> String {
+        self.redactor.redact(text)
     }
 
     /// Waits. Returns `false` without waiting if the run has used up its time for waits.
@@ -461,8 +463,8 @@ impl<'a> Session<'a> {
     }
 
     /// Returns a nonexistent identifier of the same form. `which`: distinguishes several.
-    pub(crate) fn absent_twin(&self, id: &str, which: u64) -> String {
-        twin_of(id, self.plan.seed.wrapping_add(which.wrapping_mul(0x5851_f42d_4c95_7f2d)))
+    pub(crate) fn unused_id_like(&self, id: &str, which: u64) -> String {
+        unused_id_like(id, self.plan.seed.wrapping_add(which.wrapping_mul(0x5851_f42d_4c95_7f2d)))
     }
 
     /// Returns the path of a link below the base address, if it leads into the list. A proxy may have added or removed
@@ -505,7 +507,7 @@ impl<'a> Session<'a> {
             Caller::Forged(Forgery::ListAppended) => bearer(&format!("{test_key},x")),
             Caller::Forged(Forgery::Encoded) => bearer(&test_key.replace('_', "%5F")),
             Caller::Forged(Forgery::Unknown) => {
-                bearer(&format!("{}{}", prefix(Mode::Test), self.absent_twin(test_tail, 0)))
+                bearer(&format!("{}{}", prefix(Mode::Test), self.unused_id_like(test_tail, 0)))
             }
             Caller::Forged(Forgery::LastCharacter) => bearer(&format!(
                 "{}{}",
@@ -523,17 +525,17 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn clean(&self, ending: Ending) -> Ending {
+    fn redact(&self, ending: Ending) -> Ending {
         match ending {
-            Ending::Lost(why) => Ending::Lost(self.redactor.clean(&why)),
+            Ending::Lost(why) => Ending::Lost(self.redactor.redact(&why)),
             Ending::Answered(answer) => Ending::Answered(Answer {
                 status: answer.status,
                 headers: answer
                     .headers
                     .into_iter()
-                    .map(|(name, value)| (name, self.redactor.clean(&value)))
+                    .map(|(name, value)| (name, self.redactor.redact(&value)))
                     .collect(),
-                body: answer.body.with_text(self.redactor.clean(&answer.body)),
+                body: answer.body.with_text(self.redactor.redact(&answer.body)),
             }),
         }
     }
@@ -545,8 +547,13 @@ pub(crate) fn other_last_character(ends_with_a: bool) -> char {
 }
 
 fn swap_case(text: &str) -> String {
-    let swap =
-        |it: char| if it.is_ascii_lowercase() { it.to_ascii_uppercase() } else { it.to_ascii_lowercase() };
+    let swap = |character: char| {
+        if character.is_ascii_lowercase() {
+            character.to_ascii_uppercase()
+        } else {
+            character.to_ascii_lowercase()
+        }
+    };
     text.chars().map(swap).collect()
 }
 
@@ -558,18 +565,18 @@ fn pause_after_weakness(answer: &Answer) -> Option<Duration> {
     matches!(answer.status, 502..=504).then(|| retry_after(answer).unwrap_or(PAUSE_MIN))
 }
 
-pub(crate) fn path_of(ask: &PageAsk) -> String {
+pub(crate) fn path_of(request: &PageRequest) -> String {
     let mut query = Serializer::new(String::new());
-    for (name, value) in &ask.filters {
+    for (name, value) in &request.filters {
         query.append_pair(name, value);
     }
-    for (name, value) in [("per_page", ask.per_page), ("page", ask.page)] {
+    for (name, value) in [("per_page", request.per_page), ("page", request.page)] {
         if let Some(value) = value {
             query.append_pair(name, &value.to_string());
         }
     }
     let query = query.finish();
-    if query.is_empty() { ask.list.path().to_owned() } else { format!("{}?{query}", ask.list.path()) }
+    if query.is_empty() { request.list.path().to_owned() } else { format!("{}?{query}", request.list.path()) }
 }
 
 /// Returns the path of one event.

@@ -26,12 +26,12 @@ pub enum Source {
     /// A receiver that was started before the run.
     Receiver {
         /// The received requests.
-        catch: Arc<BackgroundReceiver>,
-        /// The time to listen from the first requests on, unless the occasion reports that all deliveries have
+        receiver: Arc<BackgroundReceiver>,
+        /// The time to listen from the first requests on, unless the trigger reports that all deliveries have
         /// arrived. It includes the rest of the run.
         receive_for: Duration,
-        /// The cause of deliveries. Without one the operator must cause them.
-        occasion: Option<Arc<dyn DeliveryTrigger>>,
+        /// The trigger of deliveries. Without one the operator must cause them.
+        trigger: Option<Arc<dyn DeliveryTrigger>>,
     },
     /// Requests that were captured earlier.
     Captured {
@@ -45,11 +45,11 @@ pub enum Source {
 /// The future that causes deliveries.
 pub type TriggerFuture<'a> = Pin<Box<dyn Future<Output = Result<TriggeredDeliveries, String>> + 'a>>;
 
-/// A cause of deliveries.
+/// A trigger of deliveries.
 pub trait DeliveryTrigger: fmt::Debug + Send + Sync {
-    /// Causes deliveries. Endpoints that are created meanwhile are declared to the catch. The error is the reason of a
-    /// failure.
-    fn cause<'a>(&'a self, catch: &'a BackgroundReceiver) -> TriggerFuture<'a>;
+    /// Causes deliveries. Endpoints that are created meanwhile are declared to the receiver. The error is the reason of
+    /// a failure.
+    fn trigger<'a>(&'a self, receiver: &'a BackgroundReceiver) -> TriggerFuture<'a>;
 }
 
 /// The caused deliveries.

@@ -1,10 +1,10 @@
 //! The account of each key, before any other request.
 
 use conformance_model::budget::Cost;
+use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::reading::stated_mode;
 use conformance_model::recording::{Answer, Caller, Ending, Exchange, Purpose};
 use conformance_model::verdict::Stop;
-use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use crate::session::Session;
 
@@ -69,6 +69,7 @@ fn usable(exchange: &Exchange, mode: Mode) -> Result<(), Stop> {
 
 /// Returns `true` for an HTML page, such as a login page or an error page of a gateway.
 fn is_page(answer: &Answer) -> bool {
-    let html = answer.header("content-type").is_some_and(|it| it.to_ascii_lowercase().contains("text/html"));
+    let html =
+        answer.header("content-type").is_some_and(|value| value.to_ascii_lowercase().contains("text/html"));
     html || answer.body.trim_start().starts_with('<')
 }

@@ -1,8 +1,8 @@
 //! Requests that must be refused. Only a few, because servers lock out clients that guess keys.
 
 use conformance_model::budget::Cost;
+use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::recording::{Caller, Exchange, Forgery, List, Purpose};
-use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use crate::probes::isolation::telling_events;
 use crate::session::{Session, event_path};
@@ -45,7 +45,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
     let mut unusual: Vec<_> = QUERIES.map(str::to_owned).to_vec();
     // Some frameworks look up the object before they check the key.
-    unusual.extend(some_event(session).map(|id| event_path(&session.absent_twin(&id, ABSENT))));
+    unusual.extend(some_event(session).map(|id| event_path(&session.unused_id_like(&id, ABSENT))));
     for path in unusual {
         session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, &path).await;
     }
@@ -85,8 +85,9 @@ pub(crate) async fn probe_revoked(session: &mut Session<'_>) {
 
 fn is_served(session: &Session<'_>, path: &str) -> bool {
     let is_at = |target: &str| target.split('?').next().is_some_and(|it| it.ends_with(path));
-    let is_own = |it: &Exchange| matches!(it.caller, Caller::Own(_)) && it.status() == Some(200);
-    session.recording.last(|it| is_own(it) && is_at(&it.target)).is_some()
+    let is_own =
+        |exchange: &Exchange| matches!(exchange.caller, Caller::Own(_)) && exchange.status() == Some(200);
+    session.recording.last(|exchange| is_own(exchange) && is_at(&exchange.target)).is_some()
 }
 
 /// Returns the paths that are known to exist.

@@ -5,16 +5,16 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use conformance_model::budget::BURST_MAX;
+use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::reading::{
     BURST_TIME_MAX, LimiterReading, Page, SERVED_MAX, Series, WINDOW, first_event_id, http_date, is_served,
-    most_in_a_minute, page_ask, retry_after, text_at,
+    most_in_a_minute, page_request, retry_after, text_at,
 };
-use conformance_model::recording::{Burst, Caller, Exchange, List, PageAsk, Purpose, Recording};
-use conformance_model::words::{ACCOUNT_PATH, Mode};
+use conformance_model::recording::{Burst, Caller, Exchange, List, PageRequest, Purpose, Recording};
 
 use crate::probes::filters::FilterValues;
 use crate::probes::positions::{self, LONG, plain, sized};
-use crate::session::{IDLE_WINDOW, PATIENCE, Session, event_path, path_of};
+use crate::session::{IDLE_WINDOW, Session, TIMEOUT, event_path, path_of};
 
 const ROUNDS: u8 = 3;
 const PATHS_MAX: u32 = 5;
@@ -119,14 +119,14 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 
 /// Requests each path of the burst while the key is refused, with a HEAD request and a nonexistent event.
 async fn ask_in_rounds(session: &mut Session<'_>, series: u8, paths: &[String]) {
-    let mut asks: Vec<_> = paths.iter().map(|path| (Method::Get, path.clone())).collect();
-    asks.push((Method::Head, ACCOUNT_PATH.to_owned()));
+    let mut requests: Vec<_> = paths.iter().map(|path| (Method::Get, path.clone())).collect();
+    requests.push((Method::Head, ACCOUNT_PATH.to_owned()));
     let event = paths.iter().find_map(|path| path.strip_prefix("/v1/events/"));
-    asks.extend(event.map(|id| (Method::Get, event_path(&session.absent_twin(id, ABSENT)))));
+    requests.extend(event.map(|id| (Method::Get, event_path(&session.unused_id_like(id, ABSENT)))));
     for round in 1..=ROUNDS {
         // A different order each round, so that a token of a bucket serves a different path.
-        asks.rotate_left(3);
-        for (method, path) in &asks {
+        requests.rotate_left(3);
+        for (method, path) in &requests {
             let step = match method {
                 Method::Get => Burst::Round { series, round },
                 Method::Head => Burst::Head { round },
@@ -155,8 +155,9 @@ async fn idle_before_repeat(session: &mut Session<'_>) -> Option<Duration> {
 /// Returns `true` if the limiter behaves like a bucket, which serves again within a second. Not tested if `Retry-After`
 /// is that short, because the wait shows it.
 async fn refills(session: &mut Session<'_>, series: u8) -> bool {
-    let found = Series::of(&session.recording, series).filter(|it| it.fit() == LimiterReading::Bucket);
-    let refused = found.and_then(|it| session.recording.exchange(it.refused?)).cloned();
+    let found =
+        Series::of(&session.recording, series).filter(|series| series.fit() == LimiterReading::Bucket);
+    let refused = found.and_then(|found| session.recording.exchange(found.refused?)).cloned();
     let Some(refused) = refused else { return true };
     if refused.answer().and_then(retry_after).is_some_and(|delay| delay <= SHORT_WAIT_MAX) {
         return true;
@@ -170,7 +171,7 @@ async fn refills(session: &mut Session<'_>, series: u8) -> bool {
 
 /// Waits for the next minute of the server's clock if it is near: an aligned window would end during the burst.
 async fn wait_for_next_minute(session: &mut Session<'_>) {
-    let last = session.recording.last(|it| it.caller == KEY);
+    let last = session.recording.last(|exchange| exchange.caller == KEY);
     let response_time = last.map_or(Duration::ZERO, |it| it.ended.saturating_sub(it.sent));
     let near = (response_time * SEQUENTIAL_RESPONSES).clamp(NEAR_MIN, NEAR_MAX);
     if let Some(left) = until_minute(&session.recording).filter(|left| *left <= near + NEAR_MIN) {
@@ -192,7 +193,11 @@ async fn send_settling_burst(session: &mut Session<'_>, paths: &mut Vec<String>)
 /// Returns the time until the next minute of the server's clock, by the last `Date`, plus a second, because dates have
 /// no fractions.
 fn until_minute(recording: &Recording) -> Option<Duration> {
-    let last = recording.exchanges.iter().rev().find_map(|it| http_date(it.answer()?.header("date")?))?;
+    let last = recording
+        .exchanges
+        .iter()
+        .rev()
+        .find_map(|exchange| http_date(exchange.answer()?.header("date")?))?;
     Some(Duration::from_secs(u64::from(60 - last.second()) + 1))
 }
 
@@ -224,8 +229,8 @@ async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<Strin
         }));
         let exchanges = session.ask_together(&aims).await;
         shots += batch;
-        let of_key = |it: &&Exchange| it.caller == KEY;
-        if exchanges.iter().filter(of_key).any(|it| it.status() == Some(429))
+        let of_key = |exchange: &&Exchange| exchange.caller == KEY;
+        if exchanges.iter().filter(of_key).any(|exchange| exchange.status() == Some(429))
             || is_refused_otherwise(session, series, &mut other_is_answered).await
         {
             return;
@@ -250,8 +255,13 @@ async fn is_refused_otherwise(
     other_is_answered: &mut Option<bool>,
 ) -> bool {
     let shot = Purpose::Burst(Burst::Shot { series });
-    let shots = session.recording.exchanges.iter().rev().filter(|it| it.purpose == shot && it.is_asked());
-    let row: Vec<_> = shots.take_while(|it| !is_served(it)).map(Exchange::status).collect();
+    let shots = session
+        .recording
+        .exchanges
+        .iter()
+        .rev()
+        .filter(|exchange| exchange.purpose == shot && exchange.is_asked());
+    let row: Vec<_> = shots.take_while(|shot| !is_served(shot)).map(Exchange::status).collect();
     if row.len() < OTHERWISE_MIN {
         *other_is_answered = None;
         return session.is_silent();
@@ -293,15 +303,16 @@ impl BurstPages {
     fn begin(&mut self, exchanges: &[Exchange]) {
         for exchange in exchanges {
             let total = Page::of(exchange).and_then(|page| page.meta("total"));
-            if let Some((ask, total)) = page_ask(exchange).zip(total).filter(|(_, total)| *total > 0) {
-                self.totals.push((ask.list, total));
+            if let Some((request, total)) = page_request(exchange).zip(total).filter(|(_, total)| *total > 0)
+            {
+                self.totals.push((request.list, total));
             }
         }
         let lists = || self.totals.iter().copied();
-        let mut asks: Vec<PageAsk> = lists().map(|(list, _)| sized(list, None, LONG)).collect();
-        asks.extend(lists().flat_map(|(list, total)| positions::long_pages(list, total)));
-        asks.extend(lists().map(|(list, _)| plain(list)));
-        self.wanted = asks.iter().map(path_of).collect();
+        let mut requests: Vec<PageRequest> = lists().map(|(list, _)| sized(list, None, LONG)).collect();
+        requests.extend(lists().flat_map(|(list, total)| positions::long_pages(list, total)));
+        requests.extend(lists().map(|(list, _)| plain(list)));
+        self.wanted = requests.iter().map(path_of).collect();
     }
 
     /// Adds requests once the long pages were read: filters, one event of each type, the long pages again to detect
@@ -312,32 +323,38 @@ impl BurstPages {
         }
         self.has_filters = true;
         let shot = Purpose::Burst(Burst::Shot { series: self.series });
-        let offer = FilterValues::of(recording, Mode::Test, |purpose| *purpose == shot);
-        let asks = offer.asks().into_iter().flatten().chain(offer.further());
-        self.wanted.extend(asks.map(|ask| path_of(&ask)));
-        self.wanted.extend(offer.one_of_each_type().iter().map(|id| event_path(id)));
+        let available = FilterValues::of(recording, Mode::Test, |purpose| *purpose == shot);
+        let requests = available.requests().into_iter().flatten().chain(available.further_requests());
+        self.wanted.extend(requests.map(|request| path_of(&request)));
+        self.wanted.extend(available.one_of_each_type().iter().map(|id| event_path(id)));
         let longs: Vec<_> = self.totals.iter().map(|(list, _)| path_of(&sized(*list, None, LONG))).collect();
         self.wanted.extend(longs.iter().cloned());
         let many: Vec<_> = self.totals.iter().map(|(list, total)| positions::many(*list, *total)).collect();
         // Round-robin over the lists, because the burst may end before all pages are read.
         for place in 0..many.iter().map(Vec::len).max().unwrap_or_default() {
-            self.wanted.extend(many.iter().filter_map(|asks| asks.get(place)).map(path_of));
+            self.wanted.extend(many.iter().filter_map(|requests| requests.get(place)).map(path_of));
         }
-        let served = || recording.exchanges.iter().filter(|it| it.caller == KEY && it.status() == Some(200));
+        let served = || {
+            recording
+                .exchanges
+                .iter()
+                .filter(|exchange| exchange.caller == KEY && exchange.status() == Some(200))
+        };
         // A second series repeats the requests of the first, which may count differently.
         let is_repeated = self.series == SERIES_MAX;
         self.wanted.retain(|path| {
-            is_repeated || longs.contains(path) || !served().any(|it| it.target.ends_with(path))
+            is_repeated || longs.contains(path) || !served().any(|exchange| exchange.target.ends_with(path))
         });
     }
 }
 
 /// Returns a listed live event of a type of which no event was read singly yet.
 fn event_of_unread_type(recording: &Recording) -> Option<String> {
-    let live = || recording.exchanges.iter().filter(|it| it.caller == Caller::Own(Mode::Live));
-    let lists = live().filter(|it| page_ask(it).is_some_and(|ask| ask.list == List::Events));
+    let live = || recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(Mode::Live));
+    let lists =
+        live().filter(|exchange| page_request(exchange).is_some_and(|request| request.list == List::Events));
     let rows = lists.filter_map(Page::of).find_map(|page| page.rows().cloned())?;
-    let is_read = |id: &str| live().any(|it| it.target.ends_with(id));
+    let is_read = |id: &str| live().any(|exchange| exchange.target.ends_with(id));
     let of_type = |kind| rows.iter().filter(move |row| text_at(row, &["type"]) == kind);
     let unread = rows.iter().filter_map(|row| {
         let mut same = of_type(text_at(row, &["type"])).filter_map(|row| text_at(row, &["id"]));
@@ -414,7 +431,7 @@ async fn check_during_wait(
 }
 
 fn requested_wait(refused: &Exchange) -> Option<Duration> {
-    refused.answer().and_then(retry_after).filter(|span| *span <= PATIENCE)
+    refused.answer().and_then(retry_after).filter(|span| *span <= TIMEOUT)
 }
 
 /// Returns `true` if a window ends less than a minute after the first request of the run: it is aligned with the clock,
@@ -426,9 +443,9 @@ fn ends_early(session: &Session<'_>, refused: &Exchange, delay: Duration) -> boo
     let first = recording
         .exchanges
         .iter()
-        .find(|it| it.caller == KEY && it.sent + WINDOW > refused.sent)
+        .find(|exchange| exchange.caller == KEY && exchange.sent + WINDOW > refused.sent)
         .map_or(Duration::ZERO, |it| it.sent);
-    series.is_some_and(|it| it.fit() == LimiterReading::Exact)
+    series.is_some_and(|series| series.fit() == LimiterReading::Exact)
         && delay > SHORT_WAIT_MAX
         && (refused.ended + delay).saturating_sub(first) + SLACK < WINDOW
 }
@@ -452,11 +469,11 @@ pub(crate) async fn close(session: &mut Session<'_>) {
     if !std::mem::take(&mut session.is_renewed) || session.is_silent() {
         return;
     }
-    let is_refused = |it: &Exchange| it.caller == KEY && it.status() == Some(429);
+    let is_refused = |exchange: &Exchange| exchange.caller == KEY && exchange.status() == Some(429);
     let closed = session.recording.last(is_refused).map_or(Duration::ZERO, |it| it.sent);
     let mut paths = PATHS.map(str::to_owned).to_vec();
     send_burst(session, Burst::CLOSING, &mut paths).await;
-    let refused = session.recording.last(is_refused).filter(|it| it.sent > closed).cloned();
+    let refused = session.recording.last(is_refused).filter(|recording| recording.sent > closed).cloned();
     let delay = refused.as_ref().and_then(requested_wait).filter(|delay| *delay > SHORT_WAIT_MAX);
     if let Some((refused, span)) = refused.zip(delay)
         && refused.ended + span + NEAR_MIN < closed + WINDOW
@@ -487,7 +504,7 @@ async fn send_until_refused(
                 .map(|at| (KEY, purpose.clone(), paths[(place as usize + at) % paths.len()].clone()))
                 .collect();
             let exchanges = session.ask_together(&aims).await;
-            refused = exchanges.into_iter().find(|it| it.status() == Some(429));
+            refused = exchanges.into_iter().find(|exchange| exchange.status() == Some(429));
             if refused.is_some() || session.is_silent() {
                 break;
             }
@@ -503,7 +520,9 @@ async fn send_until_refused(
 
 /// Reserves a fresh window of the test key for the next probes.
 fn reserve_fresh_window(session: &mut Session<'_>) {
-    let shot = |it: &Exchange| matches!(it.purpose, Purpose::Burst(Burst::Shot { .. } | Burst::Again { .. }));
+    let shot = |exchange: &Exchange| {
+        matches!(exchange.purpose, Purpose::Burst(Burst::Shot { .. } | Burst::Again { .. }))
+    };
     if let Some(last) = session.recording.last(shot).map(|it| it.ended) {
         session.idle_until(last + IDLE_WINDOW);
     }

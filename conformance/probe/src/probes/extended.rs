@@ -1,8 +1,8 @@
 //! GET requests for the choices of the reference server where the specification leaves one.
 
+use conformance_model::mode::Mode;
 use conformance_model::reading::learn;
 use conformance_model::recording::{Caller, Purpose};
-use conformance_model::words::Mode;
 
 use crate::session::Session;
 
@@ -29,7 +29,7 @@ const ASKED: [(&str, &str); REQUESTS_MAX as usize] = [
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let observed = learn(&session.recording, Mode::Test);
-    let absent = observed.event.as_deref().map(|id| session.absent_twin(id, 11));
+    let absent = observed.event.as_deref().map(|id| session.unused_id_like(id, 11));
     let known = [
         ("{charge}", observed.charge),
         ("{invoice}", observed.invoice),

@@ -8,101 +8,110 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use conformance_model::budget::Cost;
+use conformance_model::mode::Mode;
 use conformance_model::reading::{
-    ChargeInvoices, Page, charges_of, enclosing, holds_charge, names_invoice, page_ask, selected_names,
+    ChargeInvoices, Page, charges_of, enclosing, holds_charge, names_invoice, page_request, selected_names,
     shown_link, text_at,
 };
-use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose, Recording, Side};
-use conformance_model::words::Mode;
+use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose, Recording, Side};
 
 use crate::probes::lists::RECORDS_MIN;
 use crate::probes::positions::{LONG, filtered, sized};
 use crate::session::{Session, encoded};
 
 /// The number of links that are followed because their query lacks a parameter.
-const DOUBTS_MAX: u32 = 2;
+const LINKS_FOLLOWED_MAX: u32 = 2;
 /// The requests with one filter: two pages of a type, and five filters.
-const ALONE: u32 = 7;
+const SINGLE_FILTERS: u32 = 7;
 /// The requests with combined filters, and a second page by number. If a burst has read them, the long pages are read
 /// again instead.
-const TOGETHER: u32 = 6;
-const UNKNOWN: u32 = NAMELESS.len() as u32;
+const COMBINED_FILTERS: u32 = 6;
+const UNKNOWN_VALUES: u32 = UNKNOWN_VALUE_FILTERS.len() as u32;
 /// The requests for an old paid invoice, and its charge.
-const SETTLED: u32 = 2;
+const OLD_INVOICE: u32 = 2;
 /// The final reads of the unfiltered lists.
-const CLOSING: u32 = 4;
-/// The number of filtered pages that are read again because records changed. `AGAIN`: the requests of each.
-const MOVED_MAX: u32 = 3;
-const AGAIN: u32 = 2;
+const FINAL_READS: u32 = 4;
+/// The number of filtered pages that are read again because records changed.
+const REREADS_MAX: u32 = 3;
+/// The requests for each of these pages.
+const REQUESTS_PER_REREAD: u32 = 2;
 /// The fewest requests that the statements about filters need.
-pub(crate) const NEEDED: u32 = ALONE + TOGETHER + SETTLED + UNKNOWN + CLOSING;
-const ALL: u32 = NEEDED + DOUBTS_MAX + MOVED_MAX * AGAIN + HALVED.len() as u32 + OTHER_VALUES_MAX;
+pub(crate) const NEEDED: u32 = SINGLE_FILTERS + COMBINED_FILTERS + OLD_INVOICE + UNKNOWN_VALUES + FINAL_READS;
+const REQUESTS_MAX: u32 = NEEDED
+    + LINKS_FOLLOWED_MAX
+    + REREADS_MAX * REQUESTS_PER_REREAD
+    + HALVED_FILTERS.len() as u32
+    + OTHER_VALUES_MAX;
 /// The most further types and statuses that are requested. A burst requests all of them in test mode.
 const OTHER_VALUES_MAX: u32 = 9;
 /// Either key may have the values to filter by.
-pub(crate) const COST: Cost = Cost { live: ALL, test: ALL, other: 0, total: ALL };
+pub(crate) const COST: Cost = Cost { live: REQUESTS_MAX, test: REQUESTS_MAX, other: 0, total: REQUESTS_MAX };
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
-    let mut doubts = 0;
+    let mut links_followed = 0;
     let is_page = |purpose: &Purpose| matches!(purpose, Purpose::Page(_));
     let [live, test] = Mode::BOTH.map(|mode| FilterValues::of(&session.recording, mode, is_page));
     let has_burst = has_filtered(&session.recording, List::Events, &["type"]);
-    let in_turn = match has_burst {
+    let modes = match has_burst {
         true => [(Mode::Live, &live), (Mode::Test, &test)],
         false => [(Mode::Test, &test), (Mode::Live, &live)],
     };
-    if let Some((mode, kind)) = telling_type(&in_turn) {
-        let ask = filtered(List::Events, &[("type", &kind)], 2);
-        let (first, page) = session.page(mode, ask.clone()).await;
+    if let Some((mode, kind)) = selective_type(&modes) {
+        let request = filtered(List::Events, &[("type", &kind)], 2);
+        let (first, page) = session.page(mode, request.clone()).await;
         session.follow(mode, &first, "next").await;
         // Links may work where page numbers are ignored. A burst tests this in test mode.
         if !has_burst && page.and_then(|page| page.meta("total")).is_some_and(|total| total > 2) {
-            session.page(mode, PageAsk { page: Some(2), ..ask }).await;
+            session.page(mode, PageRequest { page: Some(2), ..request }).await;
         }
     }
-    for (of_live, of_test) in live.asks().into_iter().zip(test.asks()).skip(1) {
-        let is_shown = |ask: &PageAsk| {
-            let names: Vec<_> = ask.filters.iter().map(|(name, _)| name.as_str()).collect();
-            has_filtered(&session.recording, ask.list, &names)
+    for (live_request, test_request) in live.requests().into_iter().zip(test.requests()).skip(1) {
+        let is_shown = |request: &PageRequest| {
+            let names: Vec<_> = request.filters.iter().map(|(name, _)| name.as_str()).collect();
+            has_filtered(&session.recording, request.list, &names)
         };
-        let shown = of_live.as_ref().or(of_test.as_ref()).is_some_and(is_shown);
+        let shown = live_request.as_ref().or(test_request.as_ref()).is_some_and(is_shown);
         let found = match shown {
-            true => {
-                of_live.filter(|ask| ask.filters.len() == 1).map(|ask| (Mode::Live, live.further_on(ask)))
-            }
-            false => of_test.map(|it| (Mode::Test, it)).or(of_live.map(|it| (Mode::Live, it))),
+            true => live_request
+                .filter(|request| request.filters.len() == 1)
+                .map(|request| (Mode::Live, live.second_page(request))),
+            false => test_request
+                .map(|test_request| (Mode::Test, test_request))
+                .or(live_request.map(|live_request| (Mode::Live, live_request))),
         };
         if let Some((mode, filters)) = found {
-            ask(session, mode, filters, &mut doubts).await;
+            read_filtered(session, mode, filters, &mut links_followed).await;
         }
     }
-    settled_long_ago(session, &in_turn).await;
-    unknown_values(session, &in_turn).await;
-    halved_values(session, &in_turn).await;
-    other_values(session, &in_turn).await;
+    read_old_paid_invoice(session, &modes).await;
+    unknown_values(session, &modes).await;
+    halved_values(session, &modes).await;
+    other_values(session, &modes).await;
     read_again(session).await;
 }
 
 /// Reads the types and statuses in the lists that were not requested with the key of their mode, the lists in turn.
-async fn other_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValues); 2]) {
-    let mut asks = Vec::new();
-    for (mode, offer) in in_turn {
-        let is_new = |ask: &PageAsk| {
-            let is_same = |it: PageAsk| (it.list, &it.filters) == (ask.list, &ask.filters);
-            let mut asked = session.recording.exchanges.iter().filter(|it| it.caller == Caller::Own(*mode));
-            !asked.any(|it| page_ask(it).is_some_and(is_same))
+async fn other_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
+    let mut requests = Vec::new();
+    for (mode, available) in modes {
+        let is_new = |request: &PageRequest| {
+            let is_same = |it: PageRequest| (it.list, &it.filters) == (request.list, &request.filters);
+            let mut asked =
+                session.recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(*mode));
+            !asked.any(|it| page_request(it).is_some_and(is_same))
         };
-        let of_lists = NAMELESS.map(|(list, name)| {
-            let values = offer.values(list, name).into_iter();
+        let of_lists = UNKNOWN_VALUE_FILTERS.map(|(list, name)| {
+            let values = available.values(list, name).into_iter();
             values.map(|value| filtered(list, &[(name, &value)], LONG)).filter(is_new).collect::<Vec<_>>()
         });
         let longest = of_lists.iter().map(Vec::len).max().unwrap_or_default();
-        let alternately = (0..longest).flat_map(|at| of_lists.iter().filter_map(move |asks| asks.get(at)));
-        asks.extend(alternately.map(|ask| (*mode, ask.clone())));
+        let alternately =
+            (0..longest).flat_map(|at| of_lists.iter().filter_map(move |requests| requests.get(at)));
+        requests.extend(alternately.map(|request| (*mode, request.clone())));
     }
-    for (mode, ask) in asks.into_iter().take(OTHER_VALUES_MAX as usize) {
+    for (mode, request) in requests.into_iter().take(OTHER_VALUES_MAX as usize) {
         if session.has_room() {
-            session.page(mode, ask).await;
+            session.page(mode, request).await;
         }
     }
 }
@@ -112,66 +121,67 @@ async fn other_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValues
 async fn read_again(session: &mut Session<'_>) {
     for mode in Mode::BOTH {
         for list in List::ALL {
-            let is_open = |it: &Exchange| {
-                filtered_by(it, mode).is_some_and(|ask| ask.list == list)
-                    && enclosing(&session.recording, it, list).is_none()
+            let lacks_comparison = |exchange: &Exchange| {
+                filtered_by(exchange, mode).is_some_and(|request| request.list == list)
+                    && enclosing(&session.recording, exchange, list).is_none()
             };
-            if session.recording.exchanges.iter().any(is_open) && session.has_room() {
+            if session.recording.exchanges.iter().any(lacks_comparison) && session.has_room() {
                 session.page(mode, sized(list, None, LONG)).await;
             }
         }
     }
-    for _ in 0..MOVED_MAX {
-        let Some((mode, ask)) = moved_meanwhile(&session.recording) else { return };
-        if !session.has_room_for(AGAIN) {
+    for _ in 0..REREADS_MAX {
+        let Some((mode, request)) = unstable_page(&session.recording) else { return };
+        if !session.has_room_for(REQUESTS_PER_REREAD) {
             return;
         }
-        let long = sized(ask.list, None, LONG);
-        session.page(mode, ask).await;
+        let long = sized(request.list, None, LONG);
+        session.page(mode, request).await;
         session.page(mode, long).await;
     }
 }
 
 /// Returns the request of a filtered page with the key of a mode, if it was not a link.
-fn filtered_by(exchange: &Exchange, mode: Mode) -> Option<PageAsk> {
+fn filtered_by(exchange: &Exchange, mode: Mode) -> Option<PageRequest> {
     let is_read = exchange.caller == Caller::Own(mode) && exchange.status() == Some(200);
-    page_ask(exchange).filter(|ask| is_read && !ask.filters.is_empty() && ask.link.is_none())
+    page_request(exchange).filter(|request| is_read && !request.filters.is_empty() && request.link.is_none())
 }
 
 /// Returns a filtered page that was never read between two unfiltered reads with the same selection.
-fn moved_meanwhile(recording: &Recording) -> Option<(Mode, PageAsk)> {
+fn unstable_page(recording: &Recording) -> Option<(Mode, PageRequest)> {
     let pairs = &ChargeInvoices::of(recording);
-    let selected = |ask: &PageAsk, whole: &Exchange| {
+    let selected = |request: &PageRequest, whole: &Exchange| {
         let page = Page::of(whole)?;
-        selected_names(ask.list, &page.rows()?.iter().collect::<Vec<_>>(), &ask.filters, pairs)
+        selected_names(request.list, &page.rows()?.iter().collect::<Vec<_>>(), &request.filters, pairs)
     };
-    let is_stable = |it: &Exchange, ask: &PageAsk| {
-        let pair = enclosing(recording, it, ask.list);
-        pair.is_some_and(|[before, after]| selected(ask, before) == selected(ask, after))
+    let is_stable = |exchange: &Exchange, request: &PageRequest| {
+        let pair = enclosing(recording, exchange, request.list);
+        pair.is_some_and(|[before, after]| selected(request, before) == selected(request, after))
     };
-    let mut moved = Vec::new();
-    for it in &recording.exchanges {
-        let Some((mode, ask)) = Mode::BOTH.into_iter().find_map(|mode| Some((mode, filtered_by(it, mode)?)))
+    let mut unstable = Vec::new();
+    for exchange in &recording.exchanges {
+        let Some((mode, request)) =
+            Mode::BOTH.into_iter().find_map(|mode| Some((mode, filtered_by(exchange, mode)?)))
         else {
             continue;
         };
-        moved.retain(|known| *known != (mode, ask.clone()));
-        if !is_stable(it, &ask) {
-            moved.push((mode, ask));
+        unstable.retain(|known| *known != (mode, request.clone()));
+        if !is_stable(exchange, &request) {
+            unstable.push((mode, request));
         }
     }
-    moved.into_iter().next()
+    unstable.into_iter().next()
 }
 
 /// Reads an old paid invoice and all events of its charge, if no recent event is a payment of an invoice.
-async fn settled_long_ago(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValues); 2]) {
+async fn read_old_paid_invoice(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
     let is_paid = |event: &Value| text_at(event, &["type"]) == Some("invoice.paid");
-    if in_turn.iter().any(|(_, offer)| offer.events.iter().any(is_paid)) {
+    if modes.iter().any(|(_, available)| available.events.iter().any(is_paid)) {
         return;
     }
-    let full = in_turn.iter().filter(|(_, offer)| offer.events.len() as u64 >= LONG);
+    let full = modes.iter().filter(|(_, available)| available.events.len() as u64 >= LONG);
     for (mode, _) in full {
-        if !session.has_room_for(SETTLED) {
+        if !session.has_room_for(OLD_INVOICE) {
             return;
         }
         let (_, page) = session.page(*mode, filtered(List::Events, &[("type", "invoice.paid")], LONG)).await;
@@ -184,19 +194,20 @@ async fn settled_long_ago(session: &mut Session<'_>, in_turn: &[(Mode, &FilterVa
 }
 
 /// Filters by values that no record has.
-const NAMELESS: [(List, &str); 3] =
+const UNKNOWN_VALUE_FILTERS: [(List, &str); 3] =
     [(List::Events, "type"), (List::Charges, "status"), (List::Invoices, "status")];
 
-async fn unknown_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValues); 2]) {
-    for (list, filter) in NAMELESS {
-        let fullest = in_turn.iter().find(|(_, offer)| !offer.rows(list).is_empty());
-        if let Some((mode, offer)) = fullest
+async fn unknown_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
+    for (list, filter) in UNKNOWN_VALUE_FILTERS {
+        let found = modes.iter().find(|(_, available)| !available.rows(list).is_empty());
+        if let Some((mode, available)) = found
             && session.has_room()
         {
-            let unknown = session.absent_twin(if filter == "type" { "charge.settled" } else { "settled" }, 7);
-            let value = nearly_right(offer.rows(list), filter).unwrap_or(unknown);
+            let unknown =
+                session.unused_id_like(if filter == "type" { "charge.settled" } else { "settled" }, 7);
+            let value = value_prefix(available.rows(list), filter).unwrap_or(unknown);
             let path = format!("{}?{filter}={}", list.path(), encoded(&value));
-            let purpose = Purpose::Twin { list, filter: filter.to_owned(), side: Side::AbsentBefore };
+            let purpose = Purpose::Filter { list, filter: filter.to_owned(), side: Side::AbsentBefore };
             session.ask(Caller::Own(*mode), purpose, &path).await;
         }
     }
@@ -204,7 +215,7 @@ async fn unknown_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValu
 
 /// Filters whose value is also requested by its first half. Databases may compare without case, and frameworks cut off
 /// blanks: neither is excluded by the specification.
-const HALVED: [(List, &str); 2] = [(List::Events, "charge"), (List::Charges, "payment_link")];
+const HALVED_FILTERS: [(List, &str); 2] = [(List::Events, "charge"), (List::Charges, "payment_link")];
 
 /// Returns the first half of a value. Without its last characters only, the code of a charge may be that of an older one.
 fn first_half(value: &str) -> Option<String> {
@@ -213,10 +224,10 @@ fn first_half(value: &str) -> Option<String> {
     (len >= LEN_MIN).then(|| value.chars().take(len / 2).collect())
 }
 
-async fn halved_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValues); 2]) {
-    for (list, filter) in HALVED {
-        let found = in_turn.iter().find_map(|(mode, offer)| {
-            let shown = offer.values(list, filter);
+async fn halved_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
+    for (list, filter) in HALVED_FILTERS {
+        let found = modes.iter().find_map(|(mode, available)| {
+            let shown = available.values(list, filter);
             let mut halves = shown.iter().filter_map(|value| first_half(value));
             Some((*mode, halves.find(|value| !shown.contains(value) && !is_hexadecimal(value))?))
         });
@@ -224,7 +235,7 @@ async fn halved_values(session: &mut Session<'_>, in_turn: &[(Mode, &FilterValue
             && session.has_room()
         {
             let path = format!("{}?{filter}={}", list.path(), encoded(&value));
-            let purpose = Purpose::Twin { list, filter: filter.to_owned(), side: Side::AbsentAfter };
+            let purpose = Purpose::Filter { list, filter: filter.to_owned(), side: Side::AbsentAfter };
             session.ask(Caller::Own(mode), purpose, &path).await;
         }
     }
@@ -237,21 +248,23 @@ fn is_hexadecimal(value: &str) -> bool {
 
 /// Returns a prefix of a filter value that is no value itself: the first word of `charge.paid`, or `paid` without its
 /// last letter.
-fn nearly_right(rows: &[Value], name: &str) -> Option<String> {
+fn value_prefix(rows: &[Value], name: &str) -> Option<String> {
     let shown = counts(rows, name);
-    let mut beginnings = shown.keys().filter_map(|value| {
+    let mut prefixes = shown.keys().filter_map(|value| {
         let last = value.char_indices().next_back().map(|(last, _)| last);
         let end = value.rfind('.').or(last).filter(|end| *end > 0)?;
         Some(&value[..end])
     });
-    beginnings.find(|value| !shown.contains_key(value)).map(str::to_owned)
+    prefixes.find(|value| !shown.contains_key(value)).map(str::to_owned)
 }
 
 /// Returns `true` if a burst read a list with filters of these names.
 fn has_filtered(recording: &Recording, list: List, names: &[&str]) -> bool {
-    let in_burst = recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Burst(_)));
-    in_burst.filter(|it| it.status() == Some(200)).filter_map(page_ask).any(|ask| {
-        ask.list == list && ask.filters.iter().map(|(name, _)| name.as_str()).eq(names.iter().copied())
+    let in_burst =
+        recording.exchanges.iter().filter(|exchange| matches!(exchange.purpose, Purpose::Burst(_)));
+    in_burst.filter(|exchange| exchange.status() == Some(200)).filter_map(page_request).any(|request| {
+        request.list == list
+            && request.filters.iter().map(|(name, _)| name.as_str()).eq(names.iter().copied())
     })
 }
 
@@ -269,11 +282,14 @@ impl FilterValues {
     pub(super) fn of(recording: &Recording, mode: Mode, fits: impl Fn(&Purpose) -> bool) -> FilterValues {
         let rows = |list| {
             let mut pages = BTreeMap::new();
-            for it in recording.exchanges.iter().filter(|it| it.caller == Caller::Own(mode)) {
-                let Some(ask) = page_ask(it).filter(|_| fits(&it.purpose)) else { continue };
-                if (ask.list, ask.per_page) == (list, Some(LONG)) && ask.filters.is_empty() {
-                    let rows = Page::of(it).and_then(|page| page.rows().cloned());
-                    pages.insert(ask.page.unwrap_or(1), rows.unwrap_or_default());
+            for exchange in recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(mode))
+            {
+                let Some(request) = page_request(exchange).filter(|_| fits(&exchange.purpose)) else {
+                    continue;
+                };
+                if (request.list, request.per_page) == (list, Some(LONG)) && request.filters.is_empty() {
+                    let rows = Page::of(exchange).and_then(|page| page.rows().cloned());
+                    pages.insert(request.page.unwrap_or(1), rows.unwrap_or_default());
                 }
             }
             pages.into_values().flatten().collect()
@@ -293,7 +309,7 @@ impl FilterValues {
         }
     }
 
-    /// Every value of a filter that the lists show.
+    /// Returns every value of a filter in the lists.
     fn values(&self, list: List, filter: &str) -> BTreeSet<String> {
         let texts = |rows: &[Value], path: &[&str]| -> BTreeSet<String> {
             rows.iter().filter_map(|row| text_at(row, path)).map(str::to_owned).collect()
@@ -310,7 +326,7 @@ impl FilterValues {
     }
 
     /// Returns requests with one filter, with pairs, and with the three filters of events. `None` if there is no value.
-    pub(super) fn asks(&self) -> [Option<PageAsk>; 11] {
+    pub(super) fn requests(&self) -> [Option<PageRequest>; 11] {
         let events = &self.events[..];
         let value = |name, path: [&str; 2]| {
             let text = events.iter().find_map(|event| text_at(event, &path))?;
@@ -331,7 +347,7 @@ impl FilterValues {
             Some(filtered(list, &filters, LONG))
         };
         [
-            by(List::Events, telling(events, "type").map(|(kind, _)| vec![("type", kind)])),
+            by(List::Events, selective_value(events, "type").map(|(kind, _)| vec![("type", kind)])),
             by(List::Events, value("charge", ["charge", "code"])),
             by(List::Events, value("invoice", ["invoice", "code"])),
             by(List::Charges, self.status(List::Charges, "charge")),
@@ -346,35 +362,36 @@ impl FilterValues {
     }
 
     /// Replaces a request by status by that of the second page, if there is one: the first was read in test mode.
-    fn further_on(&self, ask: PageAsk) -> PageAsk {
+    fn second_page(&self, request: PageRequest) -> PageRequest {
         const HALVES: u64 = 2;
-        let [(name, value)] = &ask.filters[..] else { return ask };
+        let [(name, value)] = &request.filters[..] else { return request };
         let count =
-            self.rows(ask.list).iter().filter(|row| text_at(row, &[name]) == Some(value)).count() as u64;
+            self.rows(request.list).iter().filter(|row| text_at(row, &[name]) == Some(value)).count() as u64;
         if name != "status" || count < HALVES {
-            return ask;
+            return request;
         }
-        PageAsk { page: Some(2), per_page: Some(count / HALVES), ..ask }
+        PageRequest { page: Some(2), per_page: Some(count / HALVES), ..request }
     }
 
     /// Returns the further requests of a burst: the second page of each filter by number, all other types and statuses
     /// in the lists, and the events of the oldest objects.
-    pub(super) fn further(&self) -> Vec<PageAsk> {
-        let mut asked: Vec<_> = self.asks().into_iter().flatten().collect();
-        asked.retain(|ask| ask.filters.len() == 1);
-        let has_second = |ask: &&PageAsk| {
-            let (name, value) = &ask.filters[0];
+    pub(super) fn further_requests(&self) -> Vec<PageRequest> {
+        let mut asked: Vec<_> = self.requests().into_iter().flatten().collect();
+        asked.retain(|request| request.filters.len() == 1);
+        let has_second = |request: &&PageRequest| {
+            let (name, value) = &request.filters[0];
             let value_in = |row| match name.as_str() {
                 "charge" | "invoice" => text_at(row, &[name, "code"]),
                 _ => text_at(row, &[name]),
             };
-            self.rows(ask.list).iter().filter(|row| value_in(row) == Some(value)).count() > 1
+            self.rows(request.list).iter().filter(|row| value_in(row) == Some(value)).count() > 1
         };
-        let second = |ask: &PageAsk| PageAsk { page: Some(2), per_page: Some(1), ..ask.clone() };
-        let by_default = |ask: &PageAsk| PageAsk { per_page: None, ..ask.clone() };
+        let second =
+            |request: &PageRequest| PageRequest { page: Some(2), per_page: Some(1), ..request.clone() };
+        let by_default = |request: &PageRequest| PageRequest { per_page: None, ..request.clone() };
         let mut further: Vec<_> = asked.iter().filter(has_second).map(second).collect();
         further.extend(asked.iter().find(has_second).map(by_default));
-        let values = |list, name| counts(self.rows(list), name).into_keys().map(move |it| (list, name, it));
+        let values = |list, name| counts(self.rows(list), name).into_keys().map(move |key| (list, name, key));
         let oldest = |list, name, path: [&str; 2]| {
             let value = self.events.iter().rev().find_map(|event| text_at(event, &path))?;
             Some((list, name, value))
@@ -385,14 +402,14 @@ impl FilterValues {
             .chain(oldest(List::Events, "charge", ["charge", "code"]))
             .chain(oldest(List::Events, "invoice", ["invoice", "code"]))
             .chain(oldest(List::Charges, "payment_link", ["charge", "payment_link"]));
-        let asks = values.map(|(list, name, value)| filtered(list, &[(name, value)], LONG));
-        further.extend(asks.filter(|ask| !asked.contains(ask)));
+        let requests = values.map(|(list, name, value)| filtered(list, &[(name, value)], LONG));
+        further.extend(requests.filter(|request| !asked.contains(request)));
         further
     }
 
     /// Returns a status that several rows of the list have, but not all; otherwise one of the events.
     fn status(&self, list: List, member: &str) -> Option<Filters> {
-        let shown = telling(self.rows(list), "status").map(|(status, _)| status);
+        let shown = selective_value(self.rows(list), "status").map(|(status, _)| status);
         let status_in_events = || self.events.iter().find_map(|event| text_at(event, &[member, "status"]));
         let status = shown.or_else(|| status_in_events().map(str::to_owned))?;
         Some(vec![("status", status)])
@@ -419,48 +436,50 @@ fn counts<'a>(rows: &'a [Value], name: &str) -> BTreeMap<&'a str, usize> {
     counts
 }
 
-/// Returns a value of a member, preferably one that fills two pages of two and that not all rows have, and `true` if it
-/// is such a value.
-fn telling(rows: &[Value], name: &str) -> Option<(String, bool)> {
-    let is_telling = |count: usize| count as u64 >= RECORDS_MIN && count < rows.len();
+/// Returns a value of a member, and `true` if it is selective: it fills two pages of two, and not all rows have it. A
+/// selective value is preferred.
+fn selective_value(rows: &[Value], name: &str) -> Option<(String, bool)> {
+    let is_selective = |count: usize| count as u64 >= RECORDS_MIN && count < rows.len();
     let mut found: Vec<_> =
-        counts(rows, name).into_iter().map(|(value, count)| (value, is_telling(count))).collect();
-    found.sort_by_key(|(_, telling)| !telling);
-    found.into_iter().next().map(|(value, telling)| (value.to_owned(), telling))
+        counts(rows, name).into_iter().map(|(value, count)| (value, is_selective(count))).collect();
+    found.sort_by_key(|(_, is_selective)| !is_selective);
+    found.into_iter().next().map(|(value, is_selective)| (value.to_owned(), is_selective))
 }
 
-/// Returns a mode and an event type, preferably one for which `telling` returns `true`.
-fn telling_type(in_turn: &[(Mode, &FilterValues); 2]) -> Option<(Mode, String)> {
-    let found = in_turn.iter().filter_map(|(mode, offer)| Some((*mode, telling(&offer.events, "type")?)));
+/// Returns a mode and an event type, preferably one for which `selective_value` returns `true`.
+fn selective_type(modes: &[(Mode, &FilterValues); 2]) -> Option<(Mode, String)> {
+    let found = modes
+        .iter()
+        .filter_map(|(mode, available)| Some((*mode, selective_value(&available.events, "type")?)));
     let mut found: Vec<_> = found.collect();
-    found.sort_by_key(|(_, (_, telling))| !telling);
+    found.sort_by_key(|(_, (_, is_selective))| !is_selective);
     found.into_iter().next().map(|(mode, (kind, _))| (mode, kind))
 }
 
-async fn ask(session: &mut Session<'_>, mode: Mode, filters: PageAsk, doubts: &mut u32) {
+async fn read_filtered(session: &mut Session<'_>, mode: Mode, filters: PageRequest, followed: &mut u32) {
     let (exchange, page) = session.page(mode, filters).await;
     // A link with all parameters is not followed. The others must be, because only their page shows what they preserve.
-    if *doubts < DOUBTS_MAX
+    if *followed < LINKS_FOLLOWED_MAX
         && session.has_room()
-        && let Some(rel) = page.and_then(|page| doubtful(&exchange, &page))
+        && let Some(rel) = page.and_then(|page| link_lacking_parameter(&exchange, &page))
     {
-        *doubts += 1;
+        *followed += 1;
         session.follow(mode, &exchange, rel).await;
     }
 }
 
 /// Returns the first link whose query lacks a requested parameter.
-fn doubtful(exchange: &Exchange, page: &Page) -> Option<&'static str> {
-    let Purpose::Page(PageAsk { filters, per_page, .. }) = &exchange.purpose else { return None };
-    let mut wanted = filters.clone();
-    wanted.extend(per_page.map(|size| ("per_page".to_owned(), size.to_string())));
+fn link_lacking_parameter(exchange: &Exchange, page: &Page) -> Option<&'static str> {
+    let Purpose::Page(PageRequest { filters, per_page, .. }) = &exchange.purpose else { return None };
+    let mut required = filters.clone();
+    required.extend(per_page.map(|size| ("per_page".to_owned(), size.to_string())));
     ["next", "last", "first", "prev"].into_iter().find(|rel| {
         page.link(rel).filter(|link| !link.is_empty()).is_some_and(|link| {
             let query = link.split_once('?').map_or("", |(_, query)| query);
             let query = query.split('#').next().unwrap_or_default();
             let pairs: Vec<(String, String)> =
                 url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-            !wanted.iter().all(|pair| pairs.contains(pair))
+            !required.iter().all(|pair| pairs.contains(pair))
         })
     })
 }
@@ -470,10 +489,10 @@ fn type_of(events: &[Value], object: &'static str) -> Option<Filters> {
     let code = |event: &Value| text_at(event, &[object, "code"]).map(str::to_owned);
     let kind = |event: &Value| text_at(event, &["type"]).map(str::to_owned);
     let pair = |event: &Value| Some(vec![("type", kind(event)?), (object, code(event)?)]);
-    let telling = |event: &&Value| {
+    let is_selective = |event: &&Value| {
         events.iter().any(|it| code(it).is_some() && code(it) == code(event) && kind(it) != kind(event))
     };
-    events.iter().filter(telling).find_map(pair).or_else(|| events.iter().find_map(pair))
+    events.iter().filter(is_selective).find_map(pair).or_else(|| events.iter().find_map(pair))
 }
 
 /// Returns a charge and an invoice, preferably related ones, and the type of an event of the charge.
@@ -490,7 +509,7 @@ fn charge_and_invoice(events: &[Value]) -> Option<(String, Filters)> {
         let invoice = related.or(invoices.first().map(|(_, invoice)| *invoice));
         pairs.push((related.is_none(), event, charge, invoice?));
     }
-    pairs.sort_by_key(|(strangers, ..)| *strangers);
+    pairs.sort_by_key(|(is_unrelated, ..)| *is_unrelated);
     let (_, event, charge, invoice) = pairs.into_iter().next()?;
     let kind = text_at(event, &["type"])?.to_owned();
     Some((kind, vec![("charge", charge.to_owned()), ("invoice", invoice.to_owned())]))
@@ -506,12 +525,12 @@ fn status_and_link(events: &[Value]) -> Option<Filters> {
     };
     let all: Vec<_> = events.iter().filter_map(both).collect();
     let linked = all.iter().filter_map(|(status, link)| Some((status, link.as_ref()?)));
-    let telling = |status: &String, link: &String| {
+    let selectivity = |status: &String, link: &String| {
         let others = |it: &&(String, Option<String>)| (it.0 == *status) != (it.1.as_ref() == Some(link));
-        let odd: BTreeSet<_> = all.iter().filter(others).map(|it| it.0 == *status).collect();
-        odd.len()
+        let groups: BTreeSet<_> = all.iter().filter(others).map(|it| it.0 == *status).collect();
+        groups.len()
     };
-    let (status, link) = linked.max_by_key(|(status, link)| telling(status, link))?;
+    let (status, link) = linked.max_by_key(|(status, link)| selectivity(status, link))?;
     Some(vec![("status", status.clone()), ("payment_link", link.clone())])
 }
 
@@ -538,14 +557,14 @@ mod tests {
         let lone = event("charge.created", &json!({ "code": "c1" }), &Value::Null);
         let paid = event("charge.paid", &json!({ "code": "c2", "invoice": "i2" }), &Value::Null);
         let created = event("charge.created", &json!({ "code": "c2", "invoice": "i2" }), &Value::Null);
-        let bill = event("invoice.created", &Value::Null, &json!({ "code": "i1" }));
+        let invoice = event("invoice.created", &Value::Null, &json!({ "code": "i1" }));
         let settled =
             event("invoice.paid", &Value::Null, &json!({ "code": "i2", "charges": [{ "code": "c2" }] }));
-        let events = [lone.clone(), bill.clone(), paid, created, settled];
+        let events = [lone.clone(), invoice.clone(), paid, created, settled];
         check(type_of(&events, "charge"), "type=charge.paid&charge=c2");
         check(type_of(&events, "invoice"), "type=invoice.created&invoice=i1");
         check(charge_and_invoice(&events).map(|it| it.1), "charge=c2&invoice=i2");
-        check(charge_and_invoice(&[lone.clone(), bill]).map(|it| it.1), "charge=c1&invoice=i1");
+        check(charge_and_invoice(&[lone.clone(), invoice]).map(|it| it.1), "charge=c1&invoice=i1");
         check(charge_and_invoice(&[lone]).map(|it| it.1), "");
     }
 
@@ -555,14 +574,14 @@ mod tests {
             statuses.iter().map(|status| json!({ "status": status })).collect()
         };
         let [code, older] = ["c1", "c0"].map(|code| json!({ "code": code }));
-        let offer = FilterValues {
+        let available = FilterValues {
             events: [("charge.paid", &code), ("charge.created", &code), ("charge.expired", &older)]
                 .map(|(kind, charge)| event(kind, charge, &Value::Null))
                 .into(),
             charges: rows(&["paid", "open", "paid", "expired"]),
             invoices: rows(&["open"]),
         };
-        let found: Vec<_> = offer.further().iter().map(path_of).collect();
+        let found: Vec<_> = available.further_requests().iter().map(path_of).collect();
         let expected = [
             "events?charge=c1&per_page=1&page=2",
             "events?charge=c1",
@@ -572,6 +591,6 @@ mod tests {
             "charges?status=paid&per_page=100",
             "events?charge=c0&per_page=100",
         ];
-        assert_eq!(found, expected.map(|it| format!("/v1/{it}")));
+        assert_eq!(found, expected.map(|expected| format!("/v1/{expected}")));
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use conformance_model::mode::Mode;
 use conformance_model::reading::{Page, identity};
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Step};
-use conformance_model::words::Mode;
 
 use crate::hook;
 use crate::plan::Plan;
@@ -88,7 +88,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 
 /// Returns `true` if a record was created in the list.
 fn is_created(session: &Session<'_>, list: List) -> bool {
-    session.recording.exchanges.iter().any(|it| it.created_in() == Some(list))
+    session.recording.exchanges.iter().any(|exchange| exchange.created_in() == Some(list))
 }
 
 /// The same, for a hook too, which may have created a record in any list.
@@ -132,7 +132,7 @@ async fn create(session: &mut Session<'_>) {
             ("CHARGEPROOF_WANTED", "insert"),
         ];
         if let Err(why) = hook::run(hook, &environment, &plan.interrupt).await {
-            let why = session.cleaned(&why);
+            let why = session.redacted(&why);
             fault(session, why);
         }
     }

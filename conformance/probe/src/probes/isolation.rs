@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use conformance_model::budget::Cost;
+use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::reading::{
-    ObservedIds, Page, events, first_event_id, is_infrastructure, learn, page_ask, stated_mode, text_at,
+    ObservedIds, Page, events, first_event_id, is_infrastructure, learn, page_request, stated_mode, text_at,
 };
 use conformance_model::recording::{Answer, Caller, Exchange, List, Purpose, RESPELLED, Side};
-use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use crate::probes::positions::LONG;
 use crate::session::{Session, encoded, event_path};
@@ -30,7 +30,9 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         let is_shown = |id: &String| {
             session
                 .recording
-                .last(|it| it.caller == Caller::Own(mode) && it.target.ends_with(id.as_str()))
+                .last(|exchange| {
+                    exchange.caller == Caller::Own(mode) && exchange.target.ends_with(id.as_str())
+                })
                 .is_some()
         };
         let mut place = 0;
@@ -55,13 +57,13 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             compared.push((mode, id, is_alike));
         }
         if let Some(code) = foreign.charge {
-            twins(session, mode, List::Events, "charge", &code, "").await;
+            filter_trials(session, mode, List::Events, "charge", &code, "").await;
         }
     }
     for (list, filter, pick) in ONE_WAY {
         let found = Mode::BOTH.into_iter().find_map(|mode| Some((mode, foreign(session, mode, pick)?)));
         if let Some((mode, code)) = found {
-            twins(session, mode, list, filter, &code, "").await;
+            filter_trials(session, mode, list, filter, &code, "").await;
         }
     }
     // A difference counts only if it occurs in every round. After two such rounds, a third is sent.
@@ -96,7 +98,7 @@ pub(super) async fn other_ways(session: &mut Session<'_>) {
         let mut found =
             Mode::BOTH.into_iter().filter_map(|mode| Some((mode, foreign(session, mode, pick)?))).skip(1);
         if let Some((mode, code)) = found.next() {
-            twins(session, mode, list, filter, &code, "").await;
+            filter_trials(session, mode, list, filter, &code, "").await;
         }
     }
 }
@@ -107,7 +109,7 @@ pub(super) fn telling_events(session: &Session<'_>, mode: Mode) -> Vec<String> {
     let events = events(&session.recording, mode);
     let of = |kind: &str| {
         let kinds = events.iter().filter(|it| text_at(it, &["type"]).is_some_and(|it| it.starts_with(kind)));
-        kinds.filter_map(|it| text_at(it, &["id"])).map(str::to_owned).next()
+        kinds.filter_map(|kind| text_at(kind, &["id"])).map(str::to_owned).next()
     };
     let found: Vec<_> = ["charge", "invoice"]
         .iter()
@@ -119,12 +121,13 @@ pub(super) fn telling_events(session: &Session<'_>, mode: Mode) -> Vec<String> {
 
 /// Returns the oldest event on any unfiltered page.
 pub(super) fn oldest_event(session: &Session<'_>, mode: Mode) -> Option<String> {
-    let pages = session
-        .recording
-        .exchanges
-        .iter()
-        .filter(|it| it.caller == Caller::Own(mode))
-        .filter(|it| page_ask(it).is_some_and(|ask| ask.list == List::Events && ask.filters.is_empty()));
+    let pages =
+        session.recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(mode)).filter(
+            |exchange| {
+                page_request(exchange)
+                    .is_some_and(|request| request.list == List::Events && request.filters.is_empty())
+            },
+        );
     let last = |it| Page::of(it)?.rows()?.last().cloned();
     let oldest = pages.filter_map(last).min_by_key(|row| text_at(row, &["created_at"]).map(str::to_owned))?;
     text_at(&oldest, &["id"]).map(str::to_owned)
@@ -136,7 +139,7 @@ pub(super) async fn in_other_ways(session: &mut Session<'_>) {
     let found = Mode::BOTH.into_iter().rev().find_map(|mode| {
         let event = events(&session.recording, mode.other())
             .into_iter()
-            .find(|it| text_at(it, &["charge", "code"]).is_some())?;
+            .find(|event| text_at(event, &["charge", "code"]).is_some())?;
         Some((mode, event))
     });
     let Some((mode, event)) = found else { return };
@@ -145,7 +148,7 @@ pub(super) async fn in_other_ways(session: &mut Session<'_>) {
     if session.has_room() && id != id.to_ascii_uppercase() {
         ask_event(session, mode, &id.to_ascii_uppercase(), Side::Foreign, RESPELLED).await;
     }
-    twins(session, mode, List::Events, "charge", code, &format!("&type={}", encoded(kind))).await;
+    filter_trials(session, mode, List::Events, "charge", code, &format!("&type={}", encoded(kind))).await;
 }
 
 /// The largest number of requests of one round.
@@ -162,13 +165,14 @@ impl Comparison<'_> {
     /// response hits another request. Returns `true` if all responses look alike.
     async fn round(&self, session: &mut Session<'_>, round: u8) -> bool {
         let mut sides = order_of(round);
-        let before = session.recording.last(|it| {
-            it.caller == Caller::Own(self.mode)
-                && matches!(&it.purpose, Purpose::Event { side: Side::Foreign, round: of, .. } if *of + 1 == round)
+        let before = session.recording.last(|exchange| {
+            exchange.caller == Caller::Own(self.mode)
+                && matches!(&exchange.purpose, Purpose::Event { side: Side::Foreign, round: of, .. }
+                    if *of + 1 == round)
         });
         let next = session.recording.exchanges.len() as u32 + 1;
-        let first = sides.iter().position(|it| *it == Side::Foreign).unwrap_or_default() as u32;
-        if before.is_some_and(|it| (next + first - it.number).is_multiple_of(2)) {
+        let first = sides.iter().position(|side| *side == Side::Foreign).unwrap_or_default() as u32;
+        if before.is_some_and(|before| (next + first - before.number).is_multiple_of(2)) {
             sides.insert(0, Side::AbsentBefore);
         }
         let mut asked = Vec::new();
@@ -176,7 +180,7 @@ impl Comparison<'_> {
             let id = if side == Side::Foreign {
                 self.foreign.to_owned()
             } else {
-                session.absent_twin(self.foreign, which)
+                session.unused_id_like(self.foreign, which)
             };
             asked.push((ask_event(session, self.mode, &id, side, round).await, id));
         }
@@ -195,7 +199,8 @@ pub(super) fn order_of(round: u8) -> Vec<Side> {
 /// Returns `true` if foreign responses differ from absent ones only in features that also differ within a kind, and in
 /// header fields of gateways.
 fn seem_alike(asked: &[(Exchange, String)]) -> bool {
-    let is_foreign = |it: &Exchange| matches!(&it.purpose, Purpose::Event { side: Side::Foreign, .. });
+    let is_foreign =
+        |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Event { side: Side::Foreign, .. });
     let messages =
         |foreign: bool, text_of: &dyn Fn(&Answer, &str) -> Option<String>| -> BTreeSet<Option<String>> {
             let of_kind = asked.iter().filter(|(it, _)| is_foreign(it) == foreign);
@@ -206,7 +211,8 @@ fn seem_alike(asked: &[(Exchange, String)]) -> bool {
         foreign.len() != 1 || absent.len() != 1 || foreign == absent
     };
     let answers = || asked.iter().filter_map(|(it, _)| it.answer());
-    let names: BTreeSet<&String> = answers().flat_map(|it| it.headers.iter().map(|(name, _)| name)).collect();
+    let names: BTreeSet<&String> =
+        answers().flat_map(|answer| answer.headers.iter().map(|(name, _)| name)).collect();
     is_alike(&|answer, _| Some(answer.status.to_string()))
         && is_alike(&|answer, id| Some(answer.body.replace(id, "")))
         && names
@@ -226,13 +232,20 @@ pub(crate) async fn ask_event(
     session.ask(Caller::Own(mode), purpose, &event_path(id)).await
 }
 
-async fn twins(session: &mut Session<'_>, mode: Mode, list: List, filter: &str, foreign: &str, beside: &str) {
+async fn filter_trials(
+    session: &mut Session<'_>,
+    mode: Mode,
+    list: List,
+    filter: &str,
+    foreign: &str,
+    beside: &str,
+) {
     if !session.has_room_for(2) {
         return;
     }
-    let absent = session.absent_twin(foreign, 1);
+    let absent = session.unused_id_like(foreign, 1);
     for (code, side) in [(absent.as_str(), Side::AbsentBefore), (foreign, Side::Foreign)] {
-        let purpose = Purpose::Twin { list, filter: filter.to_owned(), side };
+        let purpose = Purpose::Filter { list, filter: filter.to_owned(), side };
         let path = format!("{}?{filter}={}{beside}", list.path(), encoded(code));
         session.ask(Caller::Own(mode), purpose, &path).await;
     }
@@ -254,7 +267,7 @@ pub(crate) async fn probe_other(session: &mut Session<'_>) {
     if let Some(code) = rows.iter().find_map(|row| text_at(row, &["charge", "code"])) {
         let path = format!("{}?charge={}", List::Events.path(), encoded(code));
         let purpose =
-            Purpose::Twin { list: List::Events, filter: "charge".to_owned(), side: Side::OtherAccount };
+            Purpose::Filter { list: List::Events, filter: "charge".to_owned(), side: Side::OtherAccount };
         session.ask(Caller::Own(mode), purpose, &path).await;
     }
 }

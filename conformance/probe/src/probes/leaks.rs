@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use conformance_model::budget::Cost;
 use conformance_model::catalogue::EVENT_TYPES;
+use conformance_model::mode::Mode;
 use conformance_model::reading::{events, text_at};
 use conformance_model::recording::{List, Purpose, RESEMBLING, Recording, Side};
-use conformance_model::words::Mode;
 
 use crate::probes::isolation::{ask_event, in_other_ways, oldest_event, other_ways, telling_events};
 use crate::probes::positions::sized;
@@ -90,7 +90,7 @@ fn types(recording: &Recording) -> BTreeMap<String, BTreeMap<Mode, String>> {
 }
 
 fn was_asked(recording: &Recording, event: &Value) -> bool {
-    recording.exchanges.iter().any(|it| match &it.purpose {
+    recording.exchanges.iter().any(|exchange| match &exchange.purpose {
         Purpose::Event { id, side: Side::Foreign, .. } => event["id"] == **id,
         _ => false,
     })

@@ -4,9 +4,9 @@
 //! that no burst has read or of which live mode has too few records.
 
 use conformance_model::budget::Cost;
-use conformance_model::reading::{Page, link_query, page_ask};
-use conformance_model::recording::{Caller, Exchange, List, PageAsk, Purpose};
-use conformance_model::words::Mode;
+use conformance_model::mode::Mode;
+use conformance_model::reading::{Page, link_query, page_request};
+use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose};
 
 use crate::probes::positions::{self, LONG, plain, sized};
 use crate::session::Session;
@@ -53,27 +53,27 @@ async fn total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
 /// Reads the long page of a list again if the list has grown.
 async fn read_again(session: &mut Session<'_>, list: List, mode: Mode) {
     let pages = || session.recording.exchanges.iter().rev().filter(|exchange| is_of(exchange, list, mode));
-    let total = |it: &Exchange| Page::of(it)?.meta("total");
+    let total = |exchange: &Exchange| Page::of(exchange)?.meta("total");
     let long = sized(list, None, LONG);
-    let whole = pages().find(|exchange| page_ask(exchange).as_ref() == Some(&long));
+    let whole = pages().find(|exchange| page_request(exchange).as_ref() == Some(&long));
     if whole.map(total) != pages().next().map(total) && session.has_room() {
         session.page(mode, long).await;
     }
 }
 
 fn is_of(exchange: &Exchange, list: List, mode: Mode) -> bool {
-    let ask = page_ask(exchange).filter(|_| exchange.caller == Caller::Own(mode));
-    ask.is_some_and(|ask| ask.list == list && ask.filters.is_empty())
+    let request = page_request(exchange).filter(|_| exchange.caller == Caller::Own(mode));
+    request.is_some_and(|request| request.list == list && request.filters.is_empty())
 }
 
 /// Reads all kinds of positions, and the links of a page that has all four.
 async fn pages(session: &mut Session<'_>, list: List, mode: Mode, total: u64) {
-    let mut asks = positions::few(list, total).into_iter();
-    let Some(middle) = asks.next() else { return };
+    let mut requests = positions::few(list, total).into_iter();
+    let Some(middle) = requests.next() else { return };
     let (middle, _) = session.page(mode, middle).await;
-    for ask in asks {
-        if ask.page == Some(1) || !session.has_shown(mode, &ask) {
-            session.page(mode, ask).await;
+    for request in requests {
+        if request.page == Some(1) || !session.has_shown(mode, &request) {
+            session.page(mode, request).await;
         }
     }
     if list == List::Events {
@@ -99,8 +99,8 @@ fn is_plain(exchange: &Exchange) -> bool {
         .all(|(pairs, is_plain)| is_plain && pairs.iter().any(|(name, _)| name == "page"))
 }
 
-fn is_page(exchange: &Exchange, mode: Mode, ask: &PageAsk) -> bool {
-    exchange.caller == Caller::Own(mode) && exchange.purpose == Purpose::Page(ask.clone())
+fn is_page(exchange: &Exchange, mode: Mode, request: &PageRequest) -> bool {
+    exchange.caller == Caller::Own(mode) && exchange.purpose == Purpose::Page(request.clone())
 }
 
 async fn follow(session: &mut Session<'_>, mode: Mode, from: &Exchange, rels: &[&str]) {

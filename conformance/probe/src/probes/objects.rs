@@ -1,9 +1,9 @@
 //! Single charges, invoices and payment links, if the operator gave their paths: an own object, and absent and foreign
 //! ones as with events, with the key of each mode.
 
+use conformance_model::mode::Mode;
 use conformance_model::reading::learn;
 use conformance_model::recording::{Caller, Exchange, ObjectKind, Purpose, Side};
-use conformance_model::words::Mode;
 
 use crate::plan::Plan;
 use crate::probes::isolation::order_of;
@@ -54,7 +54,7 @@ impl Objects<'_> {
                 self.one(session, own, Side::Own, 1).await;
             }
             for (which, side) in (u64::from(round) * 4..).zip(order_of(round)) {
-                let absent = session.absent_twin(foreign, which);
+                let absent = session.unused_id_like(foreign, which);
                 let id = if side == Side::Foreign { foreign } else { &absent };
                 self.one(session, id, side, round).await;
             }

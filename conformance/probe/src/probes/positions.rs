@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use conformance_model::recording::{List, PageAsk};
+use conformance_model::recording::{List, PageRequest};
 
 pub(super) use conformance_model::reading::LONG;
 const DEFAULT: u64 = 25;
@@ -12,65 +12,65 @@ const LONG_PAGES_MAX: u64 = 3;
 const SIZES: [u64; 3] = [1, 3, 7];
 
 /// Returns the request of a list without parameters.
-pub(super) fn plain(list: List) -> PageAsk {
-    PageAsk { list, filters: Vec::new(), page: None, per_page: None, link: None }
+pub(super) fn plain(list: List) -> PageRequest {
+    PageRequest { list, filters: Vec::new(), page: None, per_page: None, link: None }
 }
 
-pub(super) fn sized(list: List, page: Option<u64>, per_page: u64) -> PageAsk {
-    PageAsk { page, per_page: Some(per_page), ..plain(list) }
+pub(super) fn sized(list: List, page: Option<u64>, per_page: u64) -> PageRequest {
+    PageRequest { page, per_page: Some(per_page), ..plain(list) }
 }
 
-pub(super) fn filtered(list: List, filters: &[(&str, &str)], per_page: u64) -> PageAsk {
+pub(super) fn filtered(list: List, filters: &[(&str, &str)], per_page: u64) -> PageRequest {
     let filters = filters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    PageAsk { filters, ..sized(list, None, per_page) }
+    PageRequest { filters, ..sized(list, None, per_page) }
 }
 
 /// Returns the positions of a list that a burst reads.
-pub(super) fn many(list: List, total: u64) -> Vec<PageAsk> {
-    let mut asks = Vec::new();
+pub(super) fn many(list: List, total: u64) -> Vec<PageRequest> {
+    let mut requests = Vec::new();
     let last = total.div_ceil(DEFAULT);
-    asks.extend(among([2, last.div_ceil(2), last], last, 2).map(|page| later(list, page)));
+    requests.extend(among([2, last.div_ceil(2), last], last, 2).map(|page| later(list, page)));
     for size in SIZES {
         let last = total.div_ceil(size);
         // The last page and a middle one come first, because a burst may end before all are read.
         let pages = among([1, 2, 3, last.div_ceil(2), last], last, 1);
-        asks.extend(pages.rev().map(|page| sized(list, Some(page), size)));
+        requests.extend(pages.rev().map(|page| sized(list, Some(page), size)));
     }
-    asks
+    requests
 }
 
 /// Returns the requests of the long pages after the first.
-pub(super) fn long_pages(list: List, total: u64) -> impl Iterator<Item = PageAsk> {
+pub(super) fn long_pages(list: List, total: u64) -> impl Iterator<Item = PageRequest> {
     (2..=total.div_ceil(LONG).min(LONG_PAGES_MAX)).map(move |page| sized(list, Some(page), LONG))
 }
 
 /// Returns the fewest pages that cover all kinds of positions: a middle page of an odd size first, a later page of the
 /// default size, one of size 1, and the last page of a size that divides the total.
-pub(super) fn few(list: List, total: u64) -> Vec<PageAsk> {
+pub(super) fn few(list: List, total: u64) -> Vec<PageRequest> {
     const AFTER_THE_THIRD: u64 = 4;
     let odd = [7, 5, 3].into_iter().find(|size| total.div_ceil(*size) > AFTER_THE_THIRD);
     let middle = odd.map_or((2, 2), |size| {
         let last = total.div_ceil(size);
         (size, last.div_ceil(2).max(AFTER_THE_THIRD))
     });
-    let mut asks = vec![sized(list, Some(middle.1), middle.0)];
-    asks.push(match total > DEFAULT {
+    let mut requests = vec![sized(list, Some(middle.1), middle.0)];
+    requests.push(match total > DEFAULT {
         true => later(list, 2),
         false => sized(list, Some(2), odd.unwrap_or(1)),
     });
-    asks.push(sized(list, Some(3), 1));
+    requests.push(sized(list, Some(3), 1));
     if (DEFAULT + 1..=2 * DEFAULT).contains(&total) {
         // The second page of the default size is the last one.
-        asks.push(sized(list, Some(2), 1));
+        requests.push(sized(list, Some(2), 1));
     }
     if let Some(even) = (2..=LONG).find(|size| total.is_multiple_of(*size)) {
-        asks.push(sized(list, Some(total / even), even));
+        requests.push(sized(list, Some(total / even), even));
     }
-    asks
+    requests
 }
 
-fn later(list: List, page: u64) -> PageAsk {
-    PageAsk { page: Some(page), ..plain(list) }
+fn later(list: List, page: u64) -> PageRequest {
+    PageRequest { page: Some(page), ..plain(list) }
 }
 
 fn among<const N: usize>(pages: [u64; N], last: u64, first: u64) -> impl DoubleEndedIterator<Item = u64> {
@@ -107,8 +107,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_query(ask: &PageAsk, expected: &str) {
-        assert_eq!(path_of(ask), expected);
+    fn check_query(request: &PageRequest, expected: &str) {
+        assert_eq!(path_of(request), expected);
     }
 
     #[test]

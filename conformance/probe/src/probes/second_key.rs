@@ -1,8 +1,8 @@
 //! Requests with a second key of the test key's account and mode: the account and the events.
 
 use conformance_model::budget::Cost;
+use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::recording::{Caller, List, Purpose};
-use conformance_model::words::{ACCOUNT_PATH, Mode};
 
 use crate::probes::positions::{LONG, sized};
 use crate::session::{Session, path_of};

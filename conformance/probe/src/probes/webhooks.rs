@@ -4,11 +4,11 @@
 
 use conformance_model::budget::Cost;
 use conformance_model::deliveries::{Deliveries, Delivery, SignatureStatus};
+use conformance_model::mode::Mode;
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::reading::{LONG, Page, after_rows, before_rows, listed, text_at};
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Side};
 use conformance_model::secret::{Redactor, Secret};
-use conformance_model::words::Mode;
 use conformance_receiver::{
     BackgroundReceiver, Endpoint, Keyring, Names, REDIRECTED, ReceivedRequest, ReceivedRequests,
     SecretRedaction, construction,
@@ -36,10 +36,10 @@ const QUIET: Duration = Duration::from_secs(2);
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let Some(webhooks) = &session.plan.webhooks else { return };
     let deliveries = match &webhooks.source {
-        Source::Receiver { catch, receive_for, occasion } => {
-            let (made, listed_at) = receive(session, catch, *receive_for, occasion.as_deref()).await;
-            let caught = catch.caught().await;
-            Deliveries { listed_at, ..listened(webhooks, catch, caught, made, &session.redactor) }
+        Source::Receiver { receiver, receive_for, trigger } => {
+            let (made, listed_at) = receive(session, receiver, *receive_for, trigger.as_deref()).await;
+            let caught = receiver.caught().await;
+            Deliveries { listed_at, ..listened(webhooks, receiver, caught, made, &session.redactor) }
         }
         Source::Captured { caught, endpoints } => captured(webhooks, caught, endpoints, &session.redactor),
     };
@@ -96,13 +96,13 @@ async fn ask_long(session: &mut Session<'_>, mode: Mode, purpose: Purpose, page:
 /// start of the receiver, too.
 async fn receive(
     session: &mut Session<'_>,
-    catch: &BackgroundReceiver,
+    receiver: &BackgroundReceiver,
     receive_for: Duration,
-    occasion: Option<&dyn DeliveryTrigger>,
+    trigger: Option<&dyn DeliveryTrigger>,
 ) -> (Result<TriggeredDeliveries, String>, Option<Duration>) {
-    let made = match occasion {
+    let made = match trigger {
         None => Ok(TriggeredDeliveries::default()),
-        Some(occasion) => occasion.cause(catch).await,
+        Some(trigger) => trigger.trigger(receiver).await,
     };
     if made.as_ref().is_ok_and(|caused| caused.settled) {
         return (made, None);
@@ -110,7 +110,7 @@ async fn receive(
     let since = session.receiving_since.unwrap_or_default();
     let until = since + receive_for;
     let left = until.saturating_sub(session.waiter.now());
-    let all_types = catch.until(every_type(catch.endpoints()));
+    let all_types = receiver.until(every_type(receiver.endpoints()));
     let have_come = tokio::select! {
         _ = session.listen(left, "deliveries may come until then") => false,
         () = all_types, if !left.is_zero() => true,
@@ -118,14 +118,14 @@ async fn receive(
     if have_come {
         session.listen(QUIET, "more may come").await;
     }
-    let listed_at = Duration::try_from(time::OffsetDateTime::now_utc() - catch.began()).ok();
+    let listed_at = Duration::try_from(time::OffsetDateTime::now_utc() - receiver.began()).ok();
     ask_after(session).await;
     // Every type was delivered, or the time is over. The listed events may still be on their way.
-    let missing = missing(&session.recording, &catch.endpoints());
+    let missing = missing(&session.recording, &receiver.endpoints());
     let left = until.saturating_sub(session.waiter.now()).max(LINGER);
     tokio::select! {
         _ = session.listen(left, "deliveries of the listed events may come") => {}
-        () = catch.until(all_of(missing, catch.endpoints())) => {}
+        () = receiver.until(all_of(missing, receiver.endpoints())) => {}
     }
     (made, listed_at)
 }
@@ -134,7 +134,7 @@ async fn receive(
 fn endpoint_of(endpoints: &[Endpoint], caught: &ReceivedRequest) -> Option<usize> {
     let path = caught.path.split('?').next().unwrap_or_default();
     // A proxy may have added a prefix.
-    endpoints.iter().position(|it| path.ends_with(&it.path))
+    endpoints.iter().position(|endpoint| path.ends_with(&endpoint.path))
 }
 
 /// Returns a predicate that is `true` once every endpoint has received every type that it subscribes to.
@@ -185,22 +185,22 @@ fn all_of(
 
 fn listened(
     webhooks: &Webhooks,
-    catch: &BackgroundReceiver,
+    receiver: &BackgroundReceiver,
     caught: ReceivedRequests,
     made: Result<TriggeredDeliveries, String>,
     keys: &Redactor,
 ) -> Deliveries {
     let (caused, trouble) = match made {
         Ok(caused) => (caused, None),
-        Err(why) => (TriggeredDeliveries::default(), Some(keys.clean(&why))),
+        Err(why) => (TriggeredDeliveries::default(), Some(keys.redact(&why))),
     };
     let ReceivedRequests { kept, lost, strays } = caught;
-    let began = catch.began();
+    let began = receiver.began();
     let since = |caught: &ReceivedRequest| Duration::try_from(caught.at - began).unwrap_or_default();
     let arrivals = kept.iter().map(|(caught, status)| (since(caught), caught, *status));
-    let mut deliveries = written(&webhooks.names, &catch.endpoints(), arrivals, keys);
-    deliveries.receiver = Some(catch.address().to_string());
-    deliveries.public_url = webhooks.public_url.as_deref().map(|url| keys.clean(url));
+    let mut deliveries = written(&webhooks.names, &receiver.endpoints(), arrivals, keys);
+    deliveries.receiver = Some(receiver.address().to_string());
+    deliveries.public_url = webhooks.public_url.as_deref().map(|url| keys.redact(url));
     deliveries.began = Some(began.unix_timestamp());
     deliveries.lasted = Duration::try_from(time::OffsetDateTime::now_utc() - began).unwrap_or_default();
     deliveries.settled = caused.settled;
@@ -218,11 +218,11 @@ fn captured(
     keys: &Redactor,
 ) -> Deliveries {
     let first = caught.iter().map(|it| it.at).min();
-    let since = |it: &ReceivedRequest| {
-        first.and_then(|first| Duration::try_from(it.at - first).ok()).unwrap_or_default()
+    let since = |request: &ReceivedRequest| {
+        first.and_then(|first| Duration::try_from(request.at - first).ok()).unwrap_or_default()
     };
     let lasted = caught.iter().map(since).max().unwrap_or_default();
-    let arrivals = caught.iter().map(|it| (since(it), it, None));
+    let arrivals = caught.iter().map(|delivery| (since(delivery), delivery, None));
     Deliveries { lasted, ..written(&webhooks.names, endpoints, arrivals, keys) }
 }
 
@@ -234,7 +234,7 @@ fn written<'a>(
     keys: &Redactor,
 ) -> Deliveries {
     let secrets = endpoints.iter().filter_map(|it| it.secret.as_ref());
-    let withheld = SecretRedaction::new(secrets);
+    let redaction = SecretRedaction::new(secrets);
     let mut deliveries = Deliveries {
         header_prefix: names.header_prefix.clone(),
         user_agent: names.user_agent.clone(),
@@ -249,15 +249,15 @@ fn written<'a>(
             continue;
         }
         let endpoint = endpoint_of(endpoints, caught);
-        let clean = withheld.clean_request(caught);
+        let clean = redaction.redact_request(caught);
         deliveries.caught.push(Delivery {
             number: deliveries.caught.len() as u32 + 1,
             arrived,
             endpoint,
             redirected,
-            method: keys.clean(&clean.method),
-            path: keys.clean(&clean.path),
-            headers: clean.headers.iter().map(|(name, it)| (keys.clean(name), blanked(keys, it))).collect(),
+            method: keys.redact(&clean.method),
+            path: keys.redact(&clean.path),
+            headers: clean.headers.iter().map(|(name, it)| (keys.redact(name), blanked(keys, it))).collect(),
             body: blanked(keys, &clean.body),
             answered,
             signed: match construction(caught, &keyring(names, endpoints, endpoint)) {
@@ -302,10 +302,10 @@ fn keyring(names: &Names, endpoints: &[Endpoint], own: Option<usize>) -> Keyring
 
 fn blanked(keys: &Redactor, bytes: &RawBytes) -> RawBytes {
     match std::str::from_utf8(&bytes.0) {
-        Ok(text) => RawBytes(keys.clean(text).into_bytes()),
+        Ok(text) => RawBytes(keys.redact(text).into_bytes()),
         Err(_) => {
             let text = bytes.lossy();
-            let clean = keys.clean(&text);
+            let clean = keys.redact(&text);
             if clean == *text {
                 return bytes.clone();
             }
@@ -317,11 +317,11 @@ fn blanked(keys: &Redactor, bytes: &RawBytes) -> RawBytes {
 
 /// Reads the delivered events from the API.
 async fn read_back(session: &mut Session<'_>) {
-    if session.recording.last(|it| it.purpose == Purpose::AfterDeliveries).is_none() {
+    if session.recording.last(|exchange| exchange.purpose == Purpose::AfterDeliveries).is_none() {
         ask_after(session).await;
     }
     for mode in Mode::BOTH {
-        for id in telling(&session.recording, mode) {
+        for id in events_to_read(&session.recording, mode) {
             for (key, side) in [(mode, Side::Own), (mode.other(), Side::Foreign)] {
                 let purpose = Purpose::DeliveredEvent { id: id.clone(), side };
                 session.ask(Caller::Own(key), purpose, &event_path(&id)).await;
@@ -331,11 +331,11 @@ async fn read_back(session: &mut Session<'_>) {
 }
 
 /// Returns the events of a mode that are read singly, unlisted ones first.
-fn telling(recording: &Recording, mode: Mode) -> Vec<String> {
+fn events_to_read(recording: &Recording, mode: Mode) -> Vec<String> {
     let listed = listed(recording, mode);
     let mut wanted: Vec<(bool, String)> = Vec::new();
     let caught = recording.deliveries.iter().flat_map(|it| &it.caught);
-    for body in caught.filter_map(|it| serde_json::from_slice::<Value>(&it.body.0).ok()) {
+    for body in caught.filter_map(|delivery| serde_json::from_slice::<Value>(&delivery.body.0).ok()) {
         let Some(id) = text_at(&body, &["event_id"]).filter(|id| !id.is_empty()) else { continue };
         if text_at(&body, &["mode"]) != Some(mode.word()) || wanted.iter().any(|(_, it)| it == id) {
             continue;
