@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use conformance_model::words::Mode;
+use conformance_model::mode::Mode;
 use serde_json::Value;
 
 use crate::place::{Place, Position};

@@ -5,21 +5,21 @@
 //! verdict changes, the run would not have noticed a server with this fault. The same faults are injected into the
 //! responses of the fake server that tests the suite.
 
-mod envelopes;
 mod fault;
 mod grid;
+mod injection;
 mod objects;
 mod pages;
 mod place;
 mod power;
 mod refusals;
 mod reply;
+mod responses;
 mod sent;
-mod spoil;
 
 pub use fault::Fault;
 pub use grid::faults;
-pub use place::{Place, Position, Show};
-pub use power::{Chapter, FaultEffect, FaultTrial, Power, power, tried};
+pub use injection::ObservedRequest;
+pub use place::{EventView, Place, Position};
+pub use power::{Chapter, FaultEffect, FaultTrial, Power, fault_trials, power};
 pub use reply::Reply;
-pub use spoil::ObservedRequest;

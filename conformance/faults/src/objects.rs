@@ -1,11 +1,11 @@
 //! Faults in events, and in the charges and invoices of events and deliveries.
 
+use conformance_model::mode::Mode;
 use conformance_model::recording::List;
-use conformance_model::words::Mode;
 use serde_json::{Value, json};
 
 use crate::fault::{Change, Fault};
-use crate::place::{Place, Position, Show};
+use crate::place::{EventView, Place, Position};
 
 /// A field, its replacement (`None` removes it), the description of the fault, and the violated statements.
 type FieldFault = (&'static str, Option<fn() -> Value>, &'static str, &'static [&'static str]);
@@ -105,12 +105,12 @@ const DELIVERY: &[FieldFault] = &[
 ];
 
 /// The faults of the charge of a single event that differs from the listed one.
-const CHARGE_ALONE: &[FieldFault] = &[
+const CHARGE_SINGLE: &[FieldFault] = &[
     ("status", Some(|| json!("elsewhere")), "is another than in the list", &["events.single"]),
     ("asset", Some(|| json!("XYZ")), "is another than in the list", &["events.single"]),
     ("fiat_amount", Some(|| json!("0.01")), "is another than in the list", &["events.single"]),
 ];
-const INVOICE_ALONE: &[FieldFault] = &[
+const INVOICE_SINGLE: &[FieldFault] = &[
     ("status", Some(|| json!("elsewhere")), "is another than in the list", &["events.single"]),
     ("amount", Some(|| json!("0.01")), "is another than in the list", &["events.single"]),
 ];
@@ -138,17 +138,17 @@ const DELIVERED_CHARGE: &[FieldFault] = &[
     ("paid_at", Some(|| json!("2026-02-01T10:00:00Z")), "has no microseconds", &["charges.paid_at"]),
 ];
 
-const LISTED_AND_ALONE: [Show; 2] = [Show::Listed, Show::Alone];
+const LISTED_AND_SINGLE: [EventView; 2] = [EventView::Listed, EventView::Single];
 
 pub(crate) fn fill(all: &mut Vec<Fault>) {
-    for show in LISTED_AND_ALONE {
+    for show in LISTED_AND_SINGLE {
         fields(all, EVENT, Place::Event(show));
         fields(all, CHARGE, Place::Charge(show));
         fields(all, INVOICE, Place::Invoice(show));
     }
-    fields_of(all, CANCELED, Place::Event(Show::Listed), canceled);
-    fields(all, CHARGE_ALONE, Place::Charge(Show::Alone));
-    fields(all, INVOICE_ALONE, Place::Invoice(Show::Alone));
+    fields_of(all, CANCELED, Place::Event(EventView::Listed), canceled);
+    fields(all, CHARGE_SINGLE, Place::Charge(EventView::Single));
+    fields(all, INVOICE_SINGLE, Place::Invoice(EventView::Single));
     fields(all, LISTED_CHARGE, Place::Row(List::Charges));
     fields(all, CHARGE_SENT, Place::DeliveredCharge);
     fields(all, INVOICE_SENT, Place::DeliveredInvoice);

@@ -1,7 +1,7 @@
 //! Faults in pages: their rows, and their numbers and links.
 
+use conformance_model::mode::Mode;
 use conformance_model::recording::List;
-use conformance_model::words::Mode;
 use serde_json::{Value, json};
 
 use crate::fault::{Change, Fault};
@@ -31,21 +31,21 @@ const WITH_MANY_ROWS: &[Position] =
     &[Position::Number(1), Position::Number(2), Position::OddSize, Position::Size(100)];
 
 const PAGE_FAULTS: &[PageFault] = &[
-    ("its last record is missing", &["paging.length", "paging.joined"], EVERYWHERE, |it| {
-        drop(rows(it).pop())
+    ("its last record is missing", &["paging.length", "paging.joined"], EVERYWHERE, |reply| {
+        drop(rows(reply).pop())
     }),
-    ("its first record is missing", &["paging.length", "paging.joined"], AFTER_THE_FIRST, |it| {
-        if !rows(it).is_empty() {
-            rows(it).remove(0);
+    ("its first record is missing", &["paging.length", "paging.joined"], AFTER_THE_FIRST, |reply| {
+        if !rows(reply).is_empty() {
+            rows(reply).remove(0);
         }
     }),
     (
         "its first record stands in place of the second",
         &["paging.joined", "filters.total"],
         WITH_MANY_ROWS,
-        |it| {
-            if rows(it).len() > 1 {
-                rows(it)[1] = rows(it)[0].clone();
+        |reply| {
+            if rows(reply).len() > 1 {
+                rows(reply)[1] = rows(reply)[0].clone();
             }
         },
     ),
@@ -53,77 +53,83 @@ const PAGE_FAULTS: &[PageFault] = &[
         "its rows stand in rising order",
         &["paging.newest_first", "paging.newest_first_others", "paging.joined"],
         WITH_MANY_ROWS,
-        |it| {
-            rows(it).reverse();
+        |reply| {
+            rows(reply).reverse();
         },
     ),
-    ("it is empty", &["paging.length", "paging.joined", "lists.served"], EVERYWHERE, |it| rows(it).clear()),
+    ("it is empty", &["paging.length", "paging.joined", "lists.served"], EVERYWHERE, |reply| {
+        rows(reply).clear()
+    }),
     (
         "it is refused with 422",
         &["lists.served", "paging.per_page", "paging.length", "paging.default_size", "paging.links_lead"],
         EVERYWHERE,
-        |it| {
-            *it = Reply::json(422, json!({ "message": "The value is invalid." }));
+        |reply| {
+            *reply = Reply::json(422, json!({ "message": "The value is invalid." }));
         },
     ),
     (
         "it is answered 500",
         &["lists.served", "paging.per_page", "paging.length", "paging.default_size", "paging.links_lead"],
         EVERYWHERE,
-        |it| {
-            *it = Reply::json(500, json!({ "message": "Server Error" }));
+        |reply| {
+            *reply = Reply::json(500, json!({ "message": "Server Error" }));
         },
     ),
-    ("`current_page` is one less", &["paging.current_page"], EVERYWHERE, |it| add(it, "current_page", -1)),
+    ("`current_page` is one less", &["paging.current_page"], EVERYWHERE, |reply| {
+        add(reply, "current_page", -1)
+    }),
     (
         "`per_page` is one more",
         &["paging.per_page", "paging.default_size", "paging.length"],
         EVERYWHERE,
-        |it| add(it, "per_page", 1),
+        |reply| add(reply, "per_page", 1),
     ),
     (
         "`total` is one more",
         &["paging.length", "paging.last_page", "filters.total", "paging.joined"],
         EVERYWHERE,
-        |it| add(it, "total", 1),
+        |reply| add(reply, "total", 1),
     ),
-    ("`last_page` is one more", &["paging.last_page"], EVERYWHERE, |it| add(it, "last_page", 1)),
-    ("`total` is a text", &["paging.meta"], EVERYWHERE, |it| {
-        it.body["meta"]["total"] = json!(it.body["meta"]["total"].to_string());
+    ("`last_page` is one more", &["paging.last_page"], EVERYWHERE, |reply| add(reply, "last_page", 1)),
+    ("`total` is a text", &["paging.meta"], EVERYWHERE, |reply| {
+        reply.body["meta"]["total"] = json!(reply.body["meta"]["total"].to_string());
     }),
-    ("`next` is null", &["paging.ends"], BEFORE_THE_LAST, |it| it.body["links"]["next"] = Value::Null),
-    ("`prev` is null", &["paging.ends"], AFTER_THE_FIRST, |it| it.body["links"]["prev"] = Value::Null),
-    ("`next` is missing", &["paging.links"], EVERYWHERE, |it| remove(it, "links", "next")),
-    ("`last` is missing", &["paging.links"], AFTER_THE_FIRST, |it| remove(it, "links", "last")),
+    ("`next` is null", &["paging.ends"], BEFORE_THE_LAST, |reply| reply.body["links"]["next"] = Value::Null),
+    ("`prev` is null", &["paging.ends"], AFTER_THE_FIRST, |reply| reply.body["links"]["prev"] = Value::Null),
+    ("`next` is missing", &["paging.links"], EVERYWHERE, |reply| remove(reply, "links", "next")),
+    ("`last` is missing", &["paging.links"], AFTER_THE_FIRST, |reply| remove(reply, "links", "last")),
     (
         "`prev` leads to the first page",
         &["paging.links_lead"],
         &[Position::Number(3), Position::Middle],
-        |it| {
-            relink(it, "prev", "page", "1");
+        |reply| {
+            relink(reply, "prev", "page", "1");
         },
     ),
     (
         "`last` leads to the page before",
         &["paging.links_lead"],
         &[Position::Number(2), Position::Middle],
-        |it| {
-            let last = it.body["meta"]["last_page"].as_u64().unwrap_or(1);
-            relink(it, "last", "page", &last.saturating_sub(1).to_string());
+        |reply| {
+            let last = reply.body["meta"]["last_page"].as_u64().unwrap_or(1);
+            relink(reply, "last", "page", &last.saturating_sub(1).to_string());
         },
     ),
     (
         "`next` loses its size",
         &["paging.links_keep_size"],
         &[Position::Number(3), Position::Middle, Position::OddSize],
-        |it| {
+        |reply| {
             // Without a size, a link leads to a page of the default size.
-            if it.body["meta"]["per_page"] != DEFAULT_SIZE {
-                relink(it, "next", "per_page", "");
+            if reply.body["meta"]["per_page"] != DEFAULT_SIZE {
+                relink(reply, "next", "per_page", "");
             }
         },
     ),
-    ("the records stand in an object", &["paging.envelope"], EVERYWHERE, |it| it.body["data"] = json!({})),
+    ("the records stand in an object", &["paging.envelope"], EVERYWHERE, |reply| {
+        reply.body["data"] = json!({})
+    }),
 ];
 
 pub(crate) fn fill(all: &mut Vec<Fault>) {
@@ -166,7 +172,7 @@ const DEFAULT_SIZE: u64 = 25;
 /// Replaces a parameter of a link; an empty value removes it.
 fn relink(reply: &mut Reply, rel: &str, name: &str, value: &str) {
     let link = &mut reply.body["links"][rel];
-    let Some((path, query)) = link.as_str().and_then(|it| it.split_once('?')) else { return };
+    let Some((path, query)) = link.as_str().and_then(|text| text.split_once('?')) else { return };
     let others = query.split('&').filter(|pair| pair.split('=').next() != Some(name));
     let pair = format!("{name}={value}");
     let pairs: Vec<_> = others.chain((!value.is_empty()).then_some(pair.as_str())).collect();

@@ -6,11 +6,11 @@ use conformance_model::recording::{Caller, Forgery, List, ObjectKind};
 
 /// The way in which an event is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Show {
+pub enum EventView {
     /// In the list of events.
     Listed,
     /// By its id.
-    Alone,
+    Single,
 }
 
 /// The place of a fault.
@@ -23,11 +23,11 @@ pub enum Place {
     /// The rows of a list, except events.
     Row(List),
     /// Events.
-    Event(Show),
+    Event(EventView),
     /// The charge of an event.
-    Charge(Show),
+    Charge(EventView),
     /// The invoice of an event.
-    Invoice(Show),
+    Invoice(EventView),
     /// Requests that must get 401, by caller, and by path if it is given.
     Unauthorized(Caller, Option<&'static str>),
     /// Events that do not exist.
@@ -110,13 +110,13 @@ impl fmt::Display for Position {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let how = |show: &Show| if *show == Show::Listed { "a list" } else { "a single event" };
+        let how = |show: &EventView| if *show == EventView::Listed { "a list" } else { "a single event" };
         match self {
             Place::Account => f.write_str("the account"),
             Place::Page(list) => write!(f, "the list of {}", list.word()),
             Place::Row(list) => write!(f, "the rows of the list of {}", list.word()),
-            Place::Event(Show::Listed) => f.write_str("events in a list"),
-            Place::Event(Show::Alone) => f.write_str("single events"),
+            Place::Event(EventView::Listed) => f.write_str("events in a list"),
+            Place::Event(EventView::Single) => f.write_str("single events"),
             Place::Charge(show) => {
                 write!(f, "the charge of {}", how(show).replace("a list", "events in a list"))
             }

@@ -35,7 +35,7 @@ use serde::Serialize;
 
 use crate::fault::Fault;
 use crate::grid::faults;
-use crate::spoil::{InjectedChanges, ParsedReplies};
+use crate::injection::{InjectedChanges, ParsedReplies};
 
 /// The effect of one fault in a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub struct FaultTrial {
     /// The fault.
     pub fault: Fault,
     /// The effect in this recording.
-    pub reach: FaultEffect,
+    pub effect: FaultEffect,
 }
 
 /// The power of a run: the known faults that it would have noticed.
@@ -84,45 +84,46 @@ pub struct Chapter {
     pub noticed: usize,
     /// The number of known faults.
     pub known: usize,
-    /// The needs of the others, each with the number of faults that need it.
+    /// The data that is missing for the other faults, with the number of faults that need each.
     pub needs: BTreeMap<String, usize>,
-    /// Those that no statement would have noticed although the run could have seen them, or by a warning only.
+    /// The faults that no statement would have noticed although they affect recorded responses, and those with a
+    /// warning only.
     pub missed: Vec<String>,
 }
 
 /// Injects each known fault into the recording, and judges the result by the statements that the fault violates.
-pub fn tried(recording: &Recording) -> Vec<FaultTrial> {
-    let sound = worded(recording, |_| true, |verdict| matches!(verdict, Verdict::Pass { .. }));
-    let readings = ParsedReplies::of(recording);
+pub fn fault_trials(recording: &Recording) -> Vec<FaultTrial> {
+    let passing = ids_with_verdict(recording, |_| true, |verdict| matches!(verdict, Verdict::Pass { .. }));
+    let replies = ParsedReplies::of(recording);
     let mut recording = recording.clone();
     let try_one = |fault: Fault| {
-        let reach = reach(&fault, &mut recording, &readings, &sound);
-        FaultTrial { fault, reach }
+        let effect = effect(&fault, &mut recording, &replies, &passing);
+        FaultTrial { fault, effect }
     };
     faults().into_iter().map(try_one).collect()
 }
 
-fn reach(
+fn effect(
     fault: &Fault,
     recording: &mut Recording,
-    readings: &ParsedReplies,
-    sound: &BTreeSet<String>,
+    replies: &ParsedReplies,
+    passing: &BTreeSet<String>,
 ) -> FaultEffect {
-    let mut spoiled = InjectedChanges::by(fault, recording, readings);
-    if spoiled.is_empty() {
+    let mut changes = InjectedChanges::by(fault, recording, replies);
+    if changes.is_empty() {
         return FaultEffect::Absent;
     }
-    let able = |id: &str| fault.breaks.contains(&id) && sound.contains(id);
-    if !fault.breaks.iter().any(|id| able(id)) {
+    let can_notice = |id: &str| fault.breaks.contains(&id) && passing.contains(id);
+    if !fault.breaks.iter().any(|id| can_notice(id)) {
         return FaultEffect::Undecided;
     }
-    spoiled.swap(recording);
-    let failed = worded(recording, able, |verdict| matches!(verdict, Verdict::Fail(_)));
+    changes.swap(recording);
+    let failed = ids_with_verdict(recording, can_notice, |verdict| matches!(verdict, Verdict::Fail(_)));
     let warned = match failed.is_empty() {
-        true => worded(recording, able, |verdict| matches!(verdict, Verdict::Warn(_))),
+        true => ids_with_verdict(recording, can_notice, |verdict| matches!(verdict, Verdict::Warn(_))),
         false => BTreeSet::new(),
     };
-    spoiled.swap(recording);
+    changes.swap(recording);
     match (failed.is_empty(), warned.is_empty()) {
         (false, _) => FaultEffect::Noticed(failed),
         (true, false) => FaultEffect::Warned(warned),
@@ -131,7 +132,7 @@ fn reach(
 }
 
 /// Returns the selected statements with a matching verdict.
-fn worded(
+fn ids_with_verdict(
     recording: &Recording,
     selected: impl Fn(&str) -> bool,
     fits: impl Fn(&Verdict) -> bool,
@@ -143,10 +144,10 @@ fn worded(
 /// Computes the power of a run.
 pub fn power(recording: &Recording) -> Power {
     let mut chapters: BTreeMap<&str, Chapter> = BTreeMap::new();
-    for FaultTrial { fault, reach } in tried(recording) {
+    for FaultTrial { fault, effect } in fault_trials(recording) {
         let chapter = chapters.entry(fault.chapter()).or_default();
         chapter.known += 1;
-        match reach {
+        match effect {
             FaultEffect::Noticed(_) => chapter.noticed += 1,
             FaultEffect::Missed => chapter.missed.push(fault.to_string()),
             // A warning does not fail a CI job.

@@ -1,7 +1,7 @@
 //! Faults in 401, 404 and 429 responses, and differences between foreign and absent objects.
 
+use conformance_model::mode::Mode;
 use conformance_model::recording::{Caller, Forgery, ObjectKind};
-use conformance_model::words::Mode;
 use serde_json::json;
 
 use crate::fault::{Fault, reply};
@@ -30,70 +30,74 @@ const CALLERS: &[(Caller, &str)] = &[
     (Caller::Forged(Forgery::OtherPrefix), "auth.other_prefix"),
 ];
 
-const LET_IN: &[RefusalFault] = &[
-    ("is let in", |it| *it = Reply::json(200, json!({ "data": [], "meta": { "mode": "test" } }))),
-    ("is answered 403", |it| it.status = 403),
-    ("is answered 500", |it| *it = Reply::json(500, json!({ "message": "Server Error" }))),
-    ("is sent to a login page", |it| {
-        it.status = 302;
-        it.set("location", "/login");
+const ACCEPTED: &[RefusalFault] = &[
+    ("is let in", |reply| *reply = Reply::json(200, json!({ "data": [], "meta": { "mode": "test" } }))),
+    ("is answered 403", |reply| reply.status = 403),
+    ("is answered 500", |reply| *reply = Reply::json(500, json!({ "message": "Server Error" }))),
+    ("is sent to a login page", |reply| {
+        reply.status = 302;
+        reply.set("location", "/login");
     }),
 ];
 
 /// The responses that are not usable if every request gets them.
-const UNCLEAR: &[RefusalFault] = &[
-    ("is always answered 502", |it| *it = Reply::json(502, json!({ "message": "Bad gateway." }))),
-    ("is always answered 503", |it| *it = Reply::json(503, json!({ "message": "Unavailable." }))),
+const UNUSABLE: &[RefusalFault] = &[
+    ("is always answered 502", |reply| *reply = Reply::json(502, json!({ "message": "Bad gateway." }))),
+    ("is always answered 503", |reply| *reply = Reply::json(503, json!({ "message": "Unavailable." }))),
 ];
 /// A 429, which may be a lockout for a revoked key, but is not usable for other requests.
-const LOCKED: RefusalFault =
-    ("is always answered 429", |it| *it = Reply::json(429, json!({ "message": "Too many requests." })));
+const RATE_LIMITED: RefusalFault =
+    ("is always answered 429", |reply| *reply = Reply::json(429, json!({ "message": "Too many requests." })));
 
-const GARBLED: &[RefusalFault] = &[("is refused with bytes that are not UTF-8", |it| {
-    it.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
+const NOT_UTF8: &[RefusalFault] = &[("is refused with bytes that are not UTF-8", |reply| {
+    reply.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
 })];
 
 const UNREADABLE: &[RefusalFault] = &[
-    ("is refused with a page of HTML", |it| {
-        it.raw = Some("<html><h1>Refused</h1></html>".into());
-        it.set("content-type", "text/html");
+    ("is refused with a page of HTML", |reply| {
+        reply.raw = Some("<html><h1>Refused</h1></html>".into());
+        reply.set("content-type", "text/html");
     }),
-    ("is refused without a body", |it| it.raw = Some(String::new())),
+    ("is refused without a body", |reply| reply.raw = Some(String::new())),
 ];
 
 /// The responses that reveal the existence of an object in the other mode.
-const TEXT_FAULTS: &[RefusalFault] = &[
-    ("is answered 403", |it| it.status = 403),
-    ("is answered 410", |it| it.status = 410),
-    ("is answered 500", |it| *it = Reply::json(500, json!({ "message": "Server Error" }))),
-    ("is served", |it| *it = Reply::json(200, json!({ "data": { "id": "leak" } }))),
-    ("is refused in other words", |it| *it = Reply::json(it.status, json!({ "message": "Wrong mode." }))),
-    ("is refused with one header more", |it| it.set("x-mode", "other")),
-    ("is refused with another media type", |it| it.set("content-type", "application/problem+json")),
+const REVEALING: &[RefusalFault] = &[
+    ("is answered 403", |reply| reply.status = 403),
+    ("is answered 410", |reply| reply.status = 410),
+    ("is answered 500", |reply| *reply = Reply::json(500, json!({ "message": "Server Error" }))),
+    ("is served", |reply| *reply = Reply::json(200, json!({ "data": { "id": "leak" } }))),
+    ("is refused in other words", |reply| {
+        *reply = Reply::json(reply.status, json!({ "message": "Wrong mode." }))
+    }),
+    ("is refused with one header more", |reply| reply.set("x-mode", "other")),
+    ("is refused with another media type", |reply| reply.set("content-type", "application/problem+json")),
 ];
 
-const FILTER_TELLS: &[RefusalFault] = &[
-    ("counts them", |it| it.body["meta"]["total"] = json!(2)),
-    ("shows them", |it| it.body["data"] = json!([{ "code": "leak" }])),
-    ("is answered 403", |it| *it = Reply::json(403, json!({ "message": "Wrong mode." }))),
-    ("knows their pages", |it| it.body["meta"]["last_page"] = json!(2)),
+const REVEALING_FILTERS: &[RefusalFault] = &[
+    ("counts them", |reply| reply.body["meta"]["total"] = json!(2)),
+    ("shows them", |reply| reply.body["data"] = json!([{ "code": "leak" }])),
+    ("is answered 403", |reply| *reply = Reply::json(403, json!({ "message": "Wrong mode." }))),
+    ("knows their pages", |reply| reply.body["meta"]["last_page"] = json!(2)),
 ];
 
 const RETRY_AFTER: &[RefusalFault] = &[
-    ("are refused without `Retry-After`", |it| it.drop_header("retry-after")),
-    ("are refused with `Retry-After` in words", |it| it.set("retry-after", "a minute")),
-    ("are refused with `Retry-After` in a fraction of seconds", |it| it.set("retry-after", "59.5")),
-    ("are refused with `Retry-After` below zero", |it| it.set("retry-after", "-1")),
-    ("are refused with `Retry-After` of two minutes", |it| it.set("retry-after", "120")),
-    ("are refused with two values in `Retry-After`", |it| it.set("retry-after", "60, 120")),
-    ("are refused with `Retry-After` twice", |it| it.headers.push(("retry-after".into(), "120".into()))),
+    ("are refused without `Retry-After`", |reply| reply.drop_header("retry-after")),
+    ("are refused with `Retry-After` in words", |reply| reply.set("retry-after", "a minute")),
+    ("are refused with `Retry-After` in a fraction of seconds", |reply| reply.set("retry-after", "59.5")),
+    ("are refused with `Retry-After` below zero", |reply| reply.set("retry-after", "-1")),
+    ("are refused with `Retry-After` of two minutes", |reply| reply.set("retry-after", "120")),
+    ("are refused with two values in `Retry-After`", |reply| reply.set("retry-after", "60, 120")),
+    ("are refused with `Retry-After` twice", |reply| {
+        reply.headers.push(("retry-after".into(), "120".into()))
+    }),
 ];
 
 const PATHS: [&str; 5] = ["/v1/account", "/v1/charges", "/v1/invoices", "/v1/events", "/v1/events/"];
 
 pub(crate) fn fill(all: &mut Vec<Fault>) {
     for (caller, statement) in CALLERS {
-        for (what, change) in LET_IN {
+        for (what, change) in ACCEPTED {
             all.push(reply(
                 what,
                 &[statement, "auth.every_path"],
@@ -102,22 +106,22 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
                 *change,
             ));
         }
-        for (what, change) in UNREADABLE.iter().chain(GARBLED) {
+        for (what, change) in UNREADABLE.iter().chain(NOT_UTF8) {
             all.push(reply(what, &["auth.message"], Place::Unauthorized(*caller, None), None, *change));
         }
     }
-    for (what, change) in UNCLEAR {
+    for (what, change) in UNUSABLE {
         let revoked = Place::Unauthorized(Caller::Revoked, None);
         all.push(reply(what, &["auth.revoked_key"], revoked, None, *change));
     }
-    for (what, change) in UNCLEAR.iter().chain([&LOCKED]) {
+    for (what, change) in UNUSABLE.iter().chain([&RATE_LIMITED]) {
         let no_key = Place::Unauthorized(Caller::NoKey, None);
         all.push(reply(what, &["auth.no_header", "auth.every_path"], no_key, None, *change));
         all.push(reply(what, &["errors.not_found"], Place::Absent, None, *change));
         all.push(reply(what, &["isolation.not_found"], Place::Foreign, None, *change));
     }
     for path in PATHS {
-        for (what, change) in LET_IN {
+        for (what, change) in ACCEPTED {
             let place = Place::Unauthorized(Caller::NoKey, Some(path));
             all.push(reply(what, &["auth.every_path", "auth.no_header"], place, None, *change));
         }
@@ -126,17 +130,17 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
             all.push(reply(what, &["limits.retry_after"], place, None, *change));
         }
     }
-    for (what, change) in UNREADABLE.iter().chain(GARBLED) {
+    for (what, change) in UNREADABLE.iter().chain(NOT_UTF8) {
         all.push(reply(what, &["limits.json"], Place::TooMany(None), None, *change));
     }
     for mode in Mode::BOTH.map(Some) {
         for (what, change) in UNREADABLE {
             all.push(reply(what, &["errors.not_found_json"], Place::Absent, mode, *change));
         }
-        for (what, change) in &TEXT_FAULTS[..4] {
+        for (what, change) in &REVEALING[..4] {
             all.push(reply(what, &["errors.not_found"], Place::Absent, mode, *change));
         }
-        for (what, change) in TEXT_FAULTS {
+        for (what, change) in REVEALING {
             let breaks = ["isolation.not_found", "isolation.indistinguishable"];
             all.push(reply(what, &breaks, Place::Foreign, mode, *change));
             for kind in [ObjectKind::Charge, ObjectKind::Invoice] {
@@ -149,7 +153,7 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
             ("payment_link", "isolation.filter_payment_link"),
         ];
         for (name, statement) in filters {
-            for (what, change) in FILTER_TELLS {
+            for (what, change) in REVEALING_FILTERS {
                 all.push(reply(what, &[statement], Place::ForeignFilter(name), mode, *change));
             }
         }

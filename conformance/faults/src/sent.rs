@@ -1,6 +1,6 @@
 //! Faults in the headers of deliveries.
 
-use conformance_model::words::Mode;
+use conformance_model::mode::Mode;
 
 use crate::fault::{Change, Fault};
 use crate::place::{Place, Position};

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use conformance_model::deliveries::Delivery;
+use conformance_model::mode::Mode;
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::recording::{Answer, Caller, Ending, Exchange, List, Purpose, Recording, Side};
-use conformance_model::words::Mode;
 use serde_json::Value;
 use url::form_urlencoded;
 
 use crate::fault::{Change, Fault};
-use crate::place::{PageCoordinates, Place, Show};
+use crate::place::{EventView, PageCoordinates, Place};
 use crate::reply::Reply;
 
 /// The request of a response into which a fault is injected.
@@ -28,7 +28,7 @@ pub struct ObservedRequest<'a> {
 
 impl Fault {
     /// Injects the fault into a response, if it affects the request.
-    pub fn spoil(&self, seen: &ObservedRequest<'_>, reply: &mut Reply) {
+    pub fn inject(&self, seen: &ObservedRequest<'_>, reply: &mut Reply) {
         if !self.reaches(seen, reply) {
             return;
         }
@@ -58,12 +58,12 @@ impl Fault {
             Place::Account => served && seen.path == "/v1/account",
             Place::Page(wanted) => served && list == Some(wanted) && self.position.holds(leaf(seen, reply)),
             Place::Row(wanted) => served && list == Some(wanted),
-            Place::Event(Show::Listed) | Place::Charge(Show::Listed) | Place::Invoice(Show::Listed) => {
-                served && list == Some(List::Events)
-            }
-            Place::Event(Show::Alone) | Place::Charge(Show::Alone) | Place::Invoice(Show::Alone) => {
-                served && is_event
-            }
+            Place::Event(EventView::Listed)
+            | Place::Charge(EventView::Listed)
+            | Place::Invoice(EventView::Listed) => served && list == Some(List::Events),
+            Place::Event(EventView::Single)
+            | Place::Charge(EventView::Single)
+            | Place::Invoice(EventView::Single) => served && is_event,
             Place::Unauthorized(caller, path) => seen.caller == caller && on(path),
             Place::Absent => {
                 right && is_event && matches!(seen.side, Some(Side::AbsentBefore | Side::AbsentAfter))
@@ -114,12 +114,14 @@ fn each_object(place: Place, body: &mut Value, mut change: impl FnMut(&mut Value
     };
     match place {
         Place::Row(_)
-        | Place::Event(Show::Listed)
-        | Place::Charge(Show::Listed)
-        | Place::Invoice(Show::Listed) => {
+        | Place::Event(EventView::Listed)
+        | Place::Charge(EventView::Listed)
+        | Place::Invoice(EventView::Listed) => {
             body["data"].as_array_mut().into_iter().flatten().for_each(one);
         }
-        Place::Event(Show::Alone) | Place::Charge(Show::Alone) | Place::Invoice(Show::Alone) => {
+        Place::Event(EventView::Single)
+        | Place::Charge(EventView::Single)
+        | Place::Invoice(EventView::Single) => {
             if let Some(event) = single(body) {
                 one(event);
             }
@@ -131,7 +133,7 @@ fn each_object(place: Place, body: &mut Value, mut change: impl FnMut(&mut Value
 
 /// Returns the single event, bare or under any member.
 fn single(body: &mut Value) -> Option<&mut Value> {
-    let is_event = |it: &Value| it.get("id").is_some() && it.get("type").is_some();
+    let is_event = |value: &Value| value.get("id").is_some() && value.get("type").is_some();
     if is_event(body) {
         return Some(body);
     }
@@ -162,7 +164,7 @@ impl ParsedReplies {
                 Purpose::Event { side, .. }
                 | Purpose::Object { side, .. }
                 | Purpose::DeliveredEvent { side, .. }
-                | Purpose::Twin { side, .. } => Some(*side),
+                | Purpose::Filter { side, .. } => Some(*side),
                 _ => None,
             };
             Some(ParsedReply {
@@ -178,18 +180,18 @@ impl ParsedReplies {
     }
 
     /// Returns the responses that the fault changes, with the indexes of their exchanges.
-    fn spoiled(&self, fault: &Fault) -> Vec<(usize, Answer)> {
-        let spoil = |reading: &ParsedReply| {
+    fn changed_answers(&self, fault: &Fault) -> Vec<(usize, Answer)> {
+        let inject = |reading: &ParsedReply| {
             let ParsedReply { at, caller, path, query, side, reply } = reading;
             let seen = ObservedRequest { caller: *caller, path, query, side: *side };
             if !fault.reaches(&seen, reply) {
                 return None;
             }
             let mut changed = reply.clone();
-            fault.spoil(&seen, &mut changed);
+            fault.inject(&seen, &mut changed);
             (changed != *reply).then(|| (*at, changed.into_answer()))
         };
-        self.0.iter().filter_map(spoil).collect()
+        self.0.iter().filter_map(inject).collect()
     }
 }
 
@@ -201,11 +203,13 @@ pub(crate) struct InjectedChanges {
 
 impl InjectedChanges {
     pub(crate) fn by(fault: &Fault, recording: &Recording, readings: &ParsedReplies) -> InjectedChanges {
-        let answers = readings.spoiled(fault).into_iter();
-        let sent =
-            recording.deliveries.iter().flat_map(|it| it.caught.iter().map(|sent| (sent, &it.header_prefix)));
+        let answers = readings.changed_answers(fault).into_iter();
+        let sent = recording
+            .deliveries
+            .iter()
+            .flat_map(|delivery| delivery.caught.iter().map(|sent| (sent, &delivery.header_prefix)));
         let changed = |(at, (sent, prefix)): (usize, (&Delivery, &String))| {
-            let changed = spoiled_delivery(fault, prefix, sent)?;
+            let changed = changed_delivery(fault, prefix, sent)?;
             (changed != *sent).then_some((at, changed))
         };
         InjectedChanges {
@@ -223,7 +227,7 @@ impl InjectedChanges {
         for (at, ending) in &mut self.endings {
             std::mem::swap(ending, &mut recording.exchanges[*at].ending);
         }
-        let mut caught = recording.deliveries.as_mut().map(|it| &mut it.caught);
+        let mut caught = recording.deliveries.as_mut().map(|delivery| &mut delivery.caught);
         for (at, delivery) in &mut self.deliveries {
             if let Some(caught) = &mut caught {
                 std::mem::swap(delivery, &mut caught[*at]);
@@ -232,7 +236,7 @@ impl InjectedChanges {
     }
 }
 
-fn spoiled_delivery(fault: &Fault, prefix: &str, sent: &Delivery) -> Option<Delivery> {
+fn changed_delivery(fault: &Fault, prefix: &str, sent: &Delivery) -> Option<Delivery> {
     let reaches = matches!(
         fault.place,
         Place::Delivery | Place::DeliveryHeaders | Place::DeliveredCharge | Place::DeliveredInvoice

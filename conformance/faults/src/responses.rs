@@ -1,0 +1,120 @@
+//! Faults in the account, in JSON formatting, in single events and in filtered lists.
+
+use conformance_model::mode::Mode;
+use conformance_model::recording::List;
+use serde_json::{Value, json};
+
+use crate::fault::{Fault, reply};
+use crate::place::{EventView, Place};
+use crate::reply::Reply;
+
+type AnswerFault = (&'static str, &'static [&'static str], fn(&mut Reply));
+
+const ACCOUNT: &[AnswerFault] = &[
+    ("`meta.mode` is missing", &["account.mode"], |reply| reply.body["meta"]["mode"] = Value::Null),
+    ("`meta.mode` is `production`", &["account.mode"], |reply| {
+        reply.body["meta"]["mode"] = json!("production")
+    }),
+    ("`meta.accepted_assets` is null", &["account.accepted_assets"], |reply| {
+        reply.body["meta"]["accepted_assets"] = Value::Null;
+    }),
+    ("`meta.accepted_assets` is a text", &["account.accepted_assets"], |reply| {
+        reply.body["meta"]["accepted_assets"] = json!("BTC,ETH");
+    }),
+    ("it is answered 500", &["account.served"], |reply| {
+        *reply = Reply::json(500, json!({ "message": "Server Error" }));
+    }),
+];
+
+/// The faults in the format of a response, at each place.
+const FORMAT: &[AnswerFault] = &[
+    ("it is called text/html", &["answers.content_type"], |reply| reply.set("content-type", "text/html")),
+    ("it has no Content-Type", &["answers.media_type"], |reply| reply.drop_header("content-type")),
+    ("a warning stands before the JSON", &["answers.json"], |reply| {
+        reply.raw = Some(format!("Warning: deprecated\n{}", reply.body));
+    }),
+    ("it has a byte that is not UTF-8", &["answers.json"], |reply| {
+        reply.raw = Some(reply.body.to_string().replacen('{', "{\"\u{fffd}\":0,", 1));
+    }),
+    ("the JSON names a key twice", &["answers.duplicate_keys"], |reply| {
+        reply.raw = Some(reply.body.to_string().replacen('{', "{\"data\":null,", 1));
+    }),
+];
+
+const SINGLE_EVENT: &[AnswerFault] = &[
+    ("it is answered 404", &["events.single"], |reply| {
+        *reply = Reply::json(404, json!({ "message": "Not found." }));
+    }),
+    ("it is another event", &["events.single"], |reply| {
+        let holder = if reply.body.get("id").is_some() { &mut reply.body } else { &mut reply.body["data"] };
+        holder["id"] = json!("0190a5c4-7f3e-7abc-8def-aaaaaaaaaaaa");
+    }),
+];
+
+const FILTERS: &[&str] = &[
+    "filters.total",
+    "filters.type",
+    "filters.status",
+    "filters.charge",
+    "filters.invoice",
+    "filters.payment_link",
+    "filters.combined",
+];
+
+const FILTERED: &[AnswerFault] = &[
+    ("nothing is found", FILTERS, |reply| {
+        reply.body["data"] = json!([]);
+        reply.body["meta"]["total"] = json!(0);
+        reply.body["meta"]["last_page"] = json!(1);
+        reply.body["links"]["next"] = Value::Null;
+    }),
+    ("only the newest is found", FILTERS, |reply| {
+        reply.body["data"].as_array_mut().into_iter().for_each(|rows| rows.truncate(1));
+        reply.body["meta"]["total"] = json!(1);
+        reply.body["meta"]["last_page"] = json!(1);
+        reply.body["links"]["next"] = Value::Null;
+    }),
+    ("`total` counts more than is found", &["filters.total", "filters.combined", "paging.length"], |reply| {
+        let total = reply.body["meta"]["total"].as_u64().unwrap_or_default();
+        reply.body["meta"]["total"] = json!(total + 3);
+    }),
+    (
+        "it is refused with 400",
+        &[
+            "filters.type",
+            "filters.status",
+            "filters.charge",
+            "filters.invoice",
+            "filters.payment_link",
+            "filters.combined",
+            "filters.total",
+            "lists.served",
+        ],
+        |reply| {
+            *reply = Reply::json(400, json!({ "message": "This filter is not supported." }));
+        },
+    ),
+];
+
+pub(crate) fn fill(all: &mut Vec<Fault>) {
+    let mut each = |places: &[Place], faults: &[AnswerFault]| {
+        for place in places {
+            for (what, breaks, change) in faults {
+                for mode in Mode::BOTH {
+                    all.push(reply(what, breaks, *place, Some(mode), *change));
+                }
+            }
+        }
+    };
+    each(&[Place::Account], ACCOUNT);
+    let served = [
+        Place::Account,
+        Place::Page(List::Charges),
+        Place::Page(List::Invoices),
+        Place::Page(List::Events),
+        Place::Event(EventView::Single),
+    ];
+    each(&served, FORMAT);
+    each(&[Place::Event(EventView::Single)], SINGLE_EVENT);
+    each(&["status", "payment_link", "type", "charge", "invoice"].map(Place::Filtered), FILTERED);
+}
