@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use conformance_model::reading::draw;
+use conformance_model::reading::next_random;
 
 use crate::fake::book::Book;
 use crate::fake::{FakeServer, Limiter, Reply, Request, Traffic, wire};
@@ -60,7 +60,7 @@ struct Draw(u64);
 
 impl Draw {
     fn below(&mut self, bound: u64) -> u64 {
-        draw(&mut self.0) % bound
+        next_random(&mut self.0) % bound
     }
 
     fn one<T>(&mut self, of: &'static [T]) -> &'static T {
@@ -112,7 +112,7 @@ impl Combination {
             server.tick = Duration::from_millis(*draw.one(&TICKS_MILLIS[..slowest]));
         }
         if self.traffic.burst > 0 {
-            variants::choices(server, |it| it.current_objects = self.number.is_multiple_of(3));
+            variants::choices(server, |variant| variant.current_objects = self.number.is_multiple_of(3));
             server.traffic =
                 Some(Traffic::new(draw.below(u64::MAX), self.traffic.period, self.traffic.burst));
         }

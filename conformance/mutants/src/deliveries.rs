@@ -17,8 +17,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         sends(server, |sender| sender.settles = false);
     }),
     delivery("deliveries are GET requests", &["webhooks.post"], |_, sent| sent.method = "GET".into()),
-    delivery("one delivery is a PUT", &["webhooks.post"], |it, sent| {
-        if is(it, "/test", "invoice.viewed") {
+    delivery("one delivery is a PUT", &["webhooks.post"], |delivery, sent| {
+        if is(delivery, "/test", "invoice.viewed") {
             sent.method = "PUT".into();
         }
     }),
@@ -35,34 +35,32 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         sent.set("Content-Type", "application/x-www-form-urlencoded")
     }),
     delivery("bodies have no type", &["webhooks.content_type"], |_, sent| sent.drop("Content-Type")),
-    delivery("the sender does not say who it is", &["webhooks.user_agent"], |_, sent| {
-        sent.drop("User-Agent")
-    }),
-    delivery("the sender calls itself by its library", &["webhooks.user_agent"], |_, sent| {
+    delivery("deliveries have no User-Agent", &["webhooks.user_agent"], |_, sent| sent.drop("User-Agent")),
+    delivery("the User-Agent is that of a library", &["webhooks.user_agent"], |_, sent| {
         sent.set("User-Agent", "python-requests/2.31.0")
     }),
-    delivery("the event header is that of another event", &["webhooks.event_header"], |it, sent| {
-        if it.kind == "charge.refunded" {
+    delivery("the event header is that of another event", &["webhooks.event_header"], |delivery, sent| {
+        if delivery.kind == "charge.refunded" {
             sent.set("X-Service-Event", "charge.paid");
         }
     }),
     delivery("there is no event header", &["webhooks.event_header"], |_, sent| sent.drop("X-Service-Event")),
-    delivery("header and body name different deliveries", &["webhooks.delivery_id"], |it, sent| {
-        if is(it, "/live", "invoice.sent") {
+    delivery("header and body name different deliveries", &["webhooks.delivery_id"], |delivery, sent| {
+        if is(delivery, "/live", "invoice.sent") {
             sent.set("X-Service-Delivery", "0190a5c7-7f3e-7ddd-8def-aaaaaaaaaaaa");
         }
     }),
-    delivery("the delivery header holds the event's id", &["webhooks.delivery_id"], |it, sent| {
-        sent.set("X-Service-Delivery", it.event["id"].as_str().expect("an id"))
+    delivery("the delivery header holds the event's id", &["webhooks.delivery_id"], |delivery, sent| {
+        sent.set("X-Service-Delivery", delivery.event["id"].as_str().expect("an id"))
     }),
     rule("delivery ids are reused", &["webhooks.delivery_id"], |server| {
         sends(server, |sender| {
-            sender.change_body = Box::new(|it, body| body["id"] = json!(repeated_id(it)));
-            sender.change_request = |it, sent| sent.set("X-Service-Delivery", &repeated_id(it));
+            sender.change_body = Box::new(|delivery, body| body["id"] = json!(repeated_id(delivery)));
+            sender.change_request = |delivery, sent| sent.set("X-Service-Delivery", &repeated_id(delivery));
         });
     }),
-    body("a delivery shows another invoice than its event", &["webhooks.event_id"], |it, body| {
-        if is(it, "/live", "invoice.viewed") {
+    body("a delivery shows another invoice than its event", &["webhooks.event_id"], |delivery, body| {
+        if is(delivery, "/live", "invoice.viewed") {
             body["data"]["invoice"]["code"] = json!("another0000001");
         }
     }),
@@ -73,34 +71,34 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     // The body.
-    body("the body does not say which mode", &["webhooks.body"], |it, body| {
-        if it.kind == "invoice.created" {
+    body("the body has no mode", &["webhooks.body"], |delivery, body| {
+        if delivery.kind == "invoice.created" {
             remove(body, "mode");
         }
     }),
-    body("the body has no event_id", &["webhooks.body"], |it, body| {
-        if is(it, "/test-some", "charge.paid") {
+    body("the body has no event_id", &["webhooks.body"], |delivery, body| {
+        if is(delivery, "/test-some", "charge.paid") {
             body["event_id"] = Value::Null;
         }
     }),
-    rule("a body names a key twice", &["webhooks.duplicate_keys"], |server| {
+    rule("a body has a duplicate member", &["webhooks.duplicate_keys"], |server| {
         sends(server, |sender| {
             sender.sign =
                 |secret, t, body| format!("t={t},v1={}", hex::encode(mac(secret, &timed(t, &doubled(body)))));
             sender.change_request = |_, sent| sent.body = doubled(&sent.body);
         });
     }),
-    rule("a type of its own", &["webhooks.event_type"], |server| {
+    rule("a delivery has an unknown type", &["webhooks.event_type"], |server| {
         sends(server, |sender| {
-            sender.change_body = Box::new(|it, body| {
-                if is(it, "/live", "invoice.viewed") {
+            sender.change_body = Box::new(|delivery, body| {
+                if is(delivery, "/live", "invoice.viewed") {
                     body["event"] = json!("invoice.opened");
                     // A test delivery needs no subscription and no event in the API.
                     body["test"] = json!(true);
                 }
             });
-            sender.change_request = |it, sent| {
-                if is(it, "/live", "invoice.viewed") {
+            sender.change_request = |delivery, sent| {
+                if is(delivery, "/live", "invoice.viewed") {
                     sent.set("X-Service-Event", "invoice.opened");
                 }
             };
@@ -112,25 +110,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     body("times have milliseconds", &["webhooks.created_at"], |_, body| {
         body["created_at"] = json!(body["created_at"].as_str().expect("a time").replace(".000000", ".000"));
     }),
-    body("a charge event without its charge", &["webhooks.data"], |it, body| {
-        if it.kind == "charge.expired" {
+    body("a charge event without its charge", &["webhooks.data"], |delivery, body| {
+        if delivery.kind == "charge.expired" {
             body["data"]["charge"] = Value::Null;
         }
     }),
-    body("an invoice event with a charge beside its invoice", &["webhooks.data"], |it, body| {
-        if it.kind == "invoice.voided" {
-            body["data"]["charge"] = Sender::charge(it.mode);
+    body("an invoice event with a charge beside its invoice", &["webhooks.data"], |delivery, body| {
+        if delivery.kind == "invoice.voided" {
+            body["data"]["charge"] = Sender::charge(delivery.mode);
         }
     }),
     // The signature.
     rule("only the body is signed", &["webhooks.signature_covers"], |server| {
-        sends(server, |it| {
-            it.sign = |secret, t, body| format!("t={t},v1={}", hex::encode(mac(secret, body)))
+        sends(server, |sender| {
+            sender.sign = |secret, t, body| format!("t={t},v1={}", hex::encode(mac(secret, body)))
         });
     }),
-    rule("the body is written again after it was signed", &["webhooks.signature_covers"], |server| {
-        sends(server, |it| {
-            it.sign = |secret, t, body| {
+    rule("the body is formatted again after signing", &["webhooks.signature_covers"], |server| {
+        sends(server, |sender| {
+            sender.sign = |secret, t, body| {
                 let value: Value = serde_json::from_slice(body).expect("JSON");
                 let pretty = serde_json::to_string_pretty(&value).expect("JSON");
                 format!("t={t},v1={}", hex::encode(mac(secret, &timed(t, pretty.as_bytes()))))
@@ -138,124 +136,126 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("t is in milliseconds", &["webhooks.signature_shape"], |server| {
-        sends(server, |it| {
-            it.sign = |secret, t, body| {
+        sends(server, |sender| {
+            sender.sign = |secret, t, body| {
                 let t = t * 1000;
                 format!("t={t},v1={}", hex::encode(mac(secret, &timed(t, body))))
             };
         });
     }),
     rule("the header holds the signature alone", &["webhooks.signature_shape"], |server| {
-        sends(server, |it| it.sign = |secret, t, body| hex::encode(mac(secret, &timed(t, body))));
+        sends(server, |sender| sender.sign = |secret, t, body| hex::encode(mac(secret, &timed(t, body))));
     }),
     delivery("there is no signature", &["webhooks.signature_shape", "webhooks.signed"], |_, sent| {
         sent.drop("X-Service-Signature")
     }),
     rule("every signature is the same", &["webhooks.signed"], |server| {
-        sends(server, |it| it.sign = |_, t, _| format!("t={t},v1={}", "ab".repeat(32)))
+        sends(server, |sender| sender.sign = |_, t, _| format!("t={t},v1={}", "ab".repeat(32)))
     }),
-    rule("a hash is no signature", &["webhooks.signed"], |server| {
-        sends(server, |it| {
-            it.sign = |_, t, body| {
+    rule("the signature is a hash without a secret", &["webhooks.signed"], |server| {
+        sends(server, |sender| {
+            sender.sign = |_, t, body| {
                 use sha2::Digest;
                 format!("t={t},v1={}", hex::encode(sha2::Sha256::digest(timed(t, body))))
             };
         });
     }),
-    rule("one secret signs for all endpoints", &["webhooks.signed"], |server| {
-        sends(server, |it| it.secret = |_| secret_of("/live"))
+    rule("all endpoints share one secret", &["webhooks.signed"], |server| {
+        sends(server, |sender| sender.secret = |_| secret_of("/live"))
     }),
-    delivery("one delivery is signed with something else", &["webhooks.signed"], |it, sent| {
-        if is(it, "/test", "charge.late_payment") {
+    delivery("one delivery is signed with another secret", &["webhooks.signed"], |delivery, sent| {
+        if is(delivery, "/test", "charge.late_payment") {
             sent.set("X-Service-Signature", &format!("t=1767603600,v1={}", "cd".repeat(32)));
         }
     }),
     // Routing.
     rule("test endpoints get live events too", &["webhooks.mode_endpoints"], |server| {
-        sends(server, |it| {
-            it.delivers = |endpoint, mode, kind| {
-                let wants = endpoint.events.as_ref().is_some_and(|it| it.contains(kind));
+        sends(server, |sender| {
+            sender.delivers = |endpoint, mode, kind| {
+                let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
                 wants && (endpoint.mode == Some(mode) || (mode == Mode::Live && kind == "invoice.paid"))
             };
         });
     }),
     rule("one type goes to every endpoint", &["webhooks.subscribed"], |server| {
-        sends(server, |it| {
-            it.delivers = |endpoint, mode, kind| {
-                let wants = endpoint.events.as_ref().is_some_and(|it| it.contains(kind));
+        sends(server, |sender| {
+            sender.delivers = |endpoint, mode, kind| {
+                let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
                 endpoint.mode == Some(mode) && (wants || kind == "invoice.voided")
             };
         });
     }),
     rule("one type is never delivered", &["webhooks.pushed"], |server| {
-        sends(server, |it| {
-            it.delivers = |endpoint, mode, kind| {
-                let wants = endpoint.events.as_ref().is_some_and(|it| it.contains(kind));
+        sends(server, |sender| {
+            sender.delivers = |endpoint, mode, kind| {
+                let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
                 wants && endpoint.mode == Some(mode) && kind != "charge.underpaid"
             };
         });
     }),
     rule("nothing is delivered in live mode", &["webhooks.pushed"], |server| {
-        sends(server, |it| {
-            it.delivers = |endpoint, mode, kind| {
-                let wants = endpoint.events.as_ref().is_some_and(|it| it.contains(kind));
+        sends(server, |sender| {
+            sender.delivers = |endpoint, mode, kind| {
+                let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
                 wants && endpoint.mode == Some(mode) && mode == Mode::Test
             };
         });
     }),
     rule("a second endpoint gets nothing", &["webhooks.pushed"], |server| {
-        sends(server, |it| {
-            it.delivers = |endpoint, mode, kind| {
-                let wants = endpoint.events.as_ref().is_some_and(|it| it.contains(kind));
+        sends(server, |sender| {
+            sender.delivers = |endpoint, mode, kind| {
+                let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
                 let first = endpoint.path == "/test" || kind != "invoice.paid";
                 wants && endpoint.mode == Some(mode) && (endpoint.mode == Some(Mode::Live) || first)
             };
-            it.reversed = true;
+            sender.reversed = true;
         });
     }),
     rule("redirects are followed", &["webhooks.redirects"], |server| {
-        sends(server, |it| it.follows = |_| true)
+        sends(server, |sender| sender.follows = |_| true)
     }),
     rule("only redirects that keep the method are followed", &["webhooks.redirects"], |server| {
-        sends(server, |it| it.follows = |status| status == "307")
+        sends(server, |sender| sender.follows = |status| status == "307")
     }),
-    rule("an endpoint may be on this machine", &["endpoints.address"], |server| {
-        sends(server, |it| it.accepts = |address| !address.contains("10.") && address.starts_with("https://"))
+    rule("a loopback endpoint is accepted", &["endpoints.address"], |server| {
+        sends(server, |sender| {
+            sender.accepts = |address| !address.contains("10.") && address.starts_with("https://")
+        })
     }),
-    rule("an endpoint may be a cloud's metadata service", &["endpoints.address"], |server| {
-        sends(server, |it| {
-            it.accepts = |address| address.contains("//shop.example/") || address.contains("169.254.")
+    rule("a cloud metadata endpoint is accepted", &["endpoints.address"], |server| {
+        sends(server, |sender| {
+            sender.accepts = |address| address.contains("//shop.example/") || address.contains("169.254.")
         });
     }),
-    rule("the user before an address hides where it is", &["endpoints.address"], |server| {
-        sends(server, |it| it.accepts = |address| address.starts_with("https://shop.example"));
+    rule("an address with a misleading user name is accepted", &["endpoints.address"], |server| {
+        sends(server, |sender| sender.accepts = |address| address.starts_with("https://shop.example"));
     }),
-    rule("an endpoint may be plain HTTP", &["endpoints.address"], |server| {
-        sends(server, |it| {
-            it.accepts = |address| address.contains("//shop.example/") || address.starts_with("http:")
+    rule("an http endpoint is accepted", &["endpoints.address"], |server| {
+        sends(server, |sender| {
+            sender.accepts = |address| address.contains("//shop.example/") || address.starts_with("http:")
         });
     }),
     // Consistency with the API.
-    body("an event_id that the API does not know", &["webhooks.event_id"], |it, body| {
-        if is(it, "/live", "invoice.voided") {
+    body("an event_id that the API does not know", &["webhooks.event_id"], |delivery, body| {
+        if is(delivery, "/live", "invoice.voided") {
             body["event_id"] = json!("0190a5c6-7f3e-7cc1-8def-ffffffffffff");
         }
     })
     .may(&["webhooks.pushed"]),
-    body("one event_id for two events", &["webhooks.event_id"], |it, body| {
-        if is(it, "/live", "charge.refunded") {
+    body("one event_id for two events", &["webhooks.event_id"], |delivery, body| {
+        if is(delivery, "/live", "charge.refunded") {
             body["event_id"] = json!("0190a5c6-7f3e-7cc1-8def-003690ce9abe");
         }
     })
     .may(&["webhooks.pushed"]),
-    body("the body names the other mode", &["webhooks.mode"], |it, body| {
-        if is(it, "/test", "charge.created") {
+    body("the body names the other mode", &["webhooks.mode"], |delivery, body| {
+        if is(delivery, "/test", "charge.created") {
             body["mode"] = json!("live");
         }
     })
     .may(&["webhooks.mode_endpoints"]),
-    body("mode is a word of its own", &["webhooks.mode"], |it, body| {
-        if is(it, "/live", "charge.created") {
+    body("the body has an unknown mode", &["webhooks.mode"], |delivery, body| {
+        if is(delivery, "/live", "charge.created") {
             body["mode"] = json!("production");
         }
     }),

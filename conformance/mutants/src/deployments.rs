@@ -23,7 +23,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         cache(server, |it| it.is_event().then(|| it.path.clone()), 404);
     })
     .may(&["auth.appended", "auth.other_scheme", "auth.revoked_key", "events.single"]),
-    rule("the same address is answered 304 within five seconds", &["lists.served"], |server| {
+    rule("the same URL is answered 304 within five seconds", &["lists.served"], |server| {
         let (clock, mut seen) = (server.clock.clone(), BTreeMap::new());
         server.rewrite(move |request, reply| {
             let key = format!("{:?} {} {:?}", request.authorization, request.path, request.query);
@@ -37,7 +37,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may(&["auth.after_refusal", "events.single", "filters.type"]),
-    rule("a cache answers GET with what it kept of HEAD", &["answers.json"], |server| {
+    rule("a cache serves the response of HEAD for GET", &["answers.json"], |server| {
         let (clock, mut heads) = (server.clock.clone(), BTreeMap::new());
         server.rewrite(move |request, reply| {
             let key = format!("{:?} {} {:?}", request.authorization, request.path, request.query);
@@ -52,10 +52,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     // Limiters.
-    rule("each address with its query has a limit of its own", &["limits.refused"], |server| {
+    rule("each URL with its query has a separate limit", &["limits.refused"], |server| {
         server.counted = |request| format!("{:?} {} {:?}", request.authorization, request.path, request.query);
     }),
-    reply("429 in JSON is called text/html", &["limits.json"], 429, |_, reply| {
+    reply("a 429 in JSON is labelled text/html", &["limits.json"], 429, |_, reply| {
         reply.set("content-type", "text/html");
     }),
     rule("all test keys share a count", &["limits.second_key"], |server| {
@@ -66,7 +66,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.window = Duration::from_secs(70);
         server.clock.advance(Duration::from_secs(25));
         server.rewrite(|_, reply| {
-            let delay = reply.header("retry-after").and_then(|it| it.parse::<u64>().ok());
+            let delay = reply.header("retry-after").and_then(|value| value.parse::<u64>().ok());
             if let Some(delay) = delay {
                 reply.set("retry-after", &delay.saturating_sub(10).to_string());
             }
@@ -125,7 +125,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may(&["filters.payment_link", "filters.total", "lists.complete", "paging.ends", "paging.last_page", "paging.length", "paging.links_lead"]),
-    rule("one of two replicas does not know of the revocation", &["auth.revoked_key"], |server| {
+    rule("one of two replicas accepts the revoked key", &["auth.revoked_key"], |server| {
         server.request_rewrites.push(Box::new({
             let mut turn = 0;
             move |request| {
@@ -175,7 +175,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.set("content-type", "text/html");
     })
     .at(Request::is_event),
-    rule("an unknown event is looked up before the key", &["auth.every_path"], |server| {
+    rule("an unknown event is looked up before the key is checked", &["auth.every_path"], |server| {
         let paths = event_paths(server);
         server.rewrite(move |request, reply| {
             if reply.status == 401 && request.is_event() && !paths.contains(&request.path) {
@@ -184,11 +184,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     // Pages.
-    rule("records of the same time change places between pages", &["paging.joined"], |server| {
+    rule("records of the same time are swapped between pages", &["paging.joined"], |server| {
         for book in [&mut server.live, &mut server.test] {
             for pair in book.charges.chunks_mut(2) {
                 let time = pair[0]["created_at"].clone();
-                pair.iter_mut().for_each(|it| it["created_at"] = time.clone());
+                pair.iter_mut().for_each(|event| event["created_at"] = time.clone());
             }
         }
         server.rewrite(|request, reply| {
@@ -207,7 +207,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
-    rule("a page of 100 has 99 records", &["paging.length"], |server| {
+    rule("per_page=100 returns 99 records", &["paging.length"], |server| {
         (server.live, server.test) = (Book::full(1), Book::full(2));
         server.rewrite(|request, reply| {
             if let Some(rows) = reply.body["data"].as_array_mut().filter(|_| request.is_list()) {
@@ -216,7 +216,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may(&["filters.charge", "filters.payment_link", "filters.total"]),
-    rule("a page of one has 25 records", &["paging.per_page"], |server| {
+    rule("per_page=1 returns 25 records", &["paging.per_page"], |server| {
         server.rewrite_requests(|request| {
             if request.number("per_page") == Some(1) {
                 request.query.remove("per_page");
@@ -234,7 +234,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may(&["filters.charge", "filters.payment_link", "paging.ends", "paging.last_page", "paging.links_lead"]),
-    list("the size is a text where it was asked for", &["paging.meta"], |request, reply| {
+    list("meta.per_page is a string if it was requested", &["paging.meta"], |request, reply| {
         if let Some(size) = request.query.get("per_page") {
             reply.body["meta"]["per_page"] = json!(size);
         }
@@ -257,7 +257,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may(&["filters.total"]),
     rule("the links of a foreign filter count foreign events", &["isolation.filter_charge"], |server| {
-        let foreign: Vec<_> = server.live.charges.iter().map(|it| it["code"].as_str().expect("a code").to_owned()).collect();
+        let codes = server.live.charges.iter().filter_map(|charge| charge["code"].as_str());
+        let foreign: Vec<_> = codes.map(str::to_owned).collect();
         server.rewrite(move |request, reply| {
             let is_foreign = request.query.get("charge").is_some_and(|code| foreign.contains(code));
             if request.mode == Some(Mode::Test) && is_foreign && let Some(last) = reply.body["links"]["last"].as_str() {
@@ -270,7 +271,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             if name == "payment_link" { shown.starts_with(wanted) } else { shown == wanted }
         });
     }),
-    rule("lists by type have 25 records at most", &["paging.per_page"], |server| {
+    rule("lists by type have at most 25 records", &["paging.per_page"], |server| {
         (server.live, server.test) = (Book::full(1), Book::full(2));
         server.rewrite_requests(|request| {
             if request.query.contains_key("type") && request.number("per_page").is_some_and(|it| it > 25) {
@@ -290,7 +291,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             event["details"] = json!([]);
         }
     }),
-    events("a paid charge comes with an invoice", &["events.subject"], |event| {
+    events("the event of a paid charge also has an invoice", &["events.subject"], |event| {
         if event["type"] == "charge.paid" {
             event["invoice"] = json!({ "code": "in0000000001", "number": "INV-0001", "status": "paid", "amount": "49.90",
                 "currency": "EUR", "customer": {}, "hosted_url": "https://pay.example/i/1", "charges": [] });
@@ -301,12 +302,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let id = reply.body["data"]["id"].as_str().unwrap_or_default().to_uppercase();
         reply.body["data"]["id"] = json!(id);
     }),
-    list("the second page is called text/html", &["answers.content_type"], |request, reply| {
+    list("the second page is labelled text/html", &["answers.content_type"], |request, reply| {
         if request.number("page") == Some(2) {
             reply.set("content-type", "text/html");
         }
     }),
-    reply("a 404 is called text/plain", &["errors.not_found_json"], 404, |_, reply| {
+    reply("a 404 is labelled text/plain", &["errors.not_found_json"], 404, |_, reply| {
         reply.set("content-type", "text/plain");
     }),
     rule("the connection closes before a page of 100 events", &["lists.served"], |server| {
@@ -327,8 +328,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     // Deliveries.
-    body("a paid charge is sent as it was before", &["charges.status"], |it, body| {
-        if it.kind == "charge.paid" {
+    body("a paid charge is delivered as pending", &["charges.status"], |delivery, body| {
+        if delivery.kind == "charge.paid" {
             body["data"]["charge"]["status"] = json!("pending");
         }
     }),
@@ -349,19 +350,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         body["event_id"] = json!(id);
     }),
     rule("a refund is not sent in live mode", &["webhooks.pushed"], |server| {
-        sends(server, |it| {
-            it.delivers = |endpoint, mode, kind| {
+        sends(server, |sender| {
+            sender.delivers = |endpoint, mode, kind| {
                 endpoint.mode == Some(mode)
-                    && endpoint.events.as_ref().is_some_and(|it| it.contains(kind))
+                    && endpoint.events.as_ref().is_some_and(|event| event.contains(kind))
                     && !(mode == Mode::Live && kind == "charge.refunded")
             };
         });
     }),
     rule("invoices are sent to the endpoints of both modes", &["webhooks.mode_endpoints"], |server| {
-        sends(server, |it| {
-            it.delivers = |endpoint, mode, kind| {
+        sends(server, |sender| {
+            sender.delivers = |endpoint, mode, kind| {
                 (endpoint.mode == Some(mode) || kind.starts_with("invoice."))
-                    && endpoint.events.as_ref().is_some_and(|it| it.contains(kind))
+                    && endpoint.events.as_ref().is_some_and(|event| event.contains(kind))
             };
         });
     }),
@@ -393,7 +394,7 @@ fn cache(server: &mut FakeServer, key: fn(&Request) -> Option<String>, status: u
 
 /// Returns the paths of all events of both modes.
 fn event_paths(server: &FakeServer) -> Vec<String> {
-    let path = |it: &Value| format!("/v1/events/{}", it["id"].as_str().expect("an id"));
+    let path = |value: &Value| format!("/v1/events/{}", value["id"].as_str().expect("an id"));
     [&server.live, &server.test].into_iter().flat_map(|book| book.events.iter().map(path)).collect()
 }
 

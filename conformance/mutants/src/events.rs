@@ -11,19 +11,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .at(|request| request.query.contains_key("invoice"))
     .may(&["filters.combined", "filters.total", "isolation.lists"]),
-    single_event("the charge of a single event has another rate", &["events.single"], |_, reply| {
+    single_event("the charge of a single event has another amount", &["events.single"], |_, reply| {
         if reply.body["data"]["charge"].is_object() {
             reply.body["data"]["charge"]["asset_amount"] = json!("0.00076193");
         }
     }),
-    reply("a single event is another", &["events.single"], 200, |_, reply| {
+    reply("a single event is a different event", &["events.single"], 200, |_, reply| {
         reply.body["data"]["id"] = json!("0190a5c4-7f3e-7abc-8def-aaaaaaaaaaaa");
     })
     .at(|request| request.path.starts_with("/v1/events/")),
     single_event("a single event is always answered 502", &["events.single"], |_, reply| {
         *reply = Reply::json(502, json!({ "message": "Bad gateway." }))
     }),
-    rule("an event has a type of its own", &["events.type"], |server| {
+    rule("an event has an unknown type", &["events.type"], |server| {
         server.test.events[2]["type"] = json!("invoice.confirmed")
     }),
     events("empty details are an array", &["events.details"], |event| event["details"] = json!([])),
@@ -48,7 +48,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         }
     }),
-    rule("ids are counted", &["events.id"], |server| {
+    rule("ids are sequential numbers", &["events.id"], |server| {
         for (world, book) in [(1, &mut server.live), (2, &mut server.test), (3, &mut server.second)] {
             let len = book.events.len();
             for (at, event) in book.events.iter_mut().enumerate() {
@@ -56,11 +56,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         }
     }),
-    events("details are null when there is nothing to add", &["events.details"], |event| {
-        event["details"] = Value::Null
-    }),
+    events("empty details are null", &["events.details"], |event| event["details"] = Value::Null),
     events("details are JSON in a text", &["events.details"], |event| event["details"] = json!("{}")),
-    single_event("a single event leaves its details out", &["events.details"], |_, reply| {
+    single_event("a single event has no details", &["events.details"], |_, reply| {
         drop(reply.body["data"].as_object_mut().expect("an event").remove("details"))
     }),
     // Without charges, there is no value for the filter by charge.
@@ -82,7 +80,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may(&["filters.charge", "filters.total"]),
-    events("what is null is an empty object", &["events.subject"], |event| {
+    events("null members are empty objects", &["events.subject"], |event| {
         for name in ["charge", "invoice"] {
             if event[name].is_null() {
                 event[name] = json!({});
@@ -108,14 +106,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     events("times are seconds since 1970", &["events.created_at"], |event| {
         time(event, |_| json!(1_764_547_200))
     }),
-    events("times are those of e-mails", &["events.created_at"], |event| {
+    events("times are in the format of e-mails", &["events.created_at"], |event| {
         time(event, |_| json!("Mon, 01 Dec 2025 00:00:00 GMT"))
     }),
     single_event("only a single event has local time", &["events.created_at"], |_, reply| {
         let time = reply.body["data"]["created_at"].as_str().expect("a time").replace('Z', "-05:00");
         reply.body["data"]["created_at"] = json!(time);
     }),
-    charges("long pages are kept, and show charges as they were", &["events.recorded"], |request, reply| {
+    charges("pages of 100 show stale charges", &["events.recorded"], |request, reply| {
         if request.number("per_page") == Some(100) && request.query.len() == 1 {
             for charge in reply.body["data"].as_array_mut().into_iter().flatten() {
                 charge["status"] = json!("pending");
@@ -130,17 +128,17 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may(&["charges.status"]),
     rule("a charge is created twice", &["events.recorded"], |server| {
-        let at = server.test.events.iter().position(|it| it["type"] == "charge.created").expect("one");
+        let at = server.test.events.iter().position(|event| event["type"] == "charge.created").expect("one");
         let mut again = server.test.events[at].clone();
         again["id"] = json!("0190a5c4-7f3e-7ab2-8def-bbbbbbbbbbbb");
         server.test.events.insert(at, again);
     })
     .may(&["filters.total"]),
-    rule("an invoice is paid after it was withdrawn", &["events.recorded"], |server| {
+    rule("a void invoice is paid", &["events.recorded"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            let paid = book.events.iter().find(|it| it["type"] == "invoice.paid").expect("one").clone();
-            let is_of = |it: &&mut Value| {
-                it["type"] == "invoice.sent" && it["invoice"]["code"] == paid["invoice"]["code"]
+            let paid = book.events.iter().find(|event| event["type"] == "invoice.paid").expect("one").clone();
+            let is_of = |value: &&mut Value| {
+                value["type"] == "invoice.sent" && value["invoice"]["code"] == paid["invoice"]["code"]
             };
             let withdrawn = book.events.iter_mut().find(is_of).expect("one");
             withdrawn["type"] = json!("invoice.voided");
@@ -161,14 +159,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             book.events.remove(created.expect("a charge was opened"));
         }
     }),
-    rule("a charge with an event is in no list", &["lists.complete"], |server| {
+    rule("a charge with events is not listed", &["lists.complete"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let plain = |charge: &Value| charge["status"] == "canceled" && charge["payment_link"].is_null();
             let hidden = book.charges.iter().position(plain);
             book.charges.remove(hidden.expect("a charge was canceled"));
         }
     }),
-    single_event("a single event stands in a list", &["events.single", "events.id"], |_, reply| {
+    single_event("a single event is wrapped in a list", &["events.single", "events.id"], |_, reply| {
         reply.body = json!({ "data": [reply.body["data"]] })
     })
     .may(&["events.type", "events.details", "events.created_at"]),
@@ -187,7 +185,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 
 fn rename(server: &mut FakeServer, from: &'static str, to: &'static str) {
     for book in [&mut server.live, &mut server.test] {
-        for event in book.events.iter_mut().filter(|it| it["type"] == from) {
+        for event in book.events.iter_mut().filter(|event| event["type"] == from) {
             event["type"] = json!(to);
         }
     }

@@ -12,13 +12,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may(&["filters.combined"]),
     requests("one type is no filter in live mode", &["filters.type"], |request| {
-        if is_live(request) && request.query.get("type").is_some_and(|it| it == "invoice.sent") {
+        if is_live(request) && request.query.get("type").is_some_and(|value| value == "invoice.sent") {
             request.query.remove("type");
         }
     })
     .may(&["filters.total"]),
     requests("one status is no filter in live mode", &["filters.status"], |request| {
-        if is_live(request) && request.query.get("status").is_some_and(|it| it == "paid") {
+        if is_live(request) && request.query.get("status").is_some_and(|value| value == "paid") {
             request.query.remove("status");
         }
     })
@@ -27,8 +27,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         drop(request.query.remove("charge"))
     })
     .may(&["filters.combined"]),
-    requests("the invoice filter lets nothing through", &["filters.invoice", "filters.total"], |request| {
-        request.query.entry("invoice".into()).and_modify(|it| it.push('x'));
+    requests("the invoice filter returns nothing", &["filters.invoice", "filters.total"], |request| {
+        request.query.entry("invoice".into()).and_modify(|value| value.push('x'));
     })
     .may(&["filters.combined"]),
     list("total ignores the filter", &["filters.total"], |request, reply| {
@@ -41,13 +41,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         drop(request.query.remove("status"))
     })
     .may(&["filters.total", "paging.links_keep_filters"]),
-    list("a type that is unknown is a server error", &["filters.type"], |request, reply| {
+    list("an unknown type is answered 500", &["filters.type"], |request, reply| {
         let known = |kind: &String| kind.starts_with("charge.") || kind.starts_with("invoice.");
         if request.query.get("type").is_some_and(|kind| !known(kind)) {
             *reply = Reply::json(500, json!({ "message": "Server Error" }));
         }
     }),
-    list("the payment link filter finds others", &["filters.payment_link"], |request, reply| {
+    list("the payment link filter returns other links", &["filters.payment_link"], |request, reply| {
         if request.query.contains_key("payment_link") && !empty(reply) {
             reply.body["data"][0]["payment_link"] = json!("another");
         }
@@ -60,7 +60,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             let Some(kind) = request.query.get("type").filter(|_| reply.status == 200) else { return };
             let family = kind.split('.').next().expect("a first word").to_owned();
             let mut book = books[usize::from(request.mode == Some(Mode::Test))].clone();
-            book.events.retain(|it| it["type"].as_str().is_some_and(|it| it.starts_with(&family)));
+            book.events.retain(|event| event["type"].as_str().is_some_and(|text| text.starts_with(&family)));
             let mut request = request.clone();
             request.query.remove("type");
             let (mode, links) = (request.mode.expect("a key"), reply.body["links"].take());
@@ -69,8 +69,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may(&["paging.ends", "paging.links_keep_filters", "paging.links_lead", "filters.combined"]),
-    requests("the type filter lets nothing through", &["filters.type", "filters.total"], |request| {
-        request.query.entry("type".into()).and_modify(|it| *it = it.to_uppercase());
+    requests("the type filter returns nothing", &["filters.type", "filters.total"], |request| {
+        request.query.entry("type".into()).and_modify(|value| *value = value.to_uppercase());
     })
     .may(&["filters.combined"]),
     list("the charge filter finds one event of each charge", &["filters.total"], |request, reply| {
@@ -79,23 +79,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["meta"]["total"] = json!(1);
         }
     }),
-    rule(
-        "the charge filter finds charges whose code begins alike",
-        &["filters.charge", "filters.total"],
-        |server| {
-            let books = [server.live.clone(), server.test.clone()];
-            server.rewrite(move |request, reply| {
-                let Some(code) = request.query.get("charge").filter(|_| reply.status == 200) else { return };
-                let alike = code[..code.len() - 1].to_owned();
-                let mut book = books[usize::from(request.mode == Some(Mode::Test))].clone();
-                book.events
-                    .retain(|it| it["charge"]["code"].as_str().is_some_and(|it| it.starts_with(&alike)));
-                let mut request = request.clone();
-                request.query.remove("charge");
-                *reply = book.answer(&request, Mode::Test, "");
+    rule("the charge filter compares the start of codes", &["filters.charge", "filters.total"], |server| {
+        let books = [server.live.clone(), server.test.clone()];
+        server.rewrite(move |request, reply| {
+            let Some(code) = request.query.get("charge").filter(|_| reply.status == 200) else { return };
+            let alike = code[..code.len() - 1].to_owned();
+            let mut book = books[usize::from(request.mode == Some(Mode::Test))].clone();
+            book.events.retain(|event| {
+                event["charge"]["code"].as_str().is_some_and(|text| text.starts_with(&alike))
             });
-        },
-    )
+            let mut request = request.clone();
+            request.query.remove("charge");
+            *reply = book.answer(&request, Mode::Test, "");
+        });
+    })
     .may(&["filters.combined", "paging.links_keep_filters"]),
     requests("the invoice filter is ignored", &["filters.invoice", "filters.total"], |request| {
         drop(request.query.remove("invoice"))
@@ -113,7 +110,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may(&["filters.combined", "filters.status"]),
-    list("total counts rows before the payment link is looked at", &["filters.total"], |request, reply| {
+    list("total ignores the payment link filter", &["filters.total"], |request, reply| {
         if request.query.contains_key("payment_link") && !empty(reply) {
             reply.body["meta"]["total"] = json!(8);
         }
@@ -130,33 +127,33 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may(&["filters.total"]),
-    requests("the payment link filter lets nothing through", &["filters.payment_link"], |request| {
-        request.query.entry("payment_link".into()).and_modify(|it| it.push('x'));
+    requests("the payment link filter returns nothing", &["filters.payment_link"], |request| {
+        request.query.entry("payment_link".into()).and_modify(|value| value.push('x'));
     })
     .may(&["filters.combined", "filters.total"]),
-    list("a type that is unknown finds everything", &["filters.type"], |request, reply| {
+    list("an unknown type returns everything", &["filters.type"], |request, reply| {
         let known = |kind: &String| kind.starts_with("charge.") || kind.starts_with("invoice.");
         if request.query.get("type").is_some_and(|kind| !known(kind)) {
             reply.body["data"] = json!([{ "id": "0190a5c4-7f3e-7ab1-8def-000000000001" }]);
         }
     }),
-    rule("a status finds all that begin with it", &["filters.status"], |server| {
+    rule("the status filter compares prefixes", &["filters.status"], |server| {
         for book in [&mut server.live, &mut server.test] {
             book.compares = |name, shown, wanted| begins(name == "status", shown, wanted);
         }
     }),
-    rule("a type finds all that begin with it", &["filters.type"], |server| {
+    rule("the type filter compares prefixes", &["filters.type"], |server| {
         for book in [&mut server.live, &mut server.test] {
             book.compares = |name, shown, wanted| begins(name == "type", shown, wanted);
         }
     }),
-    list("a status that is unknown is left aside", &["filters.status"], |request, reply| {
+    list("an unknown status is ignored", &["filters.status"], |request, reply| {
         let known = |status: &String| ["paid", "canceled", "open", "void"].contains(&status.as_str());
         if request.query.get("status").is_some_and(|status| !known(status)) {
             reply.body["data"] = json!([{ "status": "paid" }]);
         }
     }),
-    rule("a filter shows its first page by any number, but links lead on", &["filters.total"], |server| {
+    rule("page is ignored in filtered lists, links work", &["filters.total"], |server| {
         let books = [server.live.clone(), server.test.clone()];
         server.rewrite(move |request, reply| {
             let filters = ["type", "charge", "invoice", "status", "payment_link"];
@@ -173,19 +170,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     charges("charges that are paid are not found by their status", &["filters.total"], |request, reply| {
-        if request.query.get("status").is_some_and(|it| it == "paid") {
+        if request.query.get("status").is_some_and(|value| value == "paid") {
             reply.body["data"] = json!([]);
             reply.body["meta"]["total"] = json!(0);
         }
     }),
     list("the filter by one of the types loses a record", &["filters.total"], |request, reply| {
-        if request.query.get("type").is_some_and(|it| it == "invoice.sent") {
+        if request.query.get("type").is_some_and(|value| value == "invoice.sent") {
             let rows = reply.body["data"].as_array_mut().expect("rows");
             reply.body["meta"]["total"] = json!(rows.pop().map_or(0, |_| rows.len()));
         }
     }),
     rule(
-        "the payment link filter is ignored, and charges do not show theirs",
+        "the payment link filter is ignored, and charges have no payment link",
         &["filters.payment_link"],
         |server| {
             server.request_rewrites.push(Box::new(|request| drop(request.query.remove("payment_link"))));
@@ -211,5 +208,5 @@ fn begins(is_prefix: bool, shown: &str, wanted: &str) -> bool {
 
 /// Returns `true` for a request with the live key.
 fn is_live(request: &Request) -> bool {
-    request.authorization.as_deref().is_some_and(|it| it.ends_with(LIVE_KEY))
+    request.authorization.as_deref().is_some_and(|authorization| authorization.ends_with(LIVE_KEY))
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use conformance::{Caller, Mode};
-use conformance_faults::{Fault, FaultEffect, FaultTrial, ObservedRequest, tried};
+use conformance_faults::{Fault, FaultEffect, FaultTrial, ObservedRequest, fault_trials};
 
 use crate::fake::book::Book;
 use crate::fake::sender::Sender;
@@ -34,13 +34,13 @@ pub fn inject(fault: Fault, server: &mut FakeServer) {
             _ => return,
         };
         let Request { path, query, .. } = request;
-        fault.spoil(&ObservedRequest { caller, path, query, side: None }, reply);
+        fault.inject(&ObservedRequest { caller, path, query, side: None }, reply);
     });
 }
 
 /// Tries all known faults in the recording of a run with all keys and a receiver.
 pub fn grid() -> Vec<FaultTrial> {
-    tried(&run(long_server()).recording)
+    fault_trials(&run(long_server()).recording)
 }
 
 /// Returns the golden table: numbers by chapter, then all survivors with the reason.
@@ -50,7 +50,7 @@ pub fn grid_table(all: &[FaultTrial]) -> String {
     for it in all {
         let [noticed, not_noticed, not_shown, undecided] = chapters.entry(it.fault.chapter()).or_default();
         let ids = it.fault.breaks.join(" ");
-        match &it.reach {
+        match &it.effect {
             FaultEffect::Noticed(_) | FaultEffect::Warned(_) => *noticed += 1,
             FaultEffect::Missed => {
                 *not_noticed += 1;
@@ -66,7 +66,7 @@ pub fn grid_table(all: &[FaultTrial]) -> String {
             }
         }
     }
-    let noticed: usize = chapters.values().map(|it| it[0]).sum();
+    let noticed: usize = chapters.values().map(|value| value[0]).sum();
     let mut text = format!("{noticed} of {} known faults are noticed\n\n", all.len());
     _ = writeln!(
         text,

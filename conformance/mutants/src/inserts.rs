@@ -8,16 +8,16 @@ use crate::fake::{FakeServer, Request};
 use crate::mutant::{Mutant, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
-    rule("a new record shifts the pages", &["paging.stable_literal"], |server| {
+    rule("a new record shifts later pages", &["paging.stable_literal"], |server| {
         server.test.choices.steady = false
     }),
-    rule("the page after something new begins one record late", &["paging.stable"], |server| {
+    rule("page 2 after a creation begins one record late", &["paging.stable"], |server| {
         after_creation(server, |request| request.number("page") == Some(2))
     }),
-    rule("the third page loses a record once something is new", &["paging.stable"], |server| {
+    rule("page 3 after a creation misses a record", &["paging.stable"], |server| {
         after_creation(server, |request| request.number("page") == Some(3))
     }),
-    rule("a new record stands second", &["paging.stable"], |server| {
+    rule("a new record is listed second", &["paging.stable"], |server| {
         let mut created = false;
         server.rewrite(move |request, reply| {
             created |= request.method == "POST";
@@ -28,7 +28,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
-    rule("a list is shown as it was when its address was asked first", &["paging.stable"], |server| {
+    rule("a list is cached forever by its URL", &["paging.stable"], |server| {
         let mut cache = BTreeMap::new();
         server.rewrite(move |request, reply| {
             if reply.status == 200 && request.is_list() {

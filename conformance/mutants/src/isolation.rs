@@ -16,41 +16,47 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         404,
         |_, reply| reply.status = 400,
     ),
-    reply("404 is a page", &["errors.not_found_json"], 404, |_, reply| {
+    reply("404 is an HTML page", &["errors.not_found_json"], 404, |_, reply| {
         reply.raw = Some("<h1>404</h1>".into())
     }),
     reply("an event of the other mode is answered 403", &["isolation.not_found"], 404, |_, reply| {
         reply.status = 403
     })
     .at(foreign),
-    reply("an event of the other mode is answered", &["isolation.not_found"], 404, |_, reply| {
+    reply("an event of the other mode is served", &["isolation.not_found"], 404, |_, reply| {
         *reply = Reply::json(200, json!({ "data": { "leak": true } }))
     })
     .at(foreign),
-    reply("the 404 of the other mode says why", &["isolation.indistinguishable"], 404, |_, reply| {
-        reply.body["message"] = json!("Wrong mode.")
-    })
+    reply(
+        "the 404 of the other mode has another message",
+        &["isolation.indistinguishable"],
+        404,
+        |_, reply| reply.body["message"] = json!("Wrong mode."),
+    )
     .at(foreign),
     reply(
-        "the 404 of the other mode has a header more",
+        "the 404 of the other mode has an extra header",
         &["isolation.indistinguishable"],
         404,
         |_, reply| reply.set("x-mode", "other"),
     )
     .at(foreign),
-    reply("the 404 of the other mode has other spaces", &["isolation.indistinguishable"], 404, |_, reply| {
-        reply.raw = Some("{ \"message\": \"Not found.\" }".into())
-    })
+    reply(
+        "the 404 of the other mode has other white space",
+        &["isolation.indistinguishable"],
+        404,
+        |_, reply| reply.raw = Some("{ \"message\": \"Not found.\" }".into()),
+    )
     .at(foreign),
-    rule("what is no id breaks the server", &["errors.not_found"], |server| {
+    rule("an invalid id is answered 500", &["errors.not_found"], |server| {
         let is_no_id =
             |request: &Request| request.path.strip_prefix("/v1/events/").is_some_and(|id| id.len() != 36);
         rewrite(server, 404, is_no_id, |_, reply| reply.status = 500);
     }),
-    rule("a filter tells of a charge of the other mode", &["isolation.filter_charge"], |server| {
-        choices(server, |it| it.foreign_filter_404 = true);
+    rule("a filter reveals a charge of the other mode", &["isolation.filter_charge"], |server| {
+        choices(server, |choices| choices.foreign_filter_404 = true);
         let codes = [&server.live, &server.test].map(|book| {
-            let codes = book.charges.iter().filter_map(|it| it["code"].as_str());
+            let codes = book.charges.iter().filter_map(|charge| charge["code"].as_str());
             codes.map(str::to_owned).collect::<Vec<_>>()
         });
         server.rewrite(move |request, reply| {
@@ -60,7 +66,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
-    rule("an event of the other account is answered", &["isolation.second_account"], |server| {
+    rule("an event of the other account is served", &["isolation.second_account"], |server| {
         let of_second = |request: &Request| request.path.contains("-7ab3-");
         rewrite(server, 404, of_second, |_, reply| *reply = Reply::json(200, json!({ "data": {} })));
     }),
@@ -70,10 +76,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may(&["isolation.not_found", "lists.complete"]),
     rule("an invoice is paid by a charge of the other mode", &["isolation.lists"], |server| {
         let charge = server.live.charges[2]["code"].clone();
-        let Some(paid) = server.test.invoices.iter_mut().find(|it| it["status"] == "paid") else { return };
+        let Some(paid) = server.test.invoices.iter_mut().find(|invoice| invoice["status"] == "paid") else {
+            return;
+        };
         paid["charges"] = json!([{ "code": charge, "status": "paid" }]);
     }),
-    rule("an event of an old charge shows one of the other mode", &["isolation.lists"], |server| {
+    rule("an event of an old charge has a charge of the other mode", &["isolation.lists"], |server| {
         let charge = server.test.charges[1].clone();
         server.live.events.last_mut().expect("an event")["charge"] = charge;
     })
@@ -87,7 +95,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     ]),
     rule("the charge filter sees the other mode", &["isolation.filter_charge"], |server| {
         let other = |request: &Request| {
-            let named = request.query.get("charge").is_some_and(|it| it.ends_with("abcdef07"));
+            let named = request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"));
             named && request.query.len() == 1
         };
         rewrite(server, 200, other, |_, reply| {
@@ -100,8 +108,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "the invoice filter reveals the other mode by its status",
         &["isolation.filter_invoice"],
         |server| {
-            let other =
-                |request: &Request| request.query.get("invoice").is_some_and(|it| it.ends_with("mnopqr03"));
+            let other = |request: &Request| {
+                request.query.get("invoice").is_some_and(|value| value.ends_with("mnopqr03"))
+            };
             rewrite(server, 200, other, |_, reply| {
                 if empty(reply) {
                     reply.status = 403
@@ -114,7 +123,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["isolation.filter_payment_link"],
         |server| {
             let other = |request: &Request| {
-                request.query.get("payment_link").is_some_and(|it| it.ends_with("ghijkl01"))
+                request.query.get("payment_link").is_some_and(|value| value.ends_with("ghijkl01"))
             };
             rewrite(server, 200, other, |_, reply| {
                 if empty(reply) {
@@ -130,7 +139,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         |_, reply| *reply = Reply::json(200, json!(null)),
     )
     .may(&["isolation.objects"]),
-    reply("an unknown id makes the server stumble", &["errors.not_found"], 404, |_, reply| {
+    reply("an unknown id is answered 500", &["errors.not_found"], 404, |_, reply| {
         *reply = Reply::json(500, json!({ "message": "No row was found" }))
     })
     .at(|request| !foreign(request) && !request.path.contains("-7ab3-"))
@@ -146,12 +155,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         },
     ),
     rule("an event of live mode is forbidden to test keys", &["isolation.not_found"], |server| {
-        let up = |request: &Request| foreign(request) && request.mode == Some(Mode::Test);
-        rewrite(server, 404, up, |_, reply| reply.status = 403);
+        let is_from_test = |request: &Request| foreign(request) && request.mode == Some(Mode::Test);
+        rewrite(server, 404, is_from_test, |_, reply| reply.status = 403);
     }),
-    reply("an event of the other mode is gone", &["isolation.not_found"], 404, |_, reply| reply.status = 410)
-        .at(foreign),
-    reply("an event of the other mode is elsewhere", &["isolation.not_found"], 404, |_, reply| {
+    reply("an event of the other mode is answered 410", &["isolation.not_found"], 404, |_, reply| {
+        reply.status = 410
+    })
+    .at(foreign),
+    reply("an event of the other mode is a redirect", &["isolation.not_found"], 404, |_, reply| {
         reply.status = 302;
         reply.set("location", "/test/events");
     })
@@ -174,9 +185,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rewrite(server, 404, |_| true, |_, reply| reply.set("cache-control", "no-store"));
         rewrite(server, 404, foreign, |_, reply| reply.set("cache-control", "private, must-revalidate"));
     }),
-    reply("only absent ids get a header for debugging", &["isolation.indistinguishable"], 404, |_, reply| {
-        reply.set("x-debug", "no row")
-    })
+    reply(
+        "only the 404 of absent ids has a debug header",
+        &["isolation.indistinguishable"],
+        404,
+        |_, reply| reply.set("x-debug", "no row"),
+    )
     .at(|request| !foreign(request)),
     reply("the 404 of the other mode has a charset", &["isolation.indistinguishable"], 404, |_, reply| {
         reply.set("content-type", "application/json; charset=utf-8")
@@ -203,14 +217,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             });
         },
     ),
-    rule(
-        "live keys learn from the 404 of a test event, test keys do not",
-        &["isolation.indistinguishable"],
-        |server| {
-            let down = |request: &Request| foreign(request) && request.mode == Some(Mode::Live);
-            rewrite(server, 404, down, |_, reply| reply.body["hint"] = json!("Use your test key."));
-        },
-    ),
+    rule("the 404 of a test event has a hint for live keys", &["isolation.indistinguishable"], |server| {
+        let is_from_live = |request: &Request| foreign(request) && request.mode == Some(Mode::Live);
+        rewrite(server, 404, is_from_live, |_, reply| reply.body["hint"] = json!("Use your test key."));
+    }),
     rule("charges are listed in both modes", &["isolation.lists"], |server| {
         server.live.charges = server.test.charges.clone()
     })
@@ -272,8 +282,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "the charge filter is 404 for the other mode, empty for unknown codes",
         &["isolation.filter_charge"],
         |server| {
-            let other =
-                |request: &Request| request.query.get("charge").is_some_and(|it| it.ends_with("abcdef07"));
+            let other = |request: &Request| {
+                request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"))
+            };
             rewrite(server, 200, other, |_, reply| {
                 if empty(reply) {
                     *reply = Reply::json(404, json!({ "message": "Not found." }));
@@ -283,7 +294,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     ),
     rule("the charge filter knows the pages of the other mode", &["isolation.filter_charge"], |server| {
         let other =
-            |request: &Request| request.query.get("charge").is_some_and(|it| it.ends_with("abcdef07"));
+            |request: &Request| request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"));
         rewrite(server, 200, other, |_, reply| {
             if empty(reply) {
                 reply.body["meta"]["last_page"] = json!(2);
@@ -304,7 +315,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["isolation.filter_payment_link"],
         |server| {
             let other = |request: &Request| {
-                request.query.get("payment_link").is_some_and(|it| it.ends_with("ghijkl01"))
+                request.query.get("payment_link").is_some_and(|value| value.ends_with("ghijkl01"))
             };
             rewrite(server, 200, other, |_, reply| {
                 if empty(reply) {
@@ -320,21 +331,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         |_, reply| *reply = Reply::json(502, json!({ "message": "Bad gateway." })),
     )
     .may(&["isolation.objects", "isolation.second_account"]),
-    rule("a cache that says so gives the events of one mode to the other", &["isolation.lists"], |server| {
-        let mut cache = BTreeMap::new();
-        server.rewrite(move |request, reply| {
-            if reply.status == 200 && request.path == "/v1/events" {
-                match cache.get(&request.query) {
-                    None => drop(cache.insert(request.query.clone(), (request.mode, reply.body.clone()))),
-                    Some((mode, body)) if *mode != request.mode => {
-                        reply.body = body.clone();
-                        reply.set("x-cache", "HIT");
+    rule(
+        "a cache that sends X-Cache serves the events of one mode to the other",
+        &["isolation.lists"],
+        |server| {
+            let mut cache = BTreeMap::new();
+            server.rewrite(move |request, reply| {
+                if reply.status == 200 && request.path == "/v1/events" {
+                    match cache.get(&request.query) {
+                        None => drop(cache.insert(request.query.clone(), (request.mode, reply.body.clone()))),
+                        Some((mode, body)) if *mode != request.mode => {
+                            reply.body = body.clone();
+                            reply.set("x-cache", "HIT");
+                        }
+                        Some(_) => {}
                     }
-                    Some(_) => {}
                 }
-            }
-        });
-    })
+            });
+        },
+    )
     .may(&[
         "events.single",
         "isolation.filter_charge",
@@ -348,10 +363,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 /// Returns `true` for a request of an event of the other mode, by the form of its id.
 pub fn foreign(request: &Request) -> bool {
     let other = if request.mode == Some(Mode::Live) { "-7ab2-" } else { "-7ab1-" };
-    request.path.contains(other) && known(request)
+    request.path.contains(other) && exists(request)
 }
 
-fn known(request: &Request) -> bool {
+fn exists(request: &Request) -> bool {
     request
         .path
         .rsplit('-')

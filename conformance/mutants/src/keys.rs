@@ -21,8 +21,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     reply("a list is HTML", &["answers.json"], 200, |_, reply| reply.raw = Some("<html>".into()))
         .at(|request| request.path == "/v1/invoices"),
-    list("JSON is called text", &["answers.content_type"], |_, reply| reply.set("content-type", "text/html")),
-    account("a name stands twice in an object", &["answers.duplicate_keys"], |_, reply| {
+    list("a list is labelled text/html", &["answers.content_type"], |_, reply| {
+        reply.set("content-type", "text/html")
+    }),
+    account("an object has a duplicate member", &["answers.duplicate_keys"], |_, reply| {
         let body = reply.body.to_string();
         reply.raw = Some(body.replacen('{', "{\"meta\":{},", 1));
     }),
@@ -35,18 +37,22 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.status = 403
     })
     .at(|request| request.authorization.is_none()),
-    reply("one path wants no key", &["auth.every_path"], 401, |_, reply| reply.status = 200)
+    reply("one path requires no key", &["auth.every_path"], 401, |_, reply| reply.status = 200)
         .at(|request| request.path == "/v1/invoices")
         .may(SINGLE_REFUSALS),
     rule("an empty bearer is let in", &["auth.empty_bearer"], |server| {
-        accept_if(server, |given| given.is_some_and(|it| it.trim() == "Bearer"))
+        accept_if(server, |given| given.is_some_and(|given| given.trim() == "Bearer"))
     }),
-    rule("the scheme does not matter", &["auth.other_scheme", "auth.token_scheme"], |server| {
+    rule("any authentication scheme is accepted", &["auth.other_scheme", "auth.token_scheme"], |server| {
         server.scheme_matters = false
     }),
-    rule("the scheme Token is taken as well", &["auth.token_scheme"], |server| {
+    rule("the scheme Token is accepted too", &["auth.token_scheme"], |server| {
         server.rewrite_requests(|request| {
-            if let Some(key) = request.authorization.as_deref().and_then(|it| it.strip_prefix("Token ")) {
+            if let Some(key) = request
+                .authorization
+                .as_deref()
+                .and_then(|authorization| authorization.strip_prefix("Token "))
+            {
                 request.authorization = Some(format!("Bearer {key}"));
             }
         });
@@ -103,7 +109,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("keys are compared without case", &["auth.letter_case"], |server| {
         server.key_fits = |given, key| given.eq_ignore_ascii_case(key)
     }),
-    rule("a key is compared as far as it goes", &["auth.appended"], |server| {
+    rule("a key with appended characters is accepted", &["auth.appended"], |server| {
         server.key_fits = |given, key| given.starts_with(key)
     }),
     rule("the prefix of a key is not compared", &["auth.other_prefix"], |server| {
@@ -111,14 +117,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     rule("a revoked key still works", &["auth.revoked_key"], |server| server.revoked_works = true),
     reply("401 has no body", &["auth.message"], 401, |_, reply| reply.raw = Some(String::new())),
-    reply("401 says nothing in its JSON", &["auth.message"], 401, |_, reply| {
+    reply("401 has JSON without a message", &["auth.message"], 401, |_, reply| {
         reply.body = json!({ "code": 17 })
     }),
-    reply("401 names no scheme", &["auth.www_authenticate"], 401, |_, reply| {
+    reply("401 has no WWW-Authenticate header", &["auth.www_authenticate"], 401, |_, reply| {
         reply.drop_header("www-authenticate")
     }),
     account("the account of a second key has the other mode", &["account.mode"], |request, reply| {
-        if request.authorization.as_deref().is_some_and(|it| it.ends_with(fake::SECOND_KEY)) {
+        if request
+            .authorization
+            .as_deref()
+            .is_some_and(|authorization| authorization.ends_with(fake::SECOND_KEY))
+        {
             reply.body["meta"]["mode"] = json!("live");
         }
     }),
@@ -139,10 +149,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["meta"]["accepted_assets"] = Value::Null;
         }
     }),
-    account("the account wants another method", &["account.served"], |_, reply| {
+    account("the account is answered 405", &["account.served"], |_, reply| {
         *reply = Reply::json(405, json!({ "message": "Use POST." }))
     }),
-    reply("guests are sent to a login page", ALL_REFUSALS, 401, |_, reply| {
+    reply("401 is a redirect to a login page", ALL_REFUSALS, 401, |_, reply| {
         reply.status = 302;
         reply.set("location", "/login");
         reply.raw = Some("<html>Redirecting to /login</html>".into());
@@ -152,7 +162,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may(&["auth.head"]),
     reply(
-        "no key is 401, a wrong one is 403",
+        "a missing key is answered 401, a wrong one 403",
         &[
             "auth.empty_bearer",
             "auth.other_scheme",
@@ -171,12 +181,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     )
     .at(|request| request.authorization.is_some()),
     reply(
-        "a wrong key makes the server stumble",
+        "a wrong key is answered 500",
         &["auth.unknown_key", "auth.last_character", "auth.letter_case"],
         401,
         |_, reply| *reply = Reply::json(500, json!({ "message": "undefined is not an object" })),
     )
-    .at(|request| request.authorization.as_deref().is_some_and(|it| it.starts_with("Bearer svc")))
+    .at(|request| {
+        request.authorization.as_deref().is_some_and(|authorization| authorization.starts_with("Bearer svc"))
+    })
     .may(&["auth.appended", "auth.encoded", "auth.other_prefix", "auth.revoked_key", "auth.shortened"]),
     rule(
         "only the first 24 characters of a key are compared",
@@ -185,7 +197,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     ),
     rule("a revoked key is answered 403", &["auth.revoked_key"], |server| {
         let revoked = |request: &Request| {
-            request.authorization.as_deref().is_some_and(|it| it.ends_with(fake::REVOKED_KEY))
+            request
+                .authorization
+                .as_deref()
+                .is_some_and(|authorization| authorization.ends_with(fake::REVOKED_KEY))
         };
         rewrite(server, 401, revoked, |_, reply| reply.status = 403);
     }),
@@ -197,23 +212,23 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.raw = Some("Unauthorized".into())
     })
     .at(Request::is_list),
-    reply("single events want no key", &["auth.every_path"], 401, |_, reply| {
+    reply("single events require no key", &["auth.every_path"], 401, |_, reply| {
         *reply = Reply::json(200, json!({ "data": {} }))
     })
     .at(|request| request.path.starts_with("/v1/events/"))
     .may(SINGLE_REFUSALS),
-    rule("a key is compared as far as what is given goes", &["auth.shortened"], |server| {
+    rule("a shortened key is accepted", &["auth.shortened"], |server| {
         server.key_fits = |given, key| given.len() > "svc_test_".len() && key.starts_with(given)
     }),
     rule("a revoked key still reads the events", &["auth.revoked_key"], |server| {
         server.rewrite_requests(|request| {
-            let is_revoked = |it: &str| it.ends_with(fake::REVOKED_KEY);
+            let is_revoked = |text: &str| text.ends_with(fake::REVOKED_KEY);
             if request.path == "/v1/events" && request.authorization.as_deref().is_some_and(is_revoked) {
                 request.authorization = Some(format!("Bearer {}", fake::LIVE_KEY));
             }
         });
     }),
-    rule("HEAD wants no key", &["auth.head"], |server| {
+    rule("HEAD requires no key", &["auth.head"], |server| {
         server.rewrite_requests(|request| {
             if request.method == "HEAD" && request.authorization.is_none() {
                 request.authorization = Some(format!("Bearer {}", fake::TEST_KEY));
@@ -222,11 +237,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     reply("HEAD is not found", &["answers.head"], 200, |_, reply| reply.status = 404)
         .at(|request| request.method == "HEAD"),
-    reply("HEAD is of another media type", &["answers.head"], 200, |_, reply| {
+    reply("HEAD has another media type than GET", &["answers.head"], 200, |_, reply| {
         reply.set("content-type", "text/plain")
     })
     .at(|request| request.method == "HEAD"),
-    rule("a refusal is kept for the next who asks there", &["auth.after_refusal"], |server| {
+    rule("a 401 is cached for the next request of the path", &["auth.after_refusal"], |server| {
         let mut refused = None;
         server.rewrite(move |request, reply| {
             if refused.take().as_ref() == Some(&request.path) && reply.status == 200 {
@@ -243,7 +258,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         |_, reply| *reply = Reply::json(422, json!({ "message": "per_page takes 1 to 100." })),
     )
     .at(|request| request.query.contains_key("per_page")),
-    rule("a key that comes at the same moment as another is taken for it", &["account.mode"], |server| {
+    rule("concurrent requests get the mode of another key", &["account.mode"], |server| {
         let (mut requests, mut last) = (0, None);
         server.rewrite(move |request, reply| {
             requests += 1;
@@ -255,16 +270,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
-    reply("a 401 in JSON is called a page", &["auth.message"], 401, |_, reply| {
+    reply("a 401 in JSON is labelled text/html", &["auth.message"], 401, |_, reply| {
         reply.set("content-type", "text/html; charset=utf-8")
     }),
-    reply("a 404 in JSON is called text", &["errors.not_found_json"], 404, |_, reply| {
+    reply("a 404 in JSON is labelled text/plain", &["errors.not_found_json"], 404, |_, reply| {
         reply.set("content-type", "text/plain")
     }),
-    reply("a 429 in JSON is called text", &["limits.json"], 429, |_, reply| {
+    reply("a 429 in JSON is labelled text/plain", &["limits.json"], 429, |_, reply| {
         reply.set("content-type", "text/plain")
     }),
-    rule("who was let in lets the next one in", &["auth.no_header", "auth.every_path"], |server| {
+    rule("a request without a key uses the previous key", &["auth.no_header", "auth.every_path"], |server| {
         let mut last = None;
         server.rewrite_requests(move |request| match &request.authorization {
             Some(given) => last = Some(given.clone()),
@@ -284,7 +299,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .at(|request| request.authorization.is_some())
     .may(&["auth.revoked_key"]),
-    rule("a cache that says so keeps a refusal for the next key", &["auth.after_refusal"], |server| {
+    rule("a cache that sends X-Cache serves a 401 to the next key", &["auth.after_refusal"], |server| {
         let mut refused = None;
         server.rewrite(move |request, reply| {
             if refused.take().as_ref() == Some(&request.path) && reply.status == 200 {

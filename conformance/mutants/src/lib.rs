@@ -4,8 +4,8 @@
 //! fault; `may` lists statements that may fail too. Any other failure is a false alarm. `TABLES` lists all tables;
 //! `cargo xtask mutants` shows which statements detect which mutants.
 
+mod charges_and_invoices;
 mod combination;
-mod delivered;
 mod deliveries;
 mod deployments;
 mod events;
@@ -44,7 +44,7 @@ const TABLES: &[&[Mutant]] = &[
     events::MUTANTS,
     payments::MUTANTS,
     deliveries::MUTANTS,
-    delivered::MUTANTS,
+    charges_and_invoices::MUTANTS,
     second_key::MUTANTS,
     inserts::MUTANTS,
     implementations::events::MUTANTS,

@@ -17,7 +17,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.limit = 200;
         server.tick = Duration::from_millis(10);
     }),
-    rule("while one key is refused, the live key is too", &["limits.per_key"], |server| {
+    rule("the live key is refused while another key is", &["limits.per_key"], |server| {
         let (clock, mut refused) = (server.clock.clone(), None);
         server.rewrite(move |request, reply| {
             if reply.status == 429 {
@@ -35,7 +35,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.counted = |_| "the account".into()
     })
     .may(&["limits.per_key"]),
-    rule("each path has a limit of its own", &["limits.refused"], |server| {
+    rule("each path has a separate limit", &["limits.refused"], |server| {
         server.counted = |request| format!("{:?} {}", request.authorization, request.path)
     }),
     // The requests after the wait use this path too, so the wait cannot be judged.
@@ -45,7 +45,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("the charges are exempt from the limit", &["limits.refused", "limits.every_path"], |server| {
         server.exempt = Some("/v1/charges")
     }),
-    reply("429 forgets Retry-After", &["limits.retry_after"], 429, |_, reply| {
+    reply("429 has no Retry-After", &["limits.retry_after"], 429, |_, reply| {
         reply.drop_header("retry-after")
     }),
     reply("Retry-After is in words", &["limits.retry_after"], 429, |_, reply| {
@@ -83,7 +83,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("single events are exempt from the limit", &["limits.refused", "limits.every_path"], |server| {
         server.exempt = Some("/v1/events/")
     }),
-    rule("a refusal sets the counter back", &["limits.refused"], |server| {
+    rule("a refusal resets the counter", &["limits.refused"], |server| {
         server.limiter = Limiter::Off;
         let mut served = 0;
         server.rewrite(move |request, reply| {
@@ -97,7 +97,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     reply("Retry-After is in milliseconds", &["limits.retry_after"], 429, |_, reply| {
-        let seconds = reply.header("retry-after").and_then(|it| it.parse::<u64>().ok());
+        let seconds = reply.header("retry-after").and_then(|value| value.parse::<u64>().ok());
         reply.set("retry-after", &(seconds.expect("seconds") * 1000).to_string());
     }),
     reply("Retry-After is a moment, in seconds since 1970", &["limits.retry_after"], 429, |_, reply| {
@@ -112,7 +112,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("Retry-After is a date for machines", &["limits.retry_after"], 429, |_, reply| {
         reply.set("retry-after", "2026-01-01T00:01:00Z")
     }),
-    reply("one path forgets Retry-After", &["limits.retry_after"], 429, |_, reply| {
+    reply("429 of one path has no Retry-After", &["limits.retry_after"], 429, |_, reply| {
         reply.drop_header("retry-after")
     })
     .at(|request| request.path == "/v1/invoices"),
@@ -197,15 +197,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         (server.limiter, server.limit, server.tick) = (Limiter::Gcra, 60, Duration::from_millis(5));
     }),
     // Separate counts.
-    rule("each of two replicas counts for itself", &["limits.refused"], |server| server.replicas = 2),
-    rule("each of two replicas has a bucket of its own", &["limits.refused"], |server| {
+    rule("two replicas count separately", &["limits.refused"], |server| server.replicas = 2),
+    rule("two replicas have separate buckets", &["limits.refused"], |server| {
         (server.replicas, server.limiter, server.tick) = (2, Limiter::Bucket, Duration::from_millis(5));
     }),
     rule("lists and single objects are counted apart", &["limits.refused"], |server| {
         server.counted = |request| format!("{:?} {}", request.authorization, request.is_list());
     })
     .may(&["limits.every_path"]),
-    rule("the account has a count of its own", &["limits.refused"], |server| {
+    rule("the account has a separate count", &["limits.refused"], |server| {
         server.counted = |request| format!("{:?} {}", request.authorization, request.path == "/v1/account");
     })
     .may(&["limits.every_path"]),
@@ -230,7 +230,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     // Other refusals.
     reply("too many requests are answered 500", &["limits.refused"], 429, |_, reply| reply.status = 500),
     reply("too many requests are answered 502", &["limits.refused"], 429, |_, reply| reply.status = 502),
-    reply("too many requests are sent elsewhere", &["limits.refused"], 429, |_, reply| {
+    reply("too many requests are redirected", &["limits.refused"], 429, |_, reply| {
         reply.status = 302;
         reply.set("location", "/slow-down");
     }),

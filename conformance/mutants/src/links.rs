@@ -29,48 +29,42 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["links"]["next"] = json!(wrong);
         }
     }),
-    rule(
-        "what is behind next of a filter begins with the last record before it",
-        &["paging.links_lead"],
-        |server| {
-            let books = [server.live.clone(), server.test.clone()];
-            server.rewrite(move |request, reply| {
-                if reply.status != 200 || !request.query.contains_key("type") {
-                    return;
-                }
-                each_link(reply, |link| format!("{link}&cursor=1"));
-                let page = request.number("page").filter(|_| request.query.contains_key("cursor"));
-                let (Some(page @ 2..), Some(size), Some(mode)) =
-                    (page, request.number("per_page"), request.mode)
-                else {
-                    return;
-                };
-                let mut all = request.clone();
-                all.query.remove("page");
-                all.query.insert("per_page".into(), "100".into());
-                let from = usize::try_from((page - 1) * size).expect("a short list") - 1;
-                let mut rows =
-                    books[usize::from(mode == Mode::Test)].answer(&all, mode, "").body["data"].take();
-                let rows = rows.as_array_mut().expect("rows");
-                let count = reply.body["data"].as_array().map_or(0, Vec::len);
-                reply.body["data"] = rows.drain(from..from + count).collect();
-            });
-        },
-    ),
+    rule("next of a filtered list repeats the last record", &["paging.links_lead"], |server| {
+        let books = [server.live.clone(), server.test.clone()];
+        server.rewrite(move |request, reply| {
+            if reply.status != 200 || !request.query.contains_key("type") {
+                return;
+            }
+            each_link(reply, |link| format!("{link}&cursor=1"));
+            let page = request.number("page").filter(|_| request.query.contains_key("cursor"));
+            let (Some(page @ 2..), Some(size), Some(mode)) = (page, request.number("per_page"), request.mode)
+            else {
+                return;
+            };
+            let mut all = request.clone();
+            all.query.remove("page");
+            all.query.insert("per_page".into(), "100".into());
+            let from = usize::try_from((page - 1) * size).expect("a short list") - 1;
+            let mut rows = books[usize::from(mode == Mode::Test)].answer(&all, mode, "").body["data"].take();
+            let rows = rows.as_array_mut().expect("rows");
+            let count = reply.body["data"].as_array().map_or(0, Vec::len);
+            reply.body["data"] = rows.drain(from..from + count).collect();
+        });
+    }),
     list("last leads to the first page", &["paging.links_lead"], |_, reply| {
         reply.body["links"]["last"] = reply.body["links"]["first"].clone()
     }),
     list("links lead to another path", &["paging.links_lead"], |_, reply| {
         reply.body["links"]["last"] = json!("/dashboard")
     }),
-    list("links forget per_page", &["paging.links_keep_size"], |_, reply| forget(reply, "per_page")),
-    list("links forget the filter", &["paging.links_keep_filters"], |_, reply| forget(reply, "type")),
+    list("links omit per_page", &["paging.links_keep_size"], |_, reply| forget(reply, "per_page")),
+    list("links omit the filter", &["paging.links_keep_filters"], |_, reply| forget(reply, "type")),
     list("links lead to another host", &["paging.links_origin"], |request, reply| {
         let first = reply.body["links"]["first"].as_str().expect("a link");
         let query = first.split_once('?').expect("a query").1;
         reply.body["links"]["first"] = json!(format!("http://internal.example:8080{}?{query}", request.path));
     }),
-    list("prev is left out on the first page", &["paging.links"], |_, reply| {
+    list("prev is omitted on the first page", &["paging.links"], |_, reply| {
         if reply.body["links"]["prev"].is_null() {
             reply.body["links"].as_object_mut().expect("links").remove("prev");
         }

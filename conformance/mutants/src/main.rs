@@ -44,7 +44,7 @@ struct Options {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    if arguments.iter().any(|it| matches!(it.as_str(), "help" | "--help" | "-h")) {
+    if arguments.iter().any(|argument| matches!(argument.as_str(), "help" | "--help" | "-h")) {
         print!("{HELP}");
         return ExitCode::SUCCESS;
     }
@@ -93,15 +93,15 @@ fn run_combinations(count: usize, options: &Options) -> Result<bool, String> {
     let mut all = combinations(options.seed.unwrap_or(1), count);
     all.retain(|it| options.only.as_deref().is_none_or(|only| fits(only, &it.name)));
     let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(2, usize::from));
-    let tried = trials(&all, jobs, |_| {});
-    let wrong: Vec<_> = tried.iter().filter(|it| it.wrong.is_some()).collect();
+    let trials = trials(&all, jobs, |_| {});
+    let wrong: Vec<_> = trials.iter().filter(|it| it.wrong.is_some()).collect();
     for trial in &wrong {
         println!("WRONG  {}: {}", trial.name, trial.wrong.as_deref().unwrap_or_default());
     }
     println!(
         "{} of {} combinations judged correctly, {} s",
-        tried.len() - wrong.len(),
-        tried.len(),
+        trials.len() - wrong.len(),
+        trials.len(),
         started.elapsed().as_secs()
     );
     Ok(wrong.is_empty())
@@ -169,10 +169,10 @@ fn run(options: &Options) -> Result<bool, String> {
 /// Formats the mutants by the statements that kill them.
 fn matrix(liars: &[Subject], killed: &[Trial]) -> String {
     let mut by: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (liar, trial) in liars.iter().zip(killed) {
+    for (subject, trial) in liars.iter().zip(killed) {
         for id in &trial.broken {
-            let mark = if liar.breaks.contains(&id.as_str()) { ' ' } else { '~' };
-            by.entry(id).or_default().push(format!("  {mark} {:<72} needs {}", trial.name, liar.needs()));
+            let mark = if subject.breaks.contains(&id.as_str()) { ' ' } else { '~' };
+            by.entry(id).or_default().push(format!("  {mark} {:<72} needs {}", trial.name, subject.needs()));
         }
     }
     let lines = by.iter().map(|(id, names)| format!("{id}  ({})\n{}\n", names.len(), names.join("\n")));

@@ -155,15 +155,15 @@ impl Mutant {
                     change(&mut reply.body["data"]);
                 }
             }),
-            Fault::Bodies(change) => sends(server, |it| it.change_body = Box::new(change)),
-            Fault::Charges { kind, change } => sends(server, |it| {
-                it.change_body = Box::new(move |delivery, body| {
+            Fault::Bodies(change) => sends(server, |sender| sender.change_body = Box::new(change)),
+            Fault::Charges { kind, change } => sends(server, |sender| {
+                sender.change_body = Box::new(move |delivery, body| {
                     if delivery.kind == kind {
                         change(&mut body["data"]["charge"]);
                     }
                 });
             }),
-            Fault::Deliveries(change) => sends(server, |it| it.change_request = change),
+            Fault::Deliveries(change) => sends(server, |sender| sender.change_request = change),
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
-    reply("there are no invoices to list", &["lists.served"], 200, |_, reply| {
+    reply("the list of invoices is answered 404", &["lists.served"], 200, |_, reply| {
         *reply = Reply::json(404, json!({ "message": "Not found." }));
     })
     .at(|request| request.path == "/v1/invoices"),
@@ -76,14 +76,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         shift_page(server, 2, -1)
     })
     .may(&["filters.charge", "filters.status", "filters.total", "paging.links_lead"]),
-    rule("the oldest come first", &["paging.newest_first", "paging.newest_first_others"], |server| {
+    rule("the oldest records come first", &["paging.newest_first", "paging.newest_first_others"], |server| {
         for book in [&mut server.live, &mut server.test] {
             for list in [&mut book.charges, &mut book.invoices, &mut book.events] {
                 list.reverse();
             }
         }
     }),
-    rule("two events have changed places", &["paging.newest_first"], |server| server.test.events.swap(3, 4)),
+    rule("two events are swapped", &["paging.newest_first"], |server| server.test.events.swap(3, 4)),
     rule("pages count from 0", &["paging.current_page", "paging.joined"], |server| {
         // The links still count from 1.
         server.rewrite_requests(|request| {
@@ -116,7 +116,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     list("current_page is a text", &["paging.meta"], |_, reply| {
         reply.body["meta"]["current_page"] = json!(reply.body["meta"]["current_page"].to_string());
     }),
-    list("per_page comes back as it was sent, a text", &["paging.meta"], |request, reply| {
+    list("meta.per_page is a string", &["paging.meta"], |request, reply| {
         if let Some(size) = request.query.get("per_page") {
             reply.body["meta"]["per_page"] = json!(size);
         }
@@ -124,7 +124,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     list("meta has no last_page", &["paging.meta"], |_, reply| {
         drop(reply.body["meta"].as_object_mut().expect("meta").remove("last_page"))
     }),
-    list("meta speaks in camel case", &["paging.meta"], |_, reply| {
+    list("meta has names in camel case", &["paging.meta"], |_, reply| {
         let meta = &reply.body["meta"];
         reply.body["meta"] = json!({
             "currentPage": meta["current_page"],
@@ -133,7 +133,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "total": meta["total"],
         });
     }),
-    list("a page holds 20 records at most, whatever meta says", &["paging.length"], |_, reply| {
+    list("a page holds at most 20 records, but meta says otherwise", &["paging.length"], |_, reply| {
         reply.body["data"].as_array_mut().expect("rows").truncate(20)
     })
     .may(&["filters.total", "paging.joined", "events.both_paid"]),
@@ -199,7 +199,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     ]),
     rule("events of the same second come in any order", &["paging.joined"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            book.events.iter_mut().for_each(|it| it["created_at"] = json!("2025-12-01T10:00:00Z"));
+            book.events.iter_mut().for_each(|event| event["created_at"] = json!("2025-12-01T10:00:00Z"));
         }
         let books = [server.live.clone(), server.test.clone()];
         server.rewrite(move |request, reply| {
@@ -224,13 +224,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "paging.links_keep_filters",
         "paging.length",
     ]),
-    rule("a join shows every charge twice", &["paging.joined"], |server| {
+    rule("every charge is listed twice", &["paging.joined"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            book.charges = book.charges.iter().flat_map(|it| [it.clone(), it.clone()]).collect();
+            book.charges = book.charges.iter().flat_map(|charge| [charge.clone(), charge.clone()]).collect();
         }
     })
     .may(&["filters.total"]),
-    rule("events stand in the order of random ids", &["paging.newest_first"], |server| {
+    rule("events are ordered by random ids", &["paging.newest_first"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let len = book.events.len();
             book.events = (0..len).map(|at| book.events[at * 11 % len].clone()).collect();
@@ -250,7 +250,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         },
     )
     .may(&["paging.links_lead", "filters.total"]),
-    reply("invoices cannot be paged, the server stumbles", &["lists.served"], 200, |_, reply| {
+    reply("a second page of invoices is answered 500", &["lists.served"], 200, |_, reply| {
         *reply = Reply::json(500, json!({ "message": "Server Error" }))
     })
     .at(|request| request.path == "/v1/invoices"),

@@ -42,14 +42,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.test.choices.current_objects = true;
         let paid = ended("charge.paid", WHOLE);
         record(server, &[&[&paid[..], &[("charge.paid", WHOLE, true)]].concat()]);
-        for event in server.test.events.iter_mut().filter(|it| it["type"] == "charge.paid") {
+        for event in server.test.events.iter_mut().filter(|event| event["type"] == "charge.paid") {
             let code = event["charge"]["code"].clone();
             event["details"] = json!({ "txid": code });
         }
     }),
     rule("no invoice is ever paid", &["invoices.settled"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            let paid: Vec<Value> = book.charges.iter().filter(|it| it["status"] == "paid").cloned().collect();
+            let paid: Vec<Value> =
+                book.charges.iter().filter(|charge| charge["status"] == "paid").cloned().collect();
             for (invoice, charge) in book.invoices.iter_mut().zip(paid) {
                 invoice["charges"] = json!([charge["code"]]);
             }

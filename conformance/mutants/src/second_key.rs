@@ -16,7 +16,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["data"].as_array_mut().expect("rows").remove(0);
         }
     }),
-    requests("of two filters only the first counts", &["filters.combined"], |request| {
+    requests("of two filters only the first is applied", &["filters.combined"], |request| {
         if request.query.contains_key("type") {
             request.query.remove("charge");
             request.query.remove("invoice");
@@ -27,14 +27,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["meta"]["total"] = json!(8);
         }
     }),
-    requests("all three filters together are taken for none", &["filters.combined"], |request| {
+    requests("three filters together are ignored", &["filters.combined"], |request| {
         if ["type", "charge", "invoice"].iter().all(|name| request.query.contains_key(*name)) {
             request.query.retain(|name, _| name == "per_page");
         }
     })
     .may(&["paging.links_keep_filters"]),
     list(
-        "the total of charges forgets the status",
+        "the total of charges ignores the status",
         &["filters.total", "filters.combined"],
         |request, reply| {
             if request.path == "/v1/charges" && request.query.contains_key("status") {
@@ -47,15 +47,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.status = 403
     })
     .at(other_object),
-    reply("the 404 of an invoice of the other mode says more", &["isolation.objects"], 404, |_, reply| {
+    reply("the 404 of an invoice of the other mode has a hint", &["isolation.objects"], 404, |_, reply| {
         reply.body["hint"] = json!("other mode")
     })
     .at(other_object),
-    list("links forget the charge", &["paging.links_keep_filters"], |_, reply| {
+    list("links omit the charge filter", &["paging.links_keep_filters"], |_, reply| {
         crate::links::forget(reply, "charge")
     }),
     list(
-        "links of a list filtered by payment link forget per_page",
+        "links of a list filtered by payment link omit per_page",
         &["paging.links_keep_size"],
         |request, reply| {
             if request.query.contains_key("payment_link") {
@@ -71,7 +71,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
         server.rewrite(move |request, reply| {
             let id = request.path.rsplit('/').next().unwrap_or_default();
-            let leaks = kinds.iter().flatten().any(|it| it == id);
+            let leaks = kinds.iter().flatten().any(|kind| kind == id);
             if reply.status == 404 && isolation::foreign(request) && leaks {
                 *reply = Reply::json(200, json!({ "data": { "id": id } }));
             }

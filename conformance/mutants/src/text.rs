@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use crate::mutant::{Mutant, charges, list, reply};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
-    charges("bodies that are not compressed are called gzip", &["answers.json"], |_, reply| {
+    charges("uncompressed bodies are labelled gzip", &["answers.json"], |_, reply| {
         reply.set("content-encoding", "gzip")
     }),
-    charges("a notice of the interpreter stands before the JSON", &["answers.json"], |_, reply| {
+    charges("an interpreter warning precedes the JSON", &["answers.json"], |_, reply| {
         reply.raw = Some(format!("<br />Deprecated: usort()<br />{}", reply.body))
     }),
-    charges("a byte order mark stands before the JSON", &["answers.json"], |_, reply| {
+    charges("a byte order mark precedes the JSON", &["answers.json"], |_, reply| {
         reply.raw = Some(format!("\u{feff}{}", reply.body))
     }),
     charges("a number is NaN", &["answers.json"], |_, reply| {
@@ -21,20 +21,23 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let body = reply.body.to_string();
         reply.raw = Some(body[..body.len() / 2].to_owned());
     }),
-    charges("the JSON stands in a text", &["paging.envelope"], |_, reply| {
+    charges("the JSON is encoded in a string", &["paging.envelope"], |_, reply| {
         reply.body = json!(reply.body.to_string())
     }),
     list("lists have no Content-Type", &["answers.media_type"], |_, reply| reply.drop_header("content-type")),
-    reply("a single event is called bytes", &["answers.content_type"], 200, |_, reply| {
-        reply.set("content-type", "application/octet-stream")
-    })
+    reply(
+        "a single event is labelled application/octet-stream",
+        &["answers.content_type"],
+        200,
+        |_, reply| reply.set("content-type", "application/octet-stream"),
+    )
     .at(|request| request.path.starts_with("/v1/events/")),
-    charges("every row names its code twice", &["answers.duplicate_keys"], |_, reply| {
+    charges("every row has a duplicate code", &["answers.duplicate_keys"], |_, reply| {
         let text = reply.body.to_string();
         reply.raw = Some(text.replace("\"status\":", "\"code\":\"x\",\"status\":"));
     })
     .may(&["paging.joined", "events.recorded", "filters.payment_link", "lists.complete"]),
-    list("what is null is left out", &["paging.links", "events.subject"], |_, reply| {
+    list("null members are omitted", &["paging.links", "events.subject"], |_, reply| {
         leave_out(&mut reply.body)
     })
     .may(&["charges.fields"]),
@@ -43,7 +46,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.body = json!({ "count": total, "next": null, "previous": null, "results": rows });
     })
     .at(|request| request.path == "/v1/invoices"),
-    charges("numbers and links stand beside data", &["paging.envelope"], |_, reply| {
+    charges("meta and links are spread over the top level", &["paging.envelope"], |_, reply| {
         let meta = reply.body["meta"].take();
         reply.body = json!({
             "data": reply.body["data"],
@@ -62,7 +65,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     charges("links are a list of buttons", &["paging.envelope"], |_, reply| {
         reply.body["links"] = json!([{ "url": null, "label": "&laquo; Previous", "active": false }]);
     }),
-    charges("rows stand in an object, under their numbers", &["paging.envelope"], |_, reply| {
+    charges("rows are members of an object, by index", &["paging.envelope"], |_, reply| {
         let rows = reply.body["data"].as_array().cloned().unwrap_or_default();
         let named = rows.into_iter().enumerate().map(|(at, row)| (at.to_string(), row));
         reply.body["data"] = Value::Object(named.collect());

@@ -111,9 +111,9 @@ impl Subject {
     }
 
     /// Runs the trial. A panic of the server does not count as a detected fault.
-    pub fn tried(&self) -> Trial {
+    pub fn run(&self) -> Trial {
         let rows = catch_unwind(AssertUnwindSafe(|| (self.judged)()))
-            .unwrap_or_else(|_| Err("it crashed instead of lying".to_owned()));
+            .unwrap_or_else(|_| Err("the server panicked".to_owned()));
         match rows {
             Err(why) => Trial { name: self.name.clone(), broken: BTreeSet::new(), wrong: Some(why) },
             Ok(rows) => {
@@ -165,7 +165,7 @@ pub fn trials(subjects: &[Subject], threads: usize, done: impl Fn(&Trial) + Sync
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
                 while let Some((at, subject)) = take(&next, subjects) {
-                    let trial = subject.tried();
+                    let trial = subject.run();
                     done(&trial);
                     found.lock().expect("no trial panics").push((at, trial));
                 }

@@ -35,17 +35,17 @@ fn a_server_with_a_known_fault_is_caught() {
     let shown = |place: Place| {
         matches!(place, Place::Account | Place::Page(_) | Place::Event(_) | Place::Filtered(_))
     };
-    let noticed = grid().into_iter().filter(|it| {
-        shown(it.fault.place) && matches!(it.reach, FaultEffect::Noticed(_) | FaultEffect::Warned(_))
+    let noticed = grid().into_iter().filter(|trial| {
+        shown(trial.fault.place) && matches!(trial.effect, FaultEffect::Noticed(_) | FaultEffect::Warned(_))
     });
-    let mut tried = 0;
+    let mut trials = 0;
     for one in noticed.step_by(41) {
         let (name, breaks) = (one.fault.to_string(), one.fault.breaks.clone());
         let mut server = long_server();
         inject(one.fault, &mut server);
         let broken = named(&run(server), &["fail", "warn"]);
         assert!(breaks.iter().any(|id| broken.iter().any(|it| it == id)), "{name}: {broken:?}");
-        tried += 1;
+        trials += 1;
     }
-    assert!(tried >= 8, "only {tried} were tried");
+    assert!(trials >= 8, "only {trials} were tried");
 }

@@ -277,7 +277,7 @@ impl Book {
     /// Returns a charge or an invoice by its code.
     fn single(&self, path: &str, all: &[Value]) -> Reply {
         let code = path.rsplit('/').next().unwrap_or_default();
-        match all.iter().find(|it| it["code"] == code) {
+        match all.iter().find(|row| row["code"] == code) {
             None => self.not_found(),
             Some(found) => Reply::json(200, json!({ "data": self.dressed(found) })),
         }
@@ -293,14 +293,14 @@ impl Book {
 
     fn dressed(&self, event: &Value) -> Value {
         let mut event = event.clone();
-        let time = event["created_at"].as_str().map(|it| it.replace('Z', self.choices.utc));
+        let time = event["created_at"].as_str().map(|text| text.replace('Z', self.choices.utc));
         if let Some(time) = time {
             event["created_at"] = json!(time);
         }
         if self.choices.current_objects && !self.wide {
             for (member, list) in [("charge", &self.charges), ("invoice", &self.invoices)] {
                 let code = event[member]["code"].clone();
-                if let Some(current) = list.iter().find(|it| code.is_string() && it["code"] == code) {
+                if let Some(current) = list.iter().find(|item| code.is_string() && item["code"] == code) {
                     event[member] = current.clone();
                 }
             }
@@ -377,7 +377,8 @@ impl Book {
             "charge" | "invoice" if fits(name, &row[name]["code"], value) => true,
             "invoice" => self.wide && self.holds(value, &row["charge"]["code"]),
             "charge" => {
-                self.wide && row["invoice"]["code"].as_str().is_some_and(|it| self.holds(it, &json!(value)))
+                self.wide
+                    && row["invoice"]["code"].as_str().is_some_and(|text| self.holds(text, &json!(value)))
             }
             _ => true,
         })
@@ -386,7 +387,7 @@ impl Book {
     /// Returns `true` if an invoice lists that charge.
     fn holds(&self, invoice: &str, charge: &Value) -> bool {
         let charges = self.invoices.iter().filter(|it| it["code"] == *invoice);
-        charges.filter_map(|it| it["charges"].as_array()).flatten().any(|it| it["code"] == *charge)
+        charges.filter_map(|charge| charge["charges"].as_array()).flatten().any(|it| it["code"] == *charge)
     }
 }
 

@@ -92,7 +92,7 @@ pub struct Sender {
     pub accepts: fn(&str) -> bool,
     /// `true` if the check excludes the burst, which faults of deliveries do not need.
     pub quick: bool,
-    /// `true` if the occasion reports that all deliveries were sent.
+    /// `true` if the trigger reports that all deliveries were sent.
     pub settles: bool,
 }
 
@@ -103,7 +103,8 @@ impl Default for Sender {
             change_request: |_, _| {},
             sign: |secret, t, body| format!("t={t},v1={}", hex::encode(mac(secret, &timed(t, body)))),
             delivers: |endpoint, mode, kind| {
-                endpoint.mode == Some(mode) && endpoint.events.as_ref().is_some_and(|it| it.contains(kind))
+                endpoint.mode == Some(mode)
+                    && endpoint.events.as_ref().is_some_and(|event| event.contains(kind))
             },
             secret: secret_of,
             follows: |_| false,
@@ -141,7 +142,7 @@ pub fn secret_of(path: &str) -> String {
 /// Returns two endpoints for all types, two for some, one that redirects, and one that fails at first.
 fn endpoints() -> Vec<Endpoint> {
     let all = || EVENT_TYPES.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>();
-    let some = |kinds: &[&str]| kinds.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>();
+    let some = |kinds: &[&str]| kinds.iter().map(|kind| (*kind).to_owned()).collect::<BTreeSet<_>>();
     let endpoint = |path: &str, mode, events| Endpoint {
         path: path.to_owned(),
         mode: Some(mode),
@@ -221,7 +222,7 @@ fn happen(book: &mut Book, world: u64) -> Vec<Value> {
     events
 }
 
-/// The occasion that causes the events.
+/// The trigger that causes the events.
 pub struct Shop(pub Arc<Mutex<FakeServer>>);
 
 impl fmt::Debug for Shop {
@@ -231,16 +232,16 @@ impl fmt::Debug for Shop {
 }
 
 impl DeliveryTrigger for Shop {
-    fn cause<'a>(&'a self, catch: &'a BackgroundReceiver) -> TriggerFuture<'a> {
+    fn trigger<'a>(&'a self, receiver: &'a BackgroundReceiver) -> TriggerFuture<'a> {
         Box::pin(async move {
             for endpoint in endpoints() {
-                catch.declare(endpoint);
+                receiver.declare(endpoint);
             }
-            catch.answer("/moved", "302,307".parse()?);
-            catch.answer("/weak", "500,200".parse()?);
+            receiver.answer("/moved", "302,307".parse()?);
+            receiver.answer("/weak", "500,200".parse()?);
             let planned_deliveries = self.planned_deliveries();
             for sent in planned_deliveries {
-                deliver(catch.address(), &sent.0, sent.1, sent.2).await;
+                deliver(receiver.address(), &sent.0, sent.1, sent.2).await;
             }
             let (accepts, settles) = {
                 let server = self.0.lock().expect("no answer panics");
@@ -287,7 +288,7 @@ impl Shop {
         let mut number = 0;
         for (mode, event) in all {
             let kind = event["type"].as_str().expect("a type").to_owned();
-            for endpoint in endpoints().iter().filter(|it| (sender.delivers)(it, mode, &kind)) {
+            for endpoint in endpoints().iter().filter(|endpoint| (sender.delivers)(endpoint, mode, &kind)) {
                 number += 1;
                 let (path, event) = (endpoint.path.clone(), event.clone());
                 let one = Delivery { mode, kind: kind.clone(), event, path };
@@ -346,7 +347,7 @@ async fn deliver(
     let answer = post(to, sent).await;
     let status = answer.split(' ').nth(1).unwrap_or_default();
     if matches!(status, "302" | "307") && follows(status) {
-        let location = answer.lines().find_map(|it| it.strip_prefix("location: ")).expect("a redirect");
+        let location = answer.lines().find_map(|line| line.strip_prefix("location: ")).expect("a redirect");
         let path = location.to_owned();
         // A 307 preserves the request; after a 302, clients send a GET.
         let (method, headers, body) = match status {
@@ -384,15 +385,15 @@ async fn post(to: SocketAddr, sent: &DeliveryRequest) -> String {
     String::from_utf8(answer).expect("text")
 }
 
-/// Starts a receiver on a free port, with an occasion that causes deliveries.
+/// Starts a receiver on a free port, with a trigger that causes deliveries.
 pub async fn webhooks(server: &Arc<Mutex<FakeServer>>) -> Webhooks {
-    let catch = BackgroundReceiver::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
+    let receiver = BackgroundReceiver::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
     Webhooks {
         names: Names::default(),
         source: Source::Receiver {
-            catch: Arc::new(catch),
+            receiver: Arc::new(receiver),
             receive_for: std::time::Duration::from_secs(60),
-            occasion: Some(Arc::new(Shop(Arc::clone(server)))),
+            trigger: Some(Arc::new(Shop(Arc::clone(server)))),
         },
         public_url: None,
     }

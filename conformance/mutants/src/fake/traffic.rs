@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use conformance_model::reading::draw;
+use conformance_model::reading::next_random;
 use serde_json::{Value, json};
 
 use super::book::Book;
@@ -36,7 +36,7 @@ impl Traffic {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        draw(&mut self.state) % bound
+        next_random(&mut self.state) % bound
     }
 
     /// Applies all due changes to the books of live and test mode.
@@ -78,8 +78,8 @@ impl Traffic {
             }),
             2 => book.create(|book| book.issue_invoice(world, number, None)),
             3 => {
-                let open = book.invoices.iter().position(|it| it["status"] == "open");
-                let pending = book.charges.iter().position(|it| it["status"] == "pending");
+                let open = book.invoices.iter().position(|invoice| invoice["status"] == "open");
+                let pending = book.charges.iter().position(|charge| charge["status"] == "pending");
                 if let Some((invoice, charge)) = open.zip(pending) {
                     settle(book, world, charge, "paid");
                     pay(book, world, invoice, charge);

@@ -34,7 +34,7 @@ pub struct Wire {
     /// `true` if each connection is closed after one response.
     pub closed: bool,
     /// `true` for HTTP/1.0 responses.
-    pub old: bool,
+    pub http_1_0: bool,
     /// `true` for header names in title case.
     pub title_case: bool,
     /// The number of responses after which a connection is closed.
@@ -60,7 +60,7 @@ pub(crate) async fn serve_shared(mut server: FakeServer) -> (String, Arc<Mutex<F
     let shared = Arc::clone(&server);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(converse(Arc::clone(&server), stream));
+            tokio::spawn(serve_connection(Arc::clone(&server), stream));
         }
     });
     (base, shared)
@@ -78,7 +78,7 @@ pub async fn serve_tls(mut server: FakeServer, tls: TlsAcceptor) -> u16 {
             tokio::spawn(async move {
                 // A client that does not trust the certificate disconnects here.
                 if let Ok(stream) = tls.accept(stream).await {
-                    converse(server, stream).await;
+                    serve_connection(server, stream).await;
                 }
             });
         }
@@ -86,7 +86,7 @@ pub async fn serve_tls(mut server: FakeServer, tls: TlsAcceptor) -> u16 {
     port
 }
 
-async fn converse(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead + AsyncWrite + Unpin) {
+async fn serve_connection(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead + AsyncWrite + Unpin) {
     let wire = server.lock().expect("no answer panics").wire;
     let answers = AtomicU64::new(0);
     let service = service_fn(move |request| {
@@ -113,7 +113,7 @@ async fn converse(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead + Async
     let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
 
-fn answer(server: &mut FakeServer, request: &http::Request<Incoming>) -> Response<Written> {
+fn answer(server: &mut FakeServer, request: &http::Request<Incoming>) -> Response<ResponseBody> {
     let authorization = request.headers().get("authorization").and_then(|it| it.to_str().ok());
     let query = request.uri().query().unwrap_or_default();
     let request = Request {
@@ -132,21 +132,21 @@ fn answer(server: &mut FakeServer, request: &http::Request<Incoming>) -> Respons
     let text = raw.unwrap_or_else(|| body.to_string());
     let parts: Vec<_> = text.split(char::REPLACEMENT_CHARACTER).map(str::as_bytes).collect();
     let whole = Full::from(parts.join(&0xff));
-    let body = Written { whole, chunked: server.wire.chunked };
+    let body = ResponseBody { whole, chunked: server.wire.chunked };
     let mut response = response.body(body).expect("a sound reply");
-    if server.wire.old {
+    if server.wire.http_1_0 {
         *response.version_mut() = http::Version::HTTP_10;
     }
     response
 }
 
 /// A body with or without a known length.
-struct Written {
+struct ResponseBody {
     whole: Full<Bytes>,
     chunked: bool,
 }
 
-impl Body for Written {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -41,7 +41,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
-    rule("who is refused is locked out for five minutes", &["limits.retry_after_held"], |server| {
+    rule("a refused key is locked out for five minutes", &["limits.retry_after_held"], |server| {
         let (clock, mut until) = (server.clock.clone(), BTreeMap::new());
         server.rewrite(move |request, reply| {
             let now = clock.micros();
@@ -55,7 +55,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may(&["limits.retry_after"]),
-    rule("three replicas count for themselves", &["limits.refused"], |server| server.replicas = 3),
+    rule("three replicas count separately", &["limits.refused"], |server| server.replicas = 3),
     reply("a 429 has an empty message", &["limits.json"], 429, |_, reply| {
         reply.body = json!({ "message": "" })
     }),
@@ -80,11 +80,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         body["created_at"] = json!(time);
     })
     .may(&["webhooks.clock"]),
-    delivery("the event header has an underscore", &["webhooks.event_header"], |it, sent| {
-        sent.set("X-Service-Event", &it.kind.replace('.', "_"))
+    delivery("the event header has an underscore", &["webhooks.event_header"], |delivery, sent| {
+        sent.set("X-Service-Event", &delivery.kind.replace('.', "_"))
     }),
-    delivery("the event header has capitals", &["webhooks.event_header"], |it, sent| {
-        sent.set("X-Service-Event", &it.kind.to_uppercase())
+    delivery("the event header has capitals", &["webhooks.event_header"], |delivery, sent| {
+        sent.set("X-Service-Event", &delivery.kind.to_uppercase())
     }),
     charge("coins are written with an exponent", &["charges.amounts"], "charge.paid", |charge| {
         charge["asset_amount"] = json!("7.6192E-4")
@@ -100,33 +100,33 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     charge("paid_at has milliseconds", &["charges.paid_at"], "charge.paid", |charge| {
         charge["paid_at"] = json!("2026-02-01T10:00:00.123Z")
     }),
-    charge("a charge without a payment link does not say so", &["charges.fields"], "charge.paid", |charge| {
+    charge("a charge without a payment link omits the field", &["charges.fields"], "charge.paid", |charge| {
         remove(charge, "payment_link")
     }),
-    charge("another amount was received", &["webhooks.event_id"], "charge.paid", |charge| {
+    charge("the received amount of a delivery is wrong", &["webhooks.event_id"], "charge.paid", |charge| {
         charge["received_amount"] = json!("0.000761930000000000")
     }),
-    body("invoices of deliveries have no charges", &["invoices.fields"], |it, body| {
-        if it.kind.starts_with("invoice.") {
+    body("invoices of deliveries have no charges", &["invoices.fields"], |delivery, body| {
+        if delivery.kind.starts_with("invoice.") {
             remove(&mut body["data"]["invoice"], "charges");
         }
     }),
-    body("modes are written with a capital", &["webhooks.mode"], |it, body| {
-        body["mode"] = json!(if it.mode == Mode::Live { "Live" } else { "Test" })
+    body("modes are written with a capital", &["webhooks.mode"], |delivery, body| {
+        body["mode"] = json!(if delivery.mode == Mode::Live { "Live" } else { "Test" })
     })
     .may(&["webhooks.mode_endpoints"]),
     rule("live endpoints get test events too", &["webhooks.mode_endpoints"], |server| {
         sends(server, |sender| {
             sender.delivers = |endpoint, mode, kind| {
                 let is_mode = endpoint.mode == Some(mode) || endpoint.mode == Some(Mode::Live);
-                is_mode && endpoint.events.as_ref().is_some_and(|it| it.contains(kind))
+                is_mode && endpoint.events.as_ref().is_some_and(|event| event.contains(kind))
             };
         });
     }),
-    delivery("deliveries are called text/json", &["webhooks.content_type"], |_, sent| {
+    delivery("deliveries have the Content-Type text/json", &["webhooks.content_type"], |_, sent| {
         sent.set("Content-Type", "text/json")
     }),
-    delivery("the agent names a minor version more", &["webhooks.user_agent"], |_, sent| {
+    delivery("the User-Agent has an extra minor version", &["webhooks.user_agent"], |_, sent| {
         sent.set("User-Agent", "Service-Webhooks/1.0.3")
     }),
 ];

@@ -10,7 +10,7 @@ use crate::mutant::{Mutant, account, events, remove, reply, rewrite, rule, singl
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     // Keys.
-    reply("an event that is absent is 404 without a key", &["auth.every_path"], 401, |_, reply| {
+    reply("an unknown event without a key is answered 404", &["auth.every_path"], 401, |_, reply| {
         *reply = Reply::json(404, json!({ "message": "Not found." }))
     })
     .at(|request| request.is_event() && !is_known(request))
@@ -29,7 +29,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     )
     .at(|request| request.is_list() && has_key(request) && !is_revoked(request))
     .may(SINGLE_REFUSALS),
-    rule("the key is also taken as the user of Basic", &["auth.other_scheme"], |server| {
+    rule("the key is accepted as the user of Basic", &["auth.other_scheme"], |server| {
         server.rewrite_requests(|request| {
             // base64 of the test key and a colon.
             let basic = "Basic c3ZjX3Rlc3Rfd0U2eVUxaU80cFM5ZEYyZ0g3aks6";
@@ -45,14 +45,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
-    rule("invoices take any key of the right prefix", &["auth.letter_case", "auth.shortened"], |server| {
-        server.rewrite_requests(|request| {
-            let is_test = |it: &str| it.starts_with("Bearer svc_test_");
-            if request.path == "/v1/invoices" && request.authorization.as_deref().is_some_and(is_test) {
-                request.authorization = Some(format!("Bearer {}", fake::TEST_KEY));
-            }
-        });
-    })
+    rule(
+        "the list of invoices accepts any key with the right prefix",
+        &["auth.letter_case", "auth.shortened"],
+        |server| {
+            server.rewrite_requests(|request| {
+                let is_test = |text: &str| text.starts_with("Bearer svc_test_");
+                if request.path == "/v1/invoices" && request.authorization.as_deref().is_some_and(is_test) {
+                    request.authorization = Some(format!("Bearer {}", fake::TEST_KEY));
+                }
+            });
+        },
+    )
     .may(&["isolation.lists"]),
     // The account.
     rule("the first account is cached for all keys", &["account.mode"], |server| {
@@ -82,7 +86,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.body["data"]["id"] = json!(id);
     })
     .may(&["events.id"]),
-    rule("an event is found by its id and anything after it", &["errors.not_found"], |server| {
+    rule("an event is found by its id with appended characters", &["errors.not_found"], |server| {
         found_by(server, |given, id| given.starts_with(id))
     }),
     rule("an event is found by the beginning of its id", &["errors.not_found"], |server| {
@@ -118,7 +122,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may(&["filters.payment_link", "filters.combined"]),
-    single_event("a single event leaves out what is null", &["events.subject"], |_, reply| {
+    single_event("a single event omits null members", &["events.subject"], |_, reply| {
         for member in ["charge", "invoice"] {
             if reply.body["data"][member].is_null() {
                 remove(&mut reply.body["data"], member);
@@ -126,7 +130,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may(&["events.single"]),
-    events("empty details are left out", &["events.details"], |event| remove(event, "details")),
+    events("empty details are omitted", &["events.details"], |event| remove(event, "details")),
     events("statuses of charges are in capitals", &["charges.status"], |event| {
         if let Some(status) = event["charge"]["status"].as_str() {
             event["charge"]["status"] = json!(status.to_uppercase());
@@ -139,7 +143,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may(&["lists.complete"]),
-    events("the charge of an event has a few of its fields", &["charges.fields"], |event| {
+    events("the charge of an event has only some fields", &["charges.fields"], |event| {
         if event["charge"].is_object() {
             for name in ["customer_email", "metadata", "description"] {
                 remove(&mut event["charge"], name);
@@ -160,7 +164,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     rule("the creation of an old charge is recorded late", &["events.recorded"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            let created = book.events.iter().rposition(|it| it["type"] == "charge.created");
+            let created = book.events.iter().rposition(|event| event["type"] == "charge.created");
             let mut event = book.events.remove(created.expect("an event"));
             event["created_at"] = book.events[0]["created_at"].clone();
             book.events.insert(0, event);
@@ -169,14 +173,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may(&["paging.newest_first_others"]),
     rule("the list of charges misses a payment", &["lists.complete"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            let paid = book.charges.iter_mut().rev().find(|it| it["status"] == "paid");
+            let paid = book.charges.iter_mut().rev().find(|charge| charge["status"] == "paid");
             paid.expect("a paid charge")["status"] = json!("pending");
         }
     })
     .may(&["lists.complete", "filters.status"]),
     rule("the list of invoices misses a payment", &["lists.complete"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            let paid = book.invoices.iter_mut().find(|it| it["status"] == "paid");
+            let paid = book.invoices.iter_mut().find(|invoice| invoice["status"] == "paid");
             let paid = paid.expect("a paid invoice");
             paid["status"] = json!("open");
             paid["charges"] = json!([]);
@@ -190,7 +194,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may(&["events.recorded"]),
-    rule("a join lists an event twice", &["paging.joined"], |server| {
+    rule("an event is listed twice", &["paging.joined"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let event = book.events[4].clone();
             book.events.insert(4, event);
@@ -209,7 +213,7 @@ fn has_key(request: &Request) -> bool {
 }
 
 fn is_revoked(request: &Request) -> bool {
-    request.authorization.as_deref().is_some_and(|it| it.ends_with(fake::REVOKED_KEY))
+    request.authorization.as_deref().is_some_and(|authorization| authorization.ends_with(fake::REVOKED_KEY))
 }
 
 /// Returns `true` for an event of either mode, by the make of its id.
@@ -226,7 +230,7 @@ fn found_by(server: &mut FakeServer, fits: fn(given: &str, id: &str) -> bool) {
             return;
         };
         let book = &books[usize::from(request.mode == Some(Mode::Test))];
-        let found = book.events.iter().find(|it| it["id"].as_str().is_some_and(|id| fits(given, id)));
+        let found = book.events.iter().find(|event| event["id"].as_str().is_some_and(|id| fits(given, id)));
         if let Some(event) = found {
             *reply = Reply::json(200, json!({ "data": event }));
         }
@@ -236,7 +240,7 @@ fn found_by(server: &mut FakeServer, fits: fn(given: &str, id: &str) -> bool) {
 /// Gives the charges of all events a description, and single events another.
 fn described(server: &mut FakeServer, text: &'static str, wrong: &'static str) {
     for book in [&mut server.live, &mut server.test] {
-        for event in book.events.iter_mut().filter(|it| it["charge"].is_object()) {
+        for event in book.events.iter_mut().filter(|event| event["charge"].is_object()) {
             event["charge"]["description"] = json!(text);
         }
     }

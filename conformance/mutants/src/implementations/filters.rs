@@ -28,7 +28,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may(&["filters.status", "filters.total", "lists.complete"]),
-    rule("of two filters one is enough", &["filters.combined"], |server| {
+    rule("two filters are combined with OR", &["filters.combined"], |server| {
         let books = [server.live.clone(), server.test.clone()];
         server.rewrite(move |request, reply| {
             let filters: Vec<_> = request
@@ -49,8 +49,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 one.query.insert("per_page".into(), "100".into());
                 some.extend(book.answer(&one, mode, "").body["data"].as_array().cloned().unwrap_or_default());
             }
-            book.events.retain(|it| some.contains(it));
-            book.charges.retain(|it| some.contains(it));
+            book.events.retain(|event| some.contains(event));
+            book.charges.retain(|charge| some.contains(charge));
             let mut whole = request.clone();
             whole.query.retain(|name, _| !is_filter(name));
             let links = reply.body["links"].take();
@@ -59,7 +59,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may(&["paging.ends", "paging.links_lead"]),
-    rule("the filter by charge looks at the newest ten events", &["filters.total"], |server| {
+    rule("the charge filter searches only the newest ten events", &["filters.total"], |server| {
         let books = [server.live.clone(), server.test.clone()];
         server.rewrite(move |request, reply| {
             if request.query.contains_key("charge") && reply.status == 200 {
@@ -73,41 +73,41 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may(&["filters.charge", "filters.combined", "paging.links_lead"]),
     charges("canceled charges are not found by their status", &["filters.total"], |request, reply| {
-        if request.query.get("status").is_some_and(|it| it == "canceled") {
+        if request.query.get("status").is_some_and(|value| value == "canceled") {
             reply.body["data"] = json!([]);
             reply.body["meta"]["total"] = json!(0);
         }
     })
     .may(&["filters.combined", "filters.status"]),
-    requests("an invoice's status that is unknown is left aside", &["filters.status"], |request| {
-        let known = |it: &String| matches!(it.as_str(), "open" | "paid" | "void");
+    requests("an unknown status of invoices is ignored", &["filters.status"], |request| {
+        let known = |text: &String| matches!(text.as_str(), "open" | "paid" | "void");
         if request.path == "/v1/invoices" && !request.query.get("status").is_some_and(known) {
             request.query.remove("status");
         }
     }),
-    requests("a charge that is unknown is no filter", &["filters.charge"], |request| {
+    requests("an unknown charge is ignored as a filter", &["filters.charge"], |request| {
         let known = |it: &String| it.len() == 11 && it.contains("abcdef") || it.starts_with("hook");
         if !request.query.get("charge").is_some_and(known) {
             request.query.remove("charge");
         }
     })
     .may(&["isolation.filter_charge"]),
-    requests("an invoice that is unknown is no filter", &["filters.invoice"], |request| {
-        let known = |it: &String| it.contains("mnopqr");
+    requests("an unknown invoice is ignored as a filter", &["filters.invoice"], |request| {
+        let known = |text: &String| text.contains("mnopqr");
         if !request.query.get("invoice").is_some_and(known) {
             request.query.remove("invoice");
         }
     })
     .may(&["isolation.filter_invoice"]),
-    requests("a payment link that is unknown is no filter", &["filters.payment_link"], |request| {
-        let known = |it: &String| it.contains("ghijkl");
+    requests("an unknown payment link is ignored as a filter", &["filters.payment_link"], |request| {
+        let known = |text: &String| text.contains("ghijkl");
         if !request.query.get("payment_link").is_some_and(known) {
             request.query.remove("payment_link");
         }
     })
     .may(&["isolation.filter_payment_link"]),
     // Isolation.
-    reply("HEAD finds the events of the other mode", &["isolation.not_found"], 404, |_, reply| {
+    reply("HEAD of an event of the other mode is 200", &["isolation.not_found"], 404, |_, reply| {
         reply.status = 200
     })
     .at(|request| request.method == "HEAD" && foreign(request))
@@ -161,7 +161,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "lists.complete",
         "paging.joined",
     ]),
-    rule("two filters together find the other mode", &["isolation.filter_charge"], |server| {
+    rule("two filters together return events of the other mode", &["isolation.filter_charge"], |server| {
         let books = [server.test.clone(), server.live.clone()];
         server.rewrite(move |request, reply| {
             let both = request.query.contains_key("charge") && request.query.contains_key("type");

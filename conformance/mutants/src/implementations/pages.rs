@@ -65,7 +65,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may(&["paging.links_lead"]),
-    list("last is reckoned with the default size", &["paging.links_lead"], |_, reply| {
+    list("last is computed with the default size", &["paging.links_lead"], |_, reply| {
         let total = reply.body["meta"]["total"].as_u64().unwrap_or(1);
         let last = reply.body["meta"]["last_page"].as_u64().unwrap_or(1);
         let link = reply.body["links"]["last"].as_str().unwrap_or_default();
@@ -81,7 +81,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["links"]["prev"] = json!(prev);
         }
     }),
-    list("first forgets the filters", &["paging.links_keep_filters"], |request, reply| {
+    list("first omits the filters", &["paging.links_keep_filters"], |request, reply| {
         let filters = ["type", "charge", "invoice", "status", "payment_link"];
         if let Some(first) = reply.body["links"]["first"].as_str()
             && filters.iter().any(|name| request.query.contains_key(*name))
@@ -91,7 +91,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["links"]["first"] = json!(format!("{path}?per_page={size}&page=1"));
         }
     }),
-    list("the second page is in rising order", &["paging.joined"], |request, reply| {
+    list("the second page is in ascending order", &["paging.joined"], |request, reply| {
         if request.number("page").is_some_and(|page| page > 1) {
             reply.body["data"].as_array_mut().expect("rows").reverse();
         }
@@ -122,7 +122,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may(&["paging.last_page", "filters.total", "paging.ends", "paging.links_lead"]),
     rule("charges are ordered by their last change", &["paging.newest_first_others"], |server| {
         for book in [&mut server.live, &mut server.test, &mut server.second] {
-            book.charges.sort_by_key(|it| it["status"] != "paid");
+            book.charges.sort_by_key(|charge| charge["status"] != "paid");
         }
     })
     .may(&["paging.stable", "paging.stable_literal", "lists.complete"]),
@@ -158,11 +158,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "paging.last_page",
         "paging.links_lead",
     ]),
-    rule("every second list comes from a replica that is behind", &["paging.stable"], |server| {
+    rule("every second list comes from a stale replica", &["paging.stable"], |server| {
         behind(server, |turn| turn % 2 == 0)
     })
     .may(&["paging.stable_literal"]),
-    rule("lists come from a replica that is behind", &["paging.stable"], |server| behind(server, |_| true))
+    rule("lists come from a stale replica", &["paging.stable"], |server| behind(server, |_| true))
         .may(&["paging.stable_literal"]),
     rule("a list is cached by its path and page", &["paging.per_page"], |server| {
         let mut cache = BTreeMap::new();

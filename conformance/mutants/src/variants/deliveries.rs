@@ -15,12 +15,12 @@ fn sends(server: &mut FakeServer, choose: impl FnOnce(&mut Sender)) {
 
 pub(super) const VARIANTS: &[Variant] = &[
     plain("deliveries without any choice", |server| sends(server, |_| {})),
-    plain("a retry has an id of its own", |server| sends(server, |it| it.new_ids = true)),
-    plain("every delivery comes twice", |server| sends(server, |it| it.times = 2)),
-    plain("the newest delivery comes first", |server| sends(server, |it| it.reversed = true)),
+    plain("a retry has an id of its own", |server| sends(server, |sender| sender.new_ids = true)),
+    plain("every delivery comes twice", |server| sends(server, |sender| sender.times = 2)),
+    plain("the newest delivery comes first", |server| sends(server, |sender| sender.reversed = true)),
     plain("deliveries carry more headers", |server| {
-        sends(server, |it| {
-            it.change_request = |_, sent| {
+        sends(server, |sender| {
+            sender.change_request = |_, sent| {
                 sent.set("X-Forwarded-For", "192.0.2.1");
                 sent.set("X-Service-Attempt", "1");
                 sent.set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
@@ -28,8 +28,8 @@ pub(super) const VARIANTS: &[Variant] = &[
         });
     }),
     plain("deliveries have more members", |server| {
-        sends(server, |it| {
-            it.change_body = Box::new(|_, body| {
+        sends(server, |sender| {
+            sender.change_body = Box::new(|_, body| {
                 body["object"] = json!("delivery");
                 body["attempt"] = json!(1);
                 body["data"]["transaction"] = json!({ "txid": "ab", "amount": "0.1" });
@@ -40,16 +40,16 @@ pub(super) const VARIANTS: &[Variant] = &[
         });
     }),
     plain("the other object of a delivery is null", |server| {
-        sends(server, |it| {
-            it.change_body = Box::new(|leaving, body| {
+        sends(server, |sender| {
+            sender.change_body = Box::new(|leaving, body| {
                 let other = if leaving.kind.starts_with("charge.") { "invoice" } else { "charge" };
                 body["data"][other] = Value::Null;
             });
         });
     }),
-    plain("names of a delivery's headers are small", |server| {
-        sends(server, |it| {
-            it.change_request = |_, sent| {
+    plain("header names of deliveries are in lower case", |server| {
+        sends(server, |sender| {
+            sender.change_request = |_, sent| {
                 for (name, _) in &mut sent.headers {
                     *name = name.to_ascii_lowercase();
                 }
@@ -57,54 +57,54 @@ pub(super) const VARIANTS: &[Variant] = &[
         });
     }),
     plain("deliveries come in chunks", |server| {
-        sends(server, |it| it.change_request = |_, sent| sent.chunked = true)
+        sends(server, |sender| sender.change_request = |_, sent| sent.chunked = true)
     }),
     plain("deliveries name a charset", |server| {
-        sends(server, |it| {
-            it.change_request = |_, sent| sent.set("Content-Type", "Application/JSON; charset=utf-8")
+        sends(server, |sender| {
+            sender.change_request = |_, sent| sent.set("Content-Type", "Application/JSON; charset=utf-8")
         });
     }),
     plain("deliveries write UTC as an offset of zero", |server| {
-        sends(server, |it| {
-            it.change_body = Box::new(|_, body| {
+        sends(server, |sender| {
+            sender.change_body = Box::new(|_, body| {
                 body["created_at"] =
                     json!(body["created_at"].as_str().expect("a time").replace('Z', "+00:00"));
             });
         });
     }),
     plain("a delivery has a time of its own", |server| {
-        sends(server, |it| {
-            it.change_body = Box::new(|_, body| body["created_at"] = json!("2026-02-03T04:05:06.070809Z"))
+        sends(server, |sender| {
+            sender.change_body = Box::new(|_, body| body["created_at"] = json!("2026-02-03T04:05:06.070809Z"))
         });
     }),
     plain("signatures are in capitals", |server| {
-        sends(server, |it| {
-            it.sign =
+        sends(server, |sender| {
+            sender.sign =
                 |secret, t, body| format!("t={t},v1={}", hex::encode_upper(mac(secret, &timed(t, body))));
         });
     }),
-    plain("signatures of two versions stand in one header", |server| {
-        sends(server, |it| {
-            it.sign =
+    plain("one header has signatures of two versions", |server| {
+        sends(server, |sender| {
+            sender.sign =
                 |secret, t, body| format!("v0=old, v1={}, t={t}", hex::encode(mac(secret, &timed(t, body))));
         });
     }),
-    plain("what is signed is joined otherwise", |server| {
-        sends(server, |it| {
-            it.sign = |secret, t, body| {
+    plain("the signed parts are joined by a colon", |server| {
+        sends(server, |sender| {
+            sender.sign = |secret, t, body| {
                 let message = [t.to_string().as_bytes(), b":", body].concat();
                 format!("t={t},v1={}", hex::encode(mac(secret, &message)))
             };
         });
     }),
-    plain("a test delivery goes where it is sent, and names no event", |server| {
-        sends(server, |it| {
-            it.delivers = |endpoint, mode, kind| {
-                let wants = endpoint.events.as_ref().is_some_and(|it| it.contains(kind));
+    plain("a test delivery ignores subscriptions and has no event", |server| {
+        sends(server, |sender| {
+            sender.delivers = |endpoint, mode, kind| {
+                let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
                 let test = kind == "charge.created" && endpoint.path == "/live-some";
                 endpoint.mode == Some(mode) && (wants || test)
             };
-            it.change_body = Box::new(|leaving, body| {
+            sender.change_body = Box::new(|leaving, body| {
                 if leaving.path == "/live-some" && leaving.kind == "charge.created" {
                     body["test"] = json!(true);
                     body["event_id"] = Value::Null;
@@ -112,19 +112,19 @@ pub(super) const VARIANTS: &[Variant] = &[
             });
         });
     }),
-    plain("many choices of a sender together", |server| {
-        choices(server, |it| it.bare_event = true);
+    plain("many sender choices combined", |server| {
+        choices(server, |choices| choices.bare_event = true);
         server.prefix = "/pay";
-        sends(server, |it| {
-            it.new_ids = true;
-            it.times = 2;
-            it.reversed = true;
-            it.change_body = Box::new(|_, body| body["version"] = json!(2));
-            it.change_request = |_, sent| {
+        sends(server, |sender| {
+            sender.new_ids = true;
+            sender.times = 2;
+            sender.reversed = true;
+            sender.change_body = Box::new(|_, body| body["version"] = json!(2));
+            sender.change_request = |_, sent| {
                 sent.chunked = true;
                 sent.set("Content-Type", "application/json;charset=UTF-8");
             };
-            it.sign =
+            sender.sign =
                 |secret, t, body| format!("t={t}, v1={}", hex::encode_upper(mac(secret, &timed(t, body))));
         });
     }),

@@ -9,7 +9,7 @@ use super::{Variant, on, plain};
 use crate::fake::{Limiter, Reply, RetryAfter, wire};
 
 pub(super) const VARIANTS: &[Variant] = &[
-    plain("a cache of lists for a second, with the key in its key, that says so", |server| {
+    plain("a correct cache of lists for one second that sends X-Cache", |server| {
         server.tick = Duration::from_millis(40);
         let (clock, mut stored) = (server.clock.clone(), BTreeMap::<String, (u64, Reply)>::new());
         server.rewrite(move |request, reply| {
@@ -27,7 +27,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("errors speak German and carry problem details", |server| {
+    plain("errors are German problem details", |server| {
         server.rewrite(|_, reply| {
             let title = match reply.status {
                 401 => "Ungültiger Schlüssel",
@@ -55,7 +55,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("every answer starts a session of its own", |server| {
+    plain("every response starts a session", |server| {
         let mut number = 0_u64;
         server.rewrite(move |_, reply| {
             number += 1;
@@ -69,7 +69,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     plain("an unknown status is refused, an unknown type finds nothing", |server| {
         server.rewrite(|request, reply| {
             const KNOWN: [&str; 6] = ["paid", "open", "canceled", "pending", "expired", "void"];
-            if request.query.get("status").is_some_and(|it| !KNOWN.contains(&it.as_str()))
+            if request.query.get("status").is_some_and(|value| !KNOWN.contains(&value.as_str()))
                 && reply.status == 200
             {
                 *reply =
@@ -77,7 +77,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("objects name their kind, and each answer its request", |server| {
+    plain("objects have a type, and responses a request id", |server| {
         let mut number = 0;
         server.rewrite(move |_, reply| {
             number += 1;
@@ -113,7 +113,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             for list in [&mut book.charges, &mut book.invoices, &mut book.events] {
                 for pair in list.chunks_mut(2) {
                     let time = pair[0]["created_at"].clone();
-                    pair.iter_mut().for_each(|it| it["created_at"] = time.clone());
+                    pair.iter_mut().for_each(|event| event["created_at"] = time.clone());
                 }
             }
         }

@@ -61,10 +61,10 @@ fn laravel(server: &mut FakeServer) {
 
 /// Sliding log, filters with choices, single objects without an envelope.
 fn django(server: &mut FakeServer) {
-    choices(server, |it| {
-        it.bare_event = true;
-        it.clamps = true;
-        it.foreign_filter_404 = true;
+    choices(server, |choices| {
+        choices.bare_event = true;
+        choices.clamps = true;
+        choices.foreign_filter_404 = true;
     });
     times(server, |time| time.replace(".000000", ""));
     on(server, 401, |reply| {
@@ -126,10 +126,10 @@ fn rails(server: &mut FakeServer) {
 fn express(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     server.refusals_count = true;
-    choices(server, |it| {
-        it.bare_event = true;
-        it.clamps = true;
-        it.relative_links = true;
+    choices(server, |choices| {
+        choices.bare_event = true;
+        choices.clamps = true;
+        choices.relative_links = true;
     });
     times(server, |time| time.replace(".000000", ".000"));
     on(server, 401, |reply| {
@@ -159,10 +159,10 @@ fn express(server: &mut FakeServer) {
 fn spring(server: &mut FakeServer) {
     server.limiter = Limiter::Bucket;
     server.tick = Duration::from_millis(25);
-    choices(server, |it| {
-        it.problem_json = true;
-        it.empty_last_page = 0;
-        it.utc = "+00:00";
+    choices(server, |choices| {
+        choices.problem_json = true;
+        choices.empty_last_page = 0;
+        choices.utc = "+00:00";
     });
     server.rewrite(|_, reply| {
         if reply.status == 401 {
@@ -192,7 +192,7 @@ fn spring(server: &mut FakeServer) {
 fn go(server: &mut FakeServer) {
     server.retry_after = RetryAfter::Date;
     server.prefix = "/api";
-    choices(server, |it| it.bare_event = true);
+    choices(server, |choices| choices.bare_event = true);
     times(server, |time| time.replace('Z', "042Z"));
     server.rewrite(|_, reply| {
         each_link(reply, |link| link.find("/api/").map_or(link.to_owned(), |at| link[at..].to_owned()));

@@ -24,7 +24,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         server
             .rewrite(move |_, reply| reply.set("date", &wire::http_date(clock.micros() / 1_000_000 + 1_017)));
     }),
-    plain("a window is a minute of the clock, and what is refused counts", |server| {
+    plain("a window is a minute of the clock, and refused requests count", |server| {
         begins(server, Limiter::AlignedMinute, 33);
         server.refusals_count = true;
     }),
@@ -34,7 +34,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     plain("a share of the minute before counts, shortly before its end", |server| {
         begins(server, Limiter::SlidingCounter, 50);
     }),
-    plain("a share of the minute before counts, and so does what is refused", |server| {
+    plain("a share of the minute before counts, and refused requests too", |server| {
         begins(server, Limiter::SlidingCounter, 2);
         server.refusals_count = true;
     }),
@@ -69,7 +69,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         begins(server, Limiter::Gcra, 50);
         server.tick = Duration::from_millis(90);
     }),
-    plain("a bucket that refills at once when asked, and always asks for a minute", |server| {
+    plain("a bucket that refills quickly, and always sends Retry-After 60", |server| {
         begins(server, Limiter::Bucket, 3);
         on(server, 429, |reply| reply.set("retry-after", "60"));
     }),
@@ -82,7 +82,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         let mut turn = 0_u64;
         server.rewrite(move |_, reply| {
             turn += 1;
-            let left = reply.header("x-ratelimit-remaining").and_then(|it| it.parse::<u64>().ok());
+            let left = reply.header("x-ratelimit-remaining").and_then(|value| value.parse::<u64>().ok());
             if let Some(left) = left.filter(|_| turn.is_multiple_of(2)) {
                 reply.set("x-ratelimit-remaining", &(left + turn % 7).to_string());
             }

@@ -40,7 +40,7 @@ pub(crate) const TABLES: &[&[Variant]] = &[
 ];
 
 const SINGLE: &[Variant] = &[
-    plain("no choice at all", |_| {}),
+    plain("the default server", |_| {}),
     plain("paths have a prefix", |server| server.prefix = "/pay/api"),
     // The body and the media type of errors.
     plain("a 401 has `error`, not `message`", |server| {
@@ -51,7 +51,7 @@ const SINGLE: &[Variant] = &[
             reply.body = json!({ "errors": [{ "status": "401", "title": "Unauthorized" }] })
         });
     }),
-    plain("a 401 speaks as OAuth does", |server| {
+    plain("a 401 has the format of OAuth", |server| {
         on(server, 401, |reply| {
             reply.body = json!({ "error": "invalid_token", "error_description": "The token is not known." });
             reply.set("www-authenticate", "Bearer realm=\"api\", error=\"invalid_token\"");
@@ -63,7 +63,7 @@ const SINGLE: &[Variant] = &[
         choose: |server| on(server, 401, |reply| reply.drop_header("www-authenticate")),
     },
     plain("refusals are problem details", |server| {
-        choices(server, |it| it.problem_json = true);
+        choices(server, |choices| choices.problem_json = true);
         on(server, 401, |reply| problem(reply, "Unauthorized"));
         on(server, 429, |reply| problem(reply, "Too Many Requests"));
     }),
@@ -84,18 +84,18 @@ const SINGLE: &[Variant] = &[
         server.clock.advance(Duration::from_secs(28));
         on(server, 429, |reply| reply.set("retry-after", "60"));
     }),
-    plain("Retry-After asks for more patience than it takes", |server| {
+    plain("Retry-After is 61 s", |server| {
         on(server, 429, |reply| reply.set("retry-after", "61"));
     }),
     plain("Retry-After is rounded down", |server| {
         server.clock.advance(Duration::from_millis(700));
         on(server, 429, |reply| {
-            let seconds = reply.header("retry-after").and_then(|it| it.parse::<u64>().ok());
+            let seconds = reply.header("retry-after").and_then(|value| value.parse::<u64>().ok());
             reply.set("retry-after", &(seconds.expect("seconds") - 1).to_string());
         });
     }),
     plain("refused requests count as well", |server| server.refusals_count = true),
-    plain("what is not found does not count", |server| {
+    plain("requests with 404 do not count", |server| {
         server.counted = |request| match request.path.strip_prefix("/v1/events/") {
             Some(id) if !id.contains("-8def-") => "nobody".to_owned(),
             _ => request.authorization.clone().unwrap_or_default(),
@@ -124,20 +124,20 @@ const SINGLE: &[Variant] = &[
         server.hits.insert(format!("Bearer {}", crate::fake::TEST_KEY), vec![0; 30]);
     }),
     // Pages and filters.
-    plain("per_page out of range is clamped", |server| choices(server, |it| it.clamps = true)),
+    plain("per_page out of range is clamped", |server| choices(server, |choices| choices.clamps = true)),
     plain("per_page out of range is refused with 400", |server| on(server, 422, |reply| reply.status = 400)),
-    plain("a filter that names nothing is answered 404", |server| {
-        choices(server, |it| it.foreign_filter_404 = true);
+    plain("a filter with an unknown value is answered 404", |server| {
+        choices(server, |choices| choices.foreign_filter_404 = true);
     }),
-    plain("a filter that names nothing is answered 422", |server| {
-        choices(server, |it| it.foreign_filter_404 = true);
+    plain("a filter with an unknown value is answered 422", |server| {
+        choices(server, |choices| choices.foreign_filter_404 = true);
         server.rewrite(|request, reply| {
             if reply.status == 404 && request.is_list() {
                 *reply = Reply::json(422, json!({ "message": "The selected value is invalid." }));
             }
         });
     }),
-    plain("an empty list has no page", |server| choices(server, |it| it.empty_last_page = 0)),
+    plain("an empty list has no page", |server| choices(server, |choices| choices.empty_last_page = 0)),
     plain("an empty list has null for all links", |server| {
         server.rewrite(|request, reply| {
             if request.is_list() && reply.body["meta"]["total"] == 0 {
@@ -155,10 +155,10 @@ const SINGLE: &[Variant] = &[
             }
         });
     }),
-    plain("links have no host", |server| choices(server, |it| it.relative_links = true)),
+    plain("links have no host", |server| choices(server, |choices| choices.relative_links = true)),
     plain("links have no host, below a prefix", |server| {
         server.prefix = "/pay";
-        choices(server, |it| it.relative_links = true);
+        choices(server, |choices| choices.relative_links = true);
     }),
     plain("links name page first, and a parameter of their own", |server| {
         server.rewrite(|_, reply| {
@@ -173,14 +173,14 @@ const SINGLE: &[Variant] = &[
     plain("the filter of an invoice also finds the events of its charges", |server| {
         for book in [&mut server.live, &mut server.test] {
             let code = book.invoices[0]["code"].clone();
-            for event in book.events.iter_mut().filter(|it| it["charge"].is_object()) {
+            for event in book.events.iter_mut().filter(|event| event["charge"].is_object()) {
                 event["charge"]["invoice"] = code.clone();
             }
             book.wide = true;
         }
     }),
     plain(
-        "the filters of a charge and an invoice find both, and only the invoice names its charges",
+        "the charge and invoice filters return events of both, and only the invoice names its charges",
         |server| {
             for book in [&mut server.live, &mut server.test] {
                 book.wide = true;
@@ -189,17 +189,17 @@ const SINGLE: &[Variant] = &[
     ),
     plain("invoices are paid and void, and charges have states of their own", |server| {
         for book in [&mut server.live, &mut server.test, &mut server.second] {
-            let states = |it: &mut Value| {
-                if it["status"] == "canceled" {
-                    it["status"] = json!("CANCELLED_BY_MERCHANT");
+            let states = |value: &mut Value| {
+                if value["status"] == "canceled" {
+                    value["status"] = json!("CANCELLED_BY_MERCHANT");
                 }
             };
             book.charges.iter_mut().for_each(states);
-            book.events.iter_mut().for_each(|it| states(&mut it["charge"]));
+            book.events.iter_mut().for_each(|event| states(&mut event["charge"]));
             book.invoices[0]["status"] = json!("void");
         }
     }),
-    plain("items of the lists show a code and little else", |server| {
+    plain("list items have a code and few other fields", |server| {
         server.rewrite(|request, reply| {
             if reply.status == 200 && matches!(request.path.as_str(), "/v1/charges" | "/v1/invoices") {
                 for row in reply.body["data"].as_array_mut().into_iter().flatten() {
@@ -218,8 +218,8 @@ const SINGLE: &[Variant] = &[
         });
     }),
     // Events.
-    plain("a single event stands bare", |server| choices(server, |it| it.bare_event = true)),
-    plain("a single event stands under `event`, beside the time of the answer", |server| {
+    plain("a single event has no envelope", |server| choices(server, |choices| choices.bare_event = true)),
+    plain("a single event is under `event`, with a response time", |server| {
         server.rewrite(|request, reply| {
             if request.is_event() && reply.status == 200 {
                 reply.body = json!({ "event": reply.body["data"], "meta": { "id": "a7", "type": "answer" } });
@@ -254,7 +254,7 @@ const SINGLE: &[Variant] = &[
             }
         }
     }),
-    plain("UTC is written as an offset of zero", |server| choices(server, |it| it.utc = "+00:00")),
+    plain("UTC is written as an offset of zero", |server| choices(server, |choices| choices.utc = "+00:00")),
     plain("times have no fractions", |server| times(server, |time| time.replace(".000000", ""))),
     plain("times are exact to the millisecond", |server| {
         times(server, |time| time.replace(".000000", ".123"))
@@ -267,12 +267,12 @@ const SINGLE: &[Variant] = &[
         for book in [&mut server.live, &mut server.test] {
             book.events
                 .iter_mut()
-                .for_each(|it| it["details"] = json!({ "txid": "ab12", "received": "0.5" }));
+                .for_each(|event| event["details"] = json!({ "txid": "ab12", "received": "0.5" }));
         }
     }),
     plain("events have members of their own", |server| {
         for book in [&mut server.live, &mut server.test] {
-            book.events.iter_mut().for_each(|it| it["livemode"] = json!(false));
+            book.events.iter_mut().for_each(|event| event["livemode"] = json!(false));
         }
     }),
     // Additional data, and formats.
@@ -302,12 +302,12 @@ const SINGLE: &[Variant] = &[
     }),
     plain("bodies come in chunks", |server| server.wire.chunked = true),
     plain("each connection serves one request", |server| server.wire.closed = true),
-    plain("HTTP is that of 1996", |server| {
-        server.wire.old = true;
+    plain("responses are HTTP/1.0", |server| {
+        server.wire.http_1_0 = true;
         server.wire.closed = true;
     }),
-    plain("names of headers begin with a capital", |server| server.wire.title_case = true),
-    plain("links lead to paths that end in .json, which are the same", |server| {
+    plain("header names are in title case", |server| server.wire.title_case = true),
+    plain("links have paths ending in .json, which are aliases", |server| {
         server.rewrite_requests(|request| {
             request.path = request.path.trim_end_matches(".json").to_owned();
         });

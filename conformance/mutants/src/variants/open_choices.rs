@@ -16,10 +16,10 @@ pub(super) const VARIANTS: &[Variant] = &[
     plain("accepted assets are objects with a code", |server| {
         account(server, |meta| meta["accepted_assets"] = json!([{ "code": "BTC", "network": "bitcoin" }]));
     }),
-    plain("the account has a wallet for no coin", |server| {
+    plain("the account accepts no assets", |server| {
         account(server, |meta| meta["accepted_assets"] = json!([]));
     }),
-    plain("the account stands beside its meta", |server| {
+    plain("the account has its meta as a member", |server| {
         server.rewrite(|request, reply| {
             if request.path == "/v1/account" && reply.status == 200 {
                 let mut body = reply.body["data"].take();
@@ -38,13 +38,11 @@ pub(super) const VARIANTS: &[Variant] = &[
     plain("filters compare without case", |server| {
         compare(server, |_, shown, wanted| shown.eq_ignore_ascii_case(wanted))
     }),
-    plain("blanks around filter values are cut off", |server| {
-        compare(server, |_, shown, wanted| shown == wanted.trim())
-    }),
+    plain("filter values are trimmed", |server| compare(server, |_, shown, wanted| shown == wanted.trim())),
     plain("a page past the end shows the last page", |server| {
-        choices(server, |it| it.shows_last_page = true);
+        choices(server, |choices| choices.shows_last_page = true);
     }),
-    plain("texts are beyond ASCII, and answers are too", |server| {
+    plain("texts contain characters beyond ASCII", |server| {
         described(server, "Grüner Tee – 茶 🍵");
         on(server, 401, |reply| reply.body = json!({ "message": "Ungültiger Schlüssel – 無効" }));
         on(server, 404, |reply| reply.body = json!({ "message": "Nicht gefunden – 見つかりません" }));
@@ -63,7 +61,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             body.to_string().replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
         });
     }),
-    plain("every answer has an ETag and may be kept by its owner", |server| {
+    plain("every response has an ETag and is privately cacheable", |server| {
         server.rewrite(|_, reply| {
             let tag = reply
                 .body
@@ -75,14 +73,14 @@ pub(super) const VARIANTS: &[Variant] = &[
             reply.set("vary", "Authorization, Accept");
         });
     }),
-    plain("every answer sets a cookie of its own", |server| {
+    plain("every response sets a cookie", |server| {
         let mut count = 0;
         server.rewrite(move |_, reply| {
             count += 1;
             reply.set("set-cookie", &format!("session={count:08x}; HttpOnly; SameSite=Lax"));
         });
     }),
-    plain("a refusal names the request", |server| {
+    plain("a refusal has a request id", |server| {
         let mut count = 0;
         server.rewrite(move |_, reply| {
             count += 1;
@@ -92,7 +90,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("a refusal says when it was", |server| {
+    plain("a refusal has a timestamp", |server| {
         let clock = server.clock.clone();
         server.rewrite(move |request, reply| {
             if reply.status >= 400 {
@@ -110,7 +108,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     plain("amounts of events have as many decimals as they need", |server| {
         for book in [&mut server.live, &mut server.test] {
-            for event in book.events.iter_mut().filter(|it| it["charge"].is_object()) {
+            for event in book.events.iter_mut().filter(|event| event["charge"].is_object()) {
                 event["charge"]["fiat_amount"] = json!("49.9");
                 event["charge"]["asset_amount"] = json!("0.000761920");
             }
@@ -118,30 +116,34 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     plain("invoices have amounts in numbers and customers in texts", |server| {
         for book in [&mut server.live, &mut server.test] {
-            let change = |it: &mut Value| {
-                it["amount"] = json!(4990);
-                it["customer"] = json!("Ann Leerick");
-                it["number"] = json!(17);
+            let change = |value: &mut Value| {
+                value["amount"] = json!(4990);
+                value["customer"] = json!("Ann Leerick");
+                value["number"] = json!(17);
             };
             book.invoices.iter_mut().for_each(change);
             book.events
                 .iter_mut()
-                .filter(|it| it["invoice"].is_object())
-                .for_each(|it| change(&mut it["invoice"]));
+                .filter(|event| event["invoice"].is_object())
+                .for_each(|event| change(&mut event["invoice"]));
         }
     }),
     plain("charges of an invoice are their codes", |server| {
         for book in [&mut server.live, &mut server.test] {
-            let change = |it: &mut Value| {
-                let codes: Vec<_> =
-                    it["charges"].as_array().into_iter().flatten().map(|it| it["code"].clone()).collect();
-                it["charges"] = json!(codes);
+            let change = |value: &mut Value| {
+                let codes: Vec<_> = value["charges"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(|charge| charge["code"].clone())
+                    .collect();
+                value["charges"] = json!(codes);
             };
             book.invoices.iter_mut().for_each(change);
             book.events
                 .iter_mut()
-                .filter(|it| it["invoice"].is_object())
-                .for_each(|it| change(&mut it["invoice"]));
+                .filter(|event| event["invoice"].is_object())
+                .for_each(|event| change(&mut event["invoice"]));
         }
     }),
     plain("rows have ids that are numbers beside their codes", |server| {
@@ -152,7 +154,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         }
     }),
-    plain("rows of charges say when in seconds since 1970", |server| {
+    plain("rows of charges have times in seconds since 1970", |server| {
         server.rewrite(|request, reply| {
             if request.path == "/v1/charges"
                 && let Some(rows) = reply.body["data"].as_array_mut()
@@ -178,12 +180,12 @@ pub(super) const VARIANTS: &[Variant] = &[
     },
     plain("an unknown status is refused with those that are known", |server| {
         server.rewrite(|request, reply| {
-            let known = |it: &String| {
-                matches!(it.as_str(), "paid" | "canceled" | "open" | "void" | "pending" | "expired")
+            let known = |text: &String| {
+                matches!(text.as_str(), "paid" | "canceled" | "open" | "void" | "pending" | "expired")
             };
             if request.is_list()
                 && reply.status == 200
-                && request.query.get("status").is_some_and(|it| !known(it))
+                && request.query.get("status").is_some_and(|value| !known(value))
             {
                 *reply = Reply::json(
                     422,
@@ -192,7 +194,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("a filter that names nothing knows no links", |server| {
+    plain("a filter with an unknown value has no last page", |server| {
         server.rewrite(|request, reply| {
             if request.is_list() && reply.body["meta"]["total"] == 0 && request.query.len() > 1 {
                 reply.body["links"]["last"] = reply.body["links"]["first"].clone();
@@ -230,7 +232,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("a bucket that is asked for a second, and asks for one", |server| {
+    plain("a bucket, and Retry-After is always 1", |server| {
         server.limiter = Limiter::Gcra;
         server.tick = Duration::from_millis(3);
         on(server, 429, |reply| reply.set("retry-after", "1"));
@@ -286,8 +288,8 @@ fn account(server: &mut FakeServer, change: fn(&mut Value)) {
 
 fn described(server: &mut FakeServer, text: &'static str) {
     for book in [&mut server.live, &mut server.test, &mut server.second] {
-        book.charges.iter_mut().for_each(|it| it["description"] = json!(text));
-        for event in book.events.iter_mut().filter(|it| it["charge"].is_object()) {
+        book.charges.iter_mut().for_each(|charge| charge["description"] = json!(text));
+        for event in book.events.iter_mut().filter(|event| event["charge"].is_object()) {
             event["charge"]["description"] = json!(text);
         }
     }

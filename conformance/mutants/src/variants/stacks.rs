@@ -112,7 +112,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         many(server);
         fastapi(server);
     }),
-    plain("first and prev leave page 1 unsaid", |server| {
+    plain("first and prev omit page=1", |server| {
         server.rewrite(|request, reply| {
             if reply.status == 200 && request.is_list() {
                 each_link(reply, |link| {
@@ -130,7 +130,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("links and meta hold more than was asked for", |server| {
+    plain("links and meta have additional members", |server| {
         server.rewrite(|request, reply| {
             if reply.status == 200 && request.is_list() {
                 reply.body["links"]["self"] = json!(format!("https://pay.example{}", request.path));
@@ -209,7 +209,7 @@ fn reason(status: u16) -> &'static str {
 
 /// Errors with `detail`, a list of details for validation errors, bare objects, a sliding log.
 fn fastapi(server: &mut FakeServer) {
-    choices(server, |it| it.bare_event = true);
+    choices(server, |choices| choices.bare_event = true);
     times(server, |time| time.replace(".000000", ""));
     refusals(server, "application/json", |status, _, _| match status {
         422 => json!({ "detail": [{
@@ -224,7 +224,7 @@ fn fastapi(server: &mut FakeServer) {
 /// Problem details with a trace id, a fixed window, seven decimals of a second.
 fn aspnet(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
-    choices(server, |it| it.bare_event = true);
+    choices(server, |choices| choices.bare_event = true);
     times(server, |time| time.replace(".000000", ".1234567"));
     on(server, 401, |reply| reply.drop_header("www-authenticate"));
     refusals(server, "application/problem+json; charset=utf-8", |status, _, count| {
@@ -261,7 +261,7 @@ fn nest(server: &mut FakeServer) {
 /// Indented JSON with a final line break, an aligned window, descriptions instead of messages.
 fn flask(server: &mut FakeServer) {
     server.limiter = Limiter::AlignedMinute;
-    choices(server, |it| it.clamps = true);
+    choices(server, |choices| choices.clamps = true);
     refusals(
         server,
         "application/json",
@@ -273,7 +273,7 @@ fn flask(server: &mut FakeServer) {
 
 /// Problem details with the class of the exception, a sliding window, times with an offset.
 fn symfony(server: &mut FakeServer) {
-    choices(server, |it| it.utc = "+00:00");
+    choices(server, |choices| choices.utc = "+00:00");
     times(server, |time| time.replace(".000000", ""));
     refusals(server, "application/problem+json", |status, _, _| {
         json!({
@@ -308,9 +308,9 @@ fn phoenix(server: &mut FakeServer) {
 fn axum(server: &mut FakeServer) {
     server.limiter = Limiter::Gcra;
     server.tick = Duration::from_millis(4);
-    choices(server, |it| {
-        it.bare_event = true;
-        it.relative_links = true;
+    choices(server, |choices| {
+        choices.bare_event = true;
+        choices.relative_links = true;
     });
     times(server, |time| time.replace(".000000", ".123456789"));
     on(server, 401, |reply| reply.drop_header("www-authenticate"));
@@ -323,7 +323,7 @@ fn axum(server: &mut FakeServer) {
 
 /// Errors with ids, chunked bodies, an empty list without pages.
 fn quarkus(server: &mut FakeServer) {
-    choices(server, |it| it.empty_last_page = 0);
+    choices(server, |choices| choices.empty_last_page = 0);
     server.wire.chunked = true;
     refusals(
         server,
@@ -351,7 +351,7 @@ fn fastify(server: &mut FakeServer) {
 /// Explicit null members, times in whole seconds, keep-alive connections.
 fn ktor(server: &mut FakeServer) {
     times(server, |time| time.replace(".000000", ""));
-    choices(server, |it| it.foreign_filter_404 = true);
+    choices(server, |choices| choices.foreign_filter_404 = true);
     refusals(
         server,
         "application/json",

@@ -15,7 +15,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     charge("amounts have a comma", &["charges.amounts"], "charge.expired", |charge| {
         charge["fiat_amount"] = json!("1,049.90")
     }),
-    charge("a paid charge received nothing", &["charges.amounts"], "charge.paid", |charge| {
+    charge("a paid charge has no received_amount", &["charges.amounts"], "charge.paid", |charge| {
         charge["received_amount"] = Value::Null
     }),
     charge("coins have 8 decimals", &["charges.asset_amount"], "charge.paid", |charge| {
@@ -37,13 +37,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     charge("currencies are objects", &["charges.fiat_currency"], "charge.canceled", |charge| {
         charge["fiat_currency"] = json!({ "code": "EUR" })
     }),
-    charge("a charge without a coin", &["charges.asset"], "charge.underpaid", |charge| {
+    charge("a charge has an empty asset", &["charges.asset"], "charge.underpaid", |charge| {
         charge["asset"] = json!("")
     }),
     charge("e-mail addresses are lists", &["charges.customer_email"], "charge.paid", |charge| {
         charge["customer_email"] = json!(["ann@shop.example"])
     }),
-    charge("no description is false", &["charges.description"], "charge.paid", |charge| {
+    charge("a missing description is false", &["charges.description"], "charge.paid", |charge| {
         charge["description"] = json!(false)
     }),
     charge("empty metadata is an array", &["charges.metadata"], "charge.created", |charge| {
@@ -52,15 +52,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     charge("a payment link is an object", &["charges.payment_link"], "charge.refunded", |charge| {
         charge["payment_link"] = json!({ "code": "tea" })
     }),
-    charge("a paid charge does not say when", &["charges.paid_at"], "charge.paid", |charge| {
+    charge("a paid charge has no paid_at", &["charges.paid_at"], "charge.paid", |charge| {
         charge["paid_at"] = Value::Null
     }),
     charge("paid_at has no Z", &["charges.paid_at"], "charge.refunded", |charge| {
         charge["paid_at"] = json!("2026-02-01T10:00:00.123456+00:00");
     }),
     // Invoices.
-    body("an invoice has no page", &["invoices.fields"], |it, body| {
-        if it.kind == "invoice.viewed" {
+    body("an invoice has no hosted_url", &["invoices.fields"], |delivery, body| {
+        if delivery.kind == "invoice.viewed" {
             remove(&mut body["data"]["invoice"], "hosted_url");
         }
     }),
