@@ -18,7 +18,7 @@ pub fn construction(caught: &ReceivedRequest, keyring: &Keyring) -> SignatureSta
         return if header.has_signature { SignatureStatus::Unknown } else { SignatureStatus::Nothing };
     }
     if header.claims.iter().any(|claim| open_hashes(header.time, &caught.body.0).contains(&claim.mac)) {
-        return SignatureStatus::Openly;
+        return SignatureStatus::WithoutSecret;
     }
     match fit {
         Some(fit) => {

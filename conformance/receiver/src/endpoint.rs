@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use conformance_model::deliveries::DeclaredEndpoint;
+use conformance_model::mode::Mode;
 use conformance_model::secret::Secret;
-use conformance_model::words::Mode;
 
 /// An endpoint of the tested service that posts to this receiver.
 #[derive(Clone, Debug)]

@@ -56,7 +56,7 @@ impl<'a> Header<'a> {
             header.faults.push(Reason::PartForm { got: quote(part) });
         }
         header.read_time(&times);
-        header.has_signature = signatures.iter().any(|it| !it.is_empty());
+        header.has_signature = signatures.iter().any(|signature| !signature.is_empty());
         if signatures.is_empty() {
             header.faults.push(Reason::SignatureMissing);
             // It may be a signature under another name; the search can diagnose it.

@@ -5,7 +5,7 @@ use conformance_model::secret::{Redactor, Secret};
 
 use super::received_request::ReceivedRequest;
 
-const BLANK: &str = "<secret>";
+const REPLACEMENT: &str = "<secret>";
 /// The prefix of every secret.
 const PREFIX: &str = "whsec_";
 
@@ -20,31 +20,31 @@ impl SecretRedaction {
             let whole = secret.expose().trim();
             whole.strip_prefix(PREFIX).unwrap_or(whole)
         };
-        SecretRedaction(Redactor::whole(secrets.into_iter().map(tail), BLANK))
+        SecretRedaction(Redactor::whole(secrets.into_iter().map(tail), REPLACEMENT))
     }
 
     /// Returns the text without secrets.
-    pub fn clean(&self, text: &str) -> String {
-        self.0.clean(text)
+    pub fn redact(&self, text: &str) -> String {
+        self.0.redact(text)
     }
 
     /// Returns the request without secrets. A request that contained one cannot be judged again: its bytes changed.
-    pub fn clean_request(&self, caught: &ReceivedRequest) -> ReceivedRequest {
+    pub fn redact_request(&self, caught: &ReceivedRequest) -> ReceivedRequest {
         ReceivedRequest {
             at: caught.at,
-            method: self.clean(&caught.method),
-            path: self.clean(&caught.path),
+            method: self.redact(&caught.method),
+            path: self.redact(&caught.path),
             headers: caught
                 .headers
                 .iter()
-                .map(|(name, value)| (self.clean(name), self.clean_body(value)))
+                .map(|(name, value)| (self.redact(name), self.redact_body(value)))
                 .collect(),
-            body: self.clean_body(&caught.body),
+            body: self.redact_body(&caught.body),
         }
     }
 
-    fn clean_body(&self, body: &RawBytes) -> RawBytes {
-        RawBytes(self.0.clean_bytes(&body.0))
+    fn redact_body(&self, body: &RawBytes) -> RawBytes {
+        RawBytes(self.0.redact_bytes(&body.0))
     }
 }
 
@@ -54,9 +54,10 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let withheld = SecretRedaction::new([&Secret::new("whsec_0123456789abcdef "), &Secret::new("short")]);
-        assert_eq!(withheld.clean(text), expected);
-        assert_eq!(withheld.clean_body(&text.as_bytes().into()), expected.as_bytes().into());
+        let redaction =
+            SecretRedaction::new([&Secret::new("whsec_0123456789abcdef "), &Secret::new("short")]);
+        assert_eq!(redaction.redact(text), expected);
+        assert_eq!(redaction.redact_body(&text.as_bytes().into()), expected.as_bytes().into());
     }
 
     #[test]

@@ -63,7 +63,7 @@ proptest! {
         let quoted = format!("{before}{secret}{after}");
         let mut caught = delivery(&quoted, &quoted);
         caught.path = format!("/{quoted}");
-        let clean = SecretRedaction::new([&Secret::new(&*secret)]).clean_request(&caught);
+        let clean = SecretRedaction::new([&Secret::new(&*secret)]).redact_request(&caught);
         prop_assert!(!serde_json::to_string(&clean).unwrap().contains(&secret));
     }
 

@@ -25,7 +25,7 @@ fn check_with(caught: &ReceivedRequest, keyring: &Keyring, now: i64, expected: &
 #[track_caller]
 fn check_construction(signed: &SignatureStatus, reasons: &[Reason]) {
     let of_age = |it: &&Reason| matches!(it, Reason::Stale { .. } | Reason::Future { .. });
-    let names: Vec<_> = reasons.iter().filter(|it| !of_age(it)).map(Reason::name).collect();
+    let names: Vec<_> = reasons.iter().filter(|reason| !of_age(reason)).map(Reason::name).collect();
     let is_by_other = |name: &str| name == Reason::OtherMode { secret: String::new() }.name();
     match signed {
         SignatureStatus::By { own, differs } => {
@@ -34,7 +34,7 @@ fn check_construction(signed: &SignatureStatus, reasons: &[Reason]) {
             assert_eq!(differs, names.into_iter().filter(|name| !is_by_other(name)).collect::<Vec<_>>());
         }
         SignatureStatus::NoSecret => {}
-        SignatureStatus::Nothing | SignatureStatus::Openly | SignatureStatus::Unknown => {
+        SignatureStatus::Nothing | SignatureStatus::WithoutSecret | SignatureStatus::Unknown => {
             assert_ne!(names, Vec::<&str>::new())
         }
     }

@@ -1,3 +1,5 @@
+//! Tests of the notes about headers and bodies of deliveries, and of their records.
+
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::secret::Secret;
 
@@ -30,14 +32,14 @@ fn swap(caught: &mut ReceivedRequest, from: &str, to: &str) {
 #[test]
 fn a_correct_delivery_has_no_notes() {
     check(|_| {}, &[]);
-    check(|it| set(it, "Content-Type", "Application/JSON; charset=utf-8"), &[]);
+    check(|request| set(request, "Content-Type", "Application/JSON; charset=utf-8"), &[]);
 }
 
 #[test]
 fn headers_are_compared_with_the_body() {
     let delivery_header = "X-Service-Delivery".to_owned();
     check(
-        |it| drop_header(it, "X-Service-Delivery"),
+        |request| drop_header(request, "X-Service-Delivery"),
         &[Note::HeaderMissing { name: delivery_header.clone() }],
     );
     let differs = Note::HeaderDiffers {
@@ -46,40 +48,46 @@ fn headers_are_compared_with_the_body() {
         member: "id",
         body: DELIVERY.to_owned(),
     };
-    check(|it| set(it, "X-Service-Delivery", "another"), &[differs]);
+    check(|request| set(request, "X-Service-Delivery", "another"), &[differs]);
     let differs = Note::HeaderDiffers {
         name: "X-Service-Event".to_owned(),
         header: "charge.created".to_owned(),
         member: "event",
         body: "charge.paid".to_owned(),
     };
-    check(|it| set(it, "X-Service-Event", "charge.created"), &[differs]);
+    check(|request| set(request, "X-Service-Event", "charge.created"), &[differs]);
 }
 
 #[test]
 fn other_headers_are_noted() {
     let got = "text/plain".to_owned();
-    check(|it| set(it, "Content-Type", "text/plain"), &[Note::ContentType { got }]);
-    check(|it| drop_header(it, "Content-Type"), &[Note::ContentType { got: String::new() }]);
-    check(|it| set(it, "User-Agent", "x\u{1b}[2J"), &[Note::UserAgent { got: "x\\u{1b}[2J".to_owned() }]);
-    check(|it| set(it, "X-Service-Signature", "t=1, v1=00"), &[Note::SignatureSpaced]);
+    check(|request| set(request, "Content-Type", "text/plain"), &[Note::ContentType { got }]);
+    check(|request| drop_header(request, "Content-Type"), &[Note::ContentType { got: String::new() }]);
+    check(
+        |request| set(request, "User-Agent", "x\u{1b}[2J"),
+        &[Note::UserAgent { got: "x\\u{1b}[2J".to_owned() }],
+    );
+    check(|request| set(request, "X-Service-Signature", "t=1, v1=00"), &[Note::SignatureSpaced]);
 }
 
 #[test]
 fn the_members_of_the_body_are_checked() {
-    check(|it| it.body = b"[]".as_slice().into(), &[Note::BodyForm]);
+    check(|request| request.body = b"[]".as_slice().into(), &[Note::BodyForm]);
     check(
-        |it| swap(it, "\"mode\":\"live\"", "\"mode\":\"prod\""),
+        |request| swap(request, "\"mode\":\"live\"", "\"mode\":\"prod\""),
         &[Note::UnknownMode { got: "prod".to_owned() }],
     );
     check(
-        |it| swap(it, "\"event_id\":\"01a0be42-2100-7000-8000-014aeed46937\"", "\"event_id\":null"),
+        |request| swap(request, "\"event_id\":\"01a0be42-2100-7000-8000-014aeed46937\"", "\"event_id\":null"),
         &[Note::MemberMissing { name: "event_id" }],
     );
-    check(|it| swap(it, "{\"charge\":", "{\"invoice\":"), &[Note::SubjectMissing { name: "charge" }]);
-    let unknown = |it: &mut ReceivedRequest| {
-        set(it, "X-Service-Event", "refund.paid");
-        swap(it, "charge.paid", "refund.paid");
+    check(
+        |request| swap(request, "{\"charge\":", "{\"invoice\":"),
+        &[Note::SubjectMissing { name: "charge" }],
+    );
+    let unknown = |request: &mut ReceivedRequest| {
+        set(request, "X-Service-Event", "refund.paid");
+        swap(request, "charge.paid", "refund.paid");
     };
     check(unknown, &[Note::UnknownEvent { got: "refund.paid".to_owned() }]);
 }
@@ -88,14 +96,14 @@ fn the_members_of_the_body_are_checked() {
 fn a_test_delivery_needs_no_event() {
     let test = "\"test\":true,\"event_id\":null";
     check(
-        |it| swap(it, "\"event_id\":\"01a0be42-2100-7000-8000-014aeed46937\"", test),
+        |request| swap(request, "\"event_id\":\"01a0be42-2100-7000-8000-014aeed46937\"", test),
         &[Note::TestDelivery],
     );
 }
 
 #[test]
 fn a_redirect_that_is_followed_is_noted() {
-    check(|it| it.path = "/chargeproof-redirected".to_owned(), &[Note::RedirectFollowed]);
+    check(|request| request.path = "/chargeproof-redirected".to_owned(), &[Note::RedirectFollowed]);
 }
 
 #[test]
@@ -119,8 +127,8 @@ fn a_summary_has_the_values_of_the_sender() {
 
 #[test]
 fn each_arrival_of_a_delivery_is_counted() {
-    let mut tally = DeliveryCounter::default();
-    let counts = ["a", "b", "a", "a", "b"].map(|id| tally.count(id));
+    let mut counter = DeliveryCounter::default();
+    let counts = ["a", "b", "a", "a", "b"].map(|id| counter.count(id));
     assert_eq!(counts, [1, 1, 2, 3, 2]);
 }
 
@@ -138,12 +146,12 @@ fn a_record_preserves_every_byte() {
 #[test]
 fn a_record_has_the_same_diagnosis_and_no_secret() {
     let caught = delivery(&signed(BODY), BODY);
-    let withheld = SecretRedaction::new([&Secret::new(SECRET)]);
-    assert_eq!(withheld.clean_request(&caught), caught);
+    let redaction = SecretRedaction::new([&Secret::new(SECRET)]);
+    assert_eq!(redaction.redact_request(&caught), caught);
     assert!(diagnose(&caught, &super::keyring(), super::NOW).reasons().is_empty());
 
-    let mut loud = delivery(SECRET, &format!("{{\"secret\":\"{SECRET}\"}}"));
-    loud.path = format!("/hooks?secret={}", &SECRET[6..]);
-    let line = serde_json::to_string(&withheld.clean_request(&loud)).unwrap();
+    let mut leaking = delivery(SECRET, &format!("{{\"secret\":\"{SECRET}\"}}"));
+    leaking.path = format!("/hooks?secret={}", &SECRET[6..]);
+    let line = serde_json::to_string(&redaction.redact_request(&leaking)).unwrap();
     assert!(!line.contains(&SECRET[6..]), "{line}");
 }

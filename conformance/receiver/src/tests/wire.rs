@@ -18,14 +18,14 @@ use crate::{
 };
 
 /// The timeout of the tests, so that a hang becomes a failure.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 async fn start(settings: Settings) -> Receiver {
     Receiver::start(settings).await.unwrap()
 }
 
 async fn next(receiver: &mut Receiver) -> Arrival {
-    timeout(PATIENCE, receiver.next()).await.expect("something arrives").expect("it listens")
+    timeout(TIMEOUT, receiver.next()).await.expect("something arrives").expect("it listens")
 }
 
 async fn connect(receiver: &Receiver) -> TcpStream {
@@ -35,7 +35,7 @@ async fn connect(receiver: &Receiver) -> TcpStream {
 /// Reads until the connection closes.
 async fn read(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
-    timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the connection closes").unwrap();
+    timeout(TIMEOUT, stream.read_to_end(&mut answer)).await.expect("the connection closes").unwrap();
     String::from_utf8(answer).unwrap()
 }
 
@@ -188,7 +188,7 @@ async fn a_stopped_receiver_drains_its_queue_and_accepts_nothing() {
     send(&receiver, &post("", "{}")).await;
     receiver.stop();
     assert!(matches!(next(&mut receiver).await, Arrival::ReceivedRequest(..)));
-    assert_eq!(timeout(PATIENCE, receiver.next()).await.unwrap(), None);
+    assert_eq!(timeout(TIMEOUT, receiver.next()).await.unwrap(), None);
 }
 
 /// Starts a handler with the same response to each request. Returns its address and the received requests.
@@ -211,7 +211,7 @@ async fn a_request_is_forwarded_verbatim_and_the_response_returned() {
     let answer = send(&receiver, &post(&headers, BODY)).await;
     assert!(answer.starts_with("HTTP/1.1 418 ") && answer.ends_with("\r\n\r\nno"), "{answer}");
     assert!(answer.contains("x-handler: yes\r\n"), "{answer}");
-    let request = timeout(PATIENCE, requests.recv()).await.unwrap().unwrap();
+    let request = timeout(TIMEOUT, requests.recv()).await.unwrap().unwrap();
     assert_eq!((request.start.as_str(), request.body.as_str()), ("POST /local?x=1 HTTP/1.1", BODY));
     assert_eq!(request.header("x-service-signature"), Some(signed(BODY).as_str()), "{request:?}");
     assert_eq!(request.header("connection"), None, "{request:?}");
