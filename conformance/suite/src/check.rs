@@ -10,10 +10,10 @@ use conformance_judge::{checks, rows};
 use conformance_model::baseline::Baseline;
 use conformance_model::budget::{Budget, Ledger};
 use conformance_model::group::Group;
+use conformance_model::part::Part;
 use conformance_model::recording::Recording;
 use conformance_model::selection::{Profile, Selection};
 use conformance_model::verdict::{Row, Stop, Verdict};
-use conformance_model::words::Part;
 use conformance_probe::{Paths, Plan, Progress, Run, Waiter, record};
 
 /// The origin of a run. Recordings of older versions and of browsers lack some fields.

@@ -88,12 +88,13 @@ pub struct ChoiceDifference {
 /// Compares two runs.
 pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
     let both = [a, b];
-    let runs = both.map(|it| ComparedRun {
-        base: one_line(&it.recording.base),
-        exit_code: it.exit_code(),
-        stop: it.stop.clone(),
+    let runs = both.map(|both| ComparedRun {
+        base: one_line(&both.recording.base),
+        exit_code: both.exit_code(),
+        stop: both.stop.clone(),
     });
-    let rows = both.map(|it| it.rows.iter().map(|row| (row.id.as_str(), row)).collect::<BTreeMap<_, _>>());
+    let rows =
+        both.map(|both| both.rows.iter().map(|row| (row.id.as_str(), row)).collect::<BTreeMap<_, _>>());
     let mut ids: BTreeSet<&str> = rows.iter().flat_map(|rows| rows.keys().copied()).collect();
     let is_stopped = both.iter().any(|it| it.stop.is_some());
     if is_stopped {
@@ -121,7 +122,7 @@ pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
     }
     let (choices, choices_seen_once) = match is_stopped {
         true => (Vec::new(), Vec::new()),
-        false => choices(both).into_iter().partition(|it| it.seen.iter().all(Option::is_some)),
+        false => choices(both).into_iter().partition(|choice| choice.seen.iter().all(Option::is_some)),
     };
     Comparison { format: FORMAT, runs, alike, statements, judged_once, choices, choices_seen_once }
 }
@@ -155,16 +156,16 @@ fn compared(row: Option<&Row>) -> ComparedVerdict {
 }
 
 fn choices(both: [&Outcome; 2]) -> Vec<ChoiceDifference> {
-    let seen = both.map(|it| {
-        let seen = observations(&it.recording, &it.rows).into_iter();
-        seen.map(|it| (one_line(&it.topic), one_line(&it.seen))).collect::<BTreeMap<_, _>>()
+    let seen = both.map(|both| {
+        let seen = observations(&both.recording, &both.rows).into_iter();
+        seen.map(|seen| (one_line(&seen.topic), one_line(&seen.seen))).collect::<BTreeMap<_, _>>()
     });
     let topics: BTreeSet<&String> = seen.iter().flat_map(BTreeMap::keys).collect();
     let pairs = topics.into_iter().map(|topic| {
         let pair = [seen[0].get(topic).cloned(), seen[1].get(topic).cloned()];
         ChoiceDifference { topic: topic.clone(), seen: pair }
     });
-    pairs.filter(|it| it.seen[0] != it.seen[1]).collect()
+    pairs.filter(|pair| pair.seen[0] != pair.seen[1]).collect()
 }
 
 impl Comparison {
@@ -215,12 +216,12 @@ impl Comparison {
         }
         for (at, name) in NAMES.iter().enumerate() {
             // The other run did not judge these.
-            let statements = self.judged_once.iter().filter(|it| it.verdicts[at].is_judged());
+            let statements = self.judged_once.iter().filter(|statement| statement.verdicts[at].is_judged());
             let ids: Vec<_> = statements.map(|it| it.id.as_str()).collect();
             if !ids.is_empty() {
                 line(&format!("judged in {name} only: {}", ids.join(", ")));
             }
-            let choices = self.choices_seen_once.iter().filter(|it| it.seen[at].is_some());
+            let choices = self.choices_seen_once.iter().filter(|choice| choice.seen[at].is_some());
             let topics: Vec<_> = choices.map(|it| it.topic.as_str()).collect();
             if !topics.is_empty() {
                 line(&format!("choices seen in {name} only: {}", topics.join(", ")));

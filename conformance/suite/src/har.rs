@@ -13,12 +13,12 @@ use url::Url;
 
 use conformance_model::baseline::Baseline;
 use conformance_model::budget::{Budget, Ledger};
+use conformance_model::mode::Mode;
 use conformance_model::recording::{
-    Answer, Caller, Ending, Exchange, FORMAT, Inserts, List, PageAsk, Purpose, Recording, Side,
+    Answer, Caller, Ending, Exchange, FORMAT, Inserts, List, PageRequest, Purpose, Recording, Side,
 };
 use conformance_model::secret::{KEY_BLANK, Redactor, key_tail};
 use conformance_model::selection::{Profile, Selection};
-use conformance_model::words::Mode;
 
 use conformance_probe::Run;
 
@@ -93,19 +93,19 @@ impl Outcome {
         let malformed = |error| FileError::Malformed { kind: "no HAR file", error };
         let har: Har = serde_json::from_str(text).map_err(|err| malformed(err.to_string()))?;
         let entries = har.log.entries;
-        let Some(base) = entries.iter().find_map(|it| base_of(&it.request.url)) else {
+        let Some(base) = entries.iter().find_map(|entry| base_of(&entry.request.url)) else {
             return Err(FileError::NothingAsked);
         };
-        let keys = entries.iter().filter_map(|it| bearer(&it.request));
+        let keys = entries.iter().filter_map(|entry| bearer(&entry.request));
         let tails = keys.map(|key| key_tail(key, key_prefix));
         let reader = Reader {
             base: &base,
             redactor: Redactor::new(tails, KEY_BLANK),
             keys: first_keys(&entries, key_prefix),
-            start: entries.iter().filter_map(|it| moment(&it.started)).min(),
+            start: entries.iter().filter_map(|entry| moment(&entry.started)).min(),
         };
         let mut exchanges: Vec<_> =
-            entries.iter().filter_map(|it| reader.exchange(it)).take(EXCHANGES_MAX).collect();
+            entries.iter().filter_map(|entry| reader.exchange(entry)).take(EXCHANGES_MAX).collect();
         exchanges.sort_by_key(|it| it.sent);
         for (number, it) in (1..).zip(&mut exchanges) {
             it.number = number;
@@ -161,14 +161,16 @@ fn base_of(url: &str) -> Option<String> {
 }
 
 fn bearer(request: &Request) -> Option<&str> {
-    let header = request.headers.iter().find(|it| it.name.eq_ignore_ascii_case("authorization"))?;
+    let header = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("authorization"))?;
     Some(header.value.strip_prefix("Bearer ").unwrap_or(&header.value))
 }
 
 /// Returns the first key of each mode. A second one may belong to another account.
 fn first_keys(entries: &[HarEntry], key_prefix: &str) -> BTreeMap<Mode, String> {
     let mut found = BTreeMap::new();
-    for key in entries.iter().filter(|it| it.response.status != 401).filter_map(|it| bearer(&it.request)) {
+    for key in
+        entries.iter().filter(|entry| entry.response.status != 401).filter_map(|entry| bearer(&entry.request))
+    {
         if let Some((mode, _)) = Mode::of_key(key, key_prefix) {
             found.entry(mode).or_insert_with(|| key.to_owned());
         }
@@ -216,20 +218,21 @@ impl Reader<'_> {
         // In milliseconds.
         let length = Duration::try_from_secs_f64(length).unwrap_or_default() / 1000;
         let query = url.query().map_or(String::new(), |query| format!("?{query}"));
-        let headers = response.headers.iter().map(|it| (it.name.to_ascii_lowercase(), it.value.clone()));
+        let headers =
+            response.headers.iter().map(|header| (header.name.to_ascii_lowercase(), header.value.clone()));
         let headers = headers.filter(|(name, _)| !SECRET_HEADERS.contains(&name.as_str()));
         let body = response.content.text.as_deref().unwrap_or_default();
         Some(Exchange {
             number: 0,
             caller,
             purpose,
-            target: self.redactor.clean(&format!("{}{query}", url.path())),
+            target: self.redactor.redact(&format!("{}{query}", url.path())),
             sent,
             ended: sent.saturating_add(length),
             ending: Ending::Answered(Answer {
                 status,
-                headers: headers.map(|(name, value)| (name, self.redactor.clean(&value))).collect(),
-                body: self.redactor.clean(body).into(),
+                headers: headers.map(|(name, value)| (name, self.redactor.redact(&value))).collect(),
+                body: self.redactor.redact(body).into(),
             }),
         })
     }
@@ -250,16 +253,16 @@ fn purpose(path: &str, url: &Url, status: u16) -> Option<Purpose> {
             List::Invoices => &["status"],
             List::Events => &["type", "charge", "invoice"],
         };
-        let mut ask = PageAsk { list, filters: Vec::new(), page: None, per_page: None, link: None };
+        let mut request = PageRequest { list, filters: Vec::new(), page: None, per_page: None, link: None };
         for (name, value) in url.query_pairs().into_owned() {
             match name.as_str() {
-                "page" => ask.page = Some(value.parse().ok().filter(|page| *page > 0)?),
-                "per_page" => ask.per_page = Some(value.parse().ok()?),
-                name if allowed.contains(&name) => ask.filters.push((name.to_owned(), value)),
+                "page" => request.page = Some(value.parse().ok().filter(|page| *page > 0)?),
+                "per_page" => request.per_page = Some(value.parse().ok()?),
+                name if allowed.contains(&name) => request.filters.push((name.to_owned(), value)),
                 _ => return None,
             }
         }
-        return Some(Purpose::Page(ask));
+        return Some(Purpose::Page(request));
     }
     let id = path.strip_prefix("/v1/events/").filter(|id| !id.contains('/') && url.query().is_none())?;
     (status == 200).then(|| Purpose::Event { id: id.to_owned(), side: Side::Own, round: 1 })

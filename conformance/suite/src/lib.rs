@@ -24,15 +24,16 @@ pub use conformance_model::catalogue::{EVENT_TYPES, Level, Requirement, catalogu
 pub use conformance_model::deliveries::{
     DeclaredEndpoint, Deliveries, Delivery, Difference, Registration, SignatureStatus,
 };
+pub use conformance_model::mode::Mode;
+pub use conformance_model::part::Part;
 pub use conformance_model::recording::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, ObjectKind, PageAsk,
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, ObjectKind, PageRequest,
     Purpose, Recording, Side, Step,
 };
 pub use conformance_model::redaction::Redaction;
 pub use conformance_model::secret::{KEY_BLANK, Redactor, Secret};
 pub use conformance_model::selection::{Profile, Selection, SelectionError};
 pub use conformance_model::verdict::{Finding, Known, Row, Stop, Verdict};
-pub use conformance_model::words::{Mode, Part};
 pub use conformance_probe::{
     Create, DeliveryTrigger, Hook, Interrupt, Paths, Plan, Progress, RealTime, Silent, Source, TriggerFuture,
     TriggeredDeliveries, Wait, Waiter, Webhooks, run_shell,

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use conformance_model::reading::twin_of;
+use conformance_model::mode::Mode;
+use conformance_model::reading::unused_id_like;
 use conformance_model::secret::Secret;
-use conformance_model::words::Mode;
 
 use super::known::{KnownIds, NamedId};
 
@@ -97,7 +97,7 @@ impl Keys<'_> {
             By::Live => format!("Bearer {live}"),
             By::Test => format!("Bearer {test}"),
             By::NoKey => return None,
-            By::Unknown => format!("Bearer {}_test_{}", self.prefix, twin_of(tail, 7)),
+            By::Unknown => format!("Bearer {}_test_{}", self.prefix, unused_id_like(tail, 7)),
             By::Shortened => {
                 let end = test.char_indices().last().map_or(0, |(at, _)| at);
                 format!("Bearer {}", &test[..end])

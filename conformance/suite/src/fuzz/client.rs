@@ -21,7 +21,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// The pause before a retry after a transient failure.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest `Retry-After` that is waited for.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Receives the progress of a fuzz run.
 pub trait Progress {
@@ -137,8 +137,8 @@ impl<'a> FuzzClient<'a> {
             });
         }
         for violation in &mut violations {
-            violation.actual = self.redactor.clean(&violation.actual);
-            violation.expected = self.redactor.clean(&violation.expected);
+            violation.actual = self.redactor.redact(&violation.actual);
+            violation.expected = self.redactor.redact(&violation.expected);
         }
         judge::learn(ask, &filled, &ending, known);
         JudgedResponse { went_out: filled.sent, ending, violations }
@@ -178,7 +178,7 @@ impl<'a> FuzzClient<'a> {
                 _ => None,
             };
             // A refusal without Retry-After is judged as the response.
-            match wait.filter(|wait| *wait <= PATIENCE) {
+            match wait.filter(|wait| *wait <= TIMEOUT) {
                 None => return ending,
                 Some(wait) => self.pause(wait.max(PAUSE), "the server asked to wait").await,
             }

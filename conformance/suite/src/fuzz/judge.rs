@@ -13,9 +13,9 @@ use super::{
     ask::{Ask, ResolvedRequest},
     known::{IdKind, KnownIds, fixed},
 };
+use conformance_model::mode::Mode;
 use conformance_model::reading::{duplicate_key, has_text, identity, is_json, text_at, utc};
 use conformance_model::recording::{Answer, Ending, List, shorten};
-use conformance_model::words::Mode;
 
 const PER_PAGE_MAX: u64 = 100;
 /// The shortest identifier that counts as a leak. Shorter ones may be equal in both modes by chance.
@@ -235,7 +235,7 @@ impl Judging<'_> {
     fn event(&mut self, mode: Mode, id: &str, body: &Value) {
         let own = self.known.has_seen(mode, id);
         let foreign = !own && self.known.has_seen(mode.other(), id);
-        let made_up = self.filled.named.iter().any(|it| it.text == id && it.of.is_none());
+        let made_up = self.filled.named.iter().any(|value| value.text == id && value.of.is_none());
         match self.answer.status {
             200 if foreign || made_up => {
                 self.report_violation(
@@ -410,7 +410,7 @@ impl Judging<'_> {
                     shorten(&row.to_string()),
                 );
             }
-            let named = self.filled.named.iter().find(|it| it.text == wanted);
+            let named = self.filled.named.iter().find(|value| value.text == wanted);
             let is_foreign = named.is_some_and(|it| it.of.is_none() || it.of != self.ask.by.mode());
             let mode = self.ask.by.mode();
             let is_own = mode.is_some_and(|mode| self.known.has_seen(mode, wanted));

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use conformance_model::reading::{text_at, twin_of};
-use conformance_model::words::Mode;
+use conformance_model::mode::Mode;
+use conformance_model::reading::{text_at, unused_id_like};
 
 /// The largest number of identifiers per kind. A few suffice to detect leaks.
 const IDS_MAX: usize = 400;
@@ -43,7 +43,7 @@ impl IdKind {
             IdKind::Event => "0197f2c0-9d2e-7c4a-8f10-3b5d7e9f1a2c",
             _ => "k3v9q0zj7t2m",
         };
-        twin_of(like, n as u64 + 1)
+        unused_id_like(like, n as u64 + 1)
     }
 }
 
@@ -70,7 +70,7 @@ impl KnownIds {
         let all = self.ids.get(&(kind, mode)).map_or(&[][..], Vec::as_slice);
         Some(match (all.get(n).or(all.last()), absent) {
             (Some(id), false) => NamedId { text: id.clone(), of: Some(mode) },
-            (Some(id), true) => NamedId { text: twin_of(id, n as u64 + 1), of: None },
+            (Some(id), true) => NamedId { text: unused_id_like(id, n as u64 + 1), of: None },
             (None, _) => NamedId { text: kind.made_up(n), of: None },
         })
     }

@@ -9,9 +9,9 @@ use super::{
     judge,
     known::{IdKind, KnownIds},
 };
+use conformance_model::mode::Mode;
 use conformance_model::recording::{Answer, Ending};
 use conformance_model::secret::Secret;
-use conformance_model::words::Mode;
 
 const OWN: &str = "0197f2c0-9d2e-7c4a-8f10-3b5d7e9f1a2c";
 const FOREIGN: &str = "0197f2c0-9d2e-7c4a-8f10-3b5d7e9f1a2d";

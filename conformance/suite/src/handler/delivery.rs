@@ -4,8 +4,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use conformance_model::mode::Mode;
 use conformance_model::secret::Secret;
-use conformance_model::words::Mode;
 use conformance_receiver::Names;
 
 /// A generator of ids and codes, which are unique to a seed.

@@ -20,9 +20,9 @@ use serde::Serialize;
 use url::Url;
 
 use conformance_model::catalogue::Level;
+use conformance_model::mode::Mode;
 use conformance_model::secret::Secret;
 use conformance_model::verdict::Verdict;
-use conformance_model::words::Mode;
 use conformance_probe::Interrupt;
 use conformance_receiver::Names;
 

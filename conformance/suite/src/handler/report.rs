@@ -57,8 +57,8 @@ fn counts(outcome: &HandlerOutcome) -> String {
     let parts: Vec<_> = words
         .iter()
         .map(|(word, label)| (count(word), label))
-        .filter(|it| it.0 > 0)
-        .map(|it| format!("{} {}", it.0, it.1))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, label)| format!("{count} {label}"))
         .collect();
     if parts.is_empty() { "nothing was judged".to_owned() } else { parts.join(", ") }
 }
@@ -120,7 +120,7 @@ fn text(outcome: &HandlerOutcome, style: Style, again: &str) -> String {
     out
 }
 
-/// Statements that were not judged, by cause and remedy in the order of the trials.
+/// Returns the statements that were not judged, by cause and remedy in the order of the trials.
 fn gaps(rows: &[HandlerRow]) -> Vec<((&str, &str), Vec<&str>)> {
     let mut gaps: Vec<((&str, &str), Vec<&str>)> = Vec::new();
     for row in rows {

@@ -18,13 +18,13 @@ pub enum HandlerResponse {
 }
 
 impl HandlerResponse {
-    pub(super) fn of(ending: Ending, withheld: &SecretRedaction) -> HandlerResponse {
+    pub(super) fn of(ending: Ending, redaction: &SecretRedaction) -> HandlerResponse {
         match ending {
             Ending::Answered(answer) => HandlerResponse::Status(
                 answer.status,
-                withheld.clean(&answer.body).chars().take(SHOWN_CHARS_MAX).collect(),
+                redaction.redact(&answer.body).chars().take(SHOWN_CHARS_MAX).collect(),
             ),
-            Ending::Lost(why) => HandlerResponse::Nothing(withheld.clean(&why)),
+            Ending::Lost(why) => HandlerResponse::Nothing(redaction.redact(&why)),
         }
     }
 }

@@ -18,7 +18,7 @@ use conformance_receiver::SecretRedaction;
 
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// The interval between queries of the witness while the handler is expected to act.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The objects of a trial, for the commands of the operator.
 #[derive(Clone, Debug)]
@@ -146,16 +146,17 @@ async fn run(
         took.acts = Some(Err(why));
     }
     let secrets = Secrets { own: &attempt.secret, other_mode: attempt.other_mode_secret.as_ref() };
-    let withheld = SecretRedaction::new(secrets.all());
+    let redaction = SecretRedaction::new(secrets.all());
     for wave in (trial.waves)(&scene) {
         let posts: Vec<_> = wave
             .into_iter()
             .map(|delivery| {
                 let now = OffsetDateTime::now_utc().unix_timestamp();
                 let (headers, body) = delivery.sealed(now, &attempt.names, &secrets);
-                let (client, address, withheld) = (client.clone(), attempt.url.to_string(), withheld.clone());
+                let (client, address, redaction) =
+                    (client.clone(), attempt.url.to_string(), redaction.clone());
                 let post = async move {
-                    HandlerResponse::of(client.send("POST", &address, &headers, body).await, &withheld)
+                    HandlerResponse::of(client.send("POST", &address, &headers, body).await, &redaction)
                 };
                 (delivery.kind, tokio::spawn(post))
             })
@@ -180,7 +181,7 @@ async fn settled(
 ) -> Result<u64, String> {
     let began = Instant::now();
     while witness.acts(order)? < times && began.elapsed() < settle {
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
     }
     // A surplus action may be late: a second worker of a queue, a second thread.
     sleep(settle / 4).await;

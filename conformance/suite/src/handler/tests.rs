@@ -9,8 +9,8 @@ use std::{
 use serde_json::Value;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers::method};
 
+use conformance_model::mode::Mode;
 use conformance_model::secret::Secret;
-use conformance_model::words::Mode;
 use conformance_receiver::{Diagnosis, Keyring, Names, ReceivedRequest, diagnose};
 
 use super::{Attempt, HandlerOutcome, Order, Progress, Witness, attempt};
@@ -101,7 +101,7 @@ impl Handler {
             && request
                 .headers
                 .get("x-service-signature")
-                .is_some_and(|it| !it.to_str().unwrap_or("").contains(",v1="))
+                .is_some_and(|header| !header.to_str().unwrap_or("").contains(",v1="))
         {
             return 500;
         }

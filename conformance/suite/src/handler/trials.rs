@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use conformance_model::catalogue::{EVENT_TYPES, Level};
-use conformance_model::words::Mode;
+use conformance_model::mode::Mode;
 
 use super::delivery::{DeliveryContent, DeliveryKey, PreparedDelivery, Sign, charge, invoice};
 

@@ -4,8 +4,8 @@ use url::Url;
 
 use conformance_judge::needs_deliveries;
 use conformance_model::deliveries::Deliveries;
+use conformance_model::mode::Mode;
 use conformance_model::recording::{Caller, Exchange, Forgery, Recording};
-use conformance_model::words::Mode;
 
 /// Returns a curl command that repeats a request.
 pub(super) fn curl(recording: &Recording, exchange: &Exchange) -> String {

@@ -107,7 +107,7 @@ mod tests {
         let words = |place: &str| {
             let at = |it: &&Sentence| format!("{} {}", it.section, it.place).starts_with(place);
             let claims = found.iter().filter(at).flat_map(|it| &it.statements);
-            claims.map(|it| format!("{} {}", it.id, it.verdict)).collect::<Vec<_>>().join(", ")
+            claims.map(|claim| format!("{} {}", claim.id, claim.verdict)).collect::<Vec<_>>().join(", ")
         };
         let row = words("8 row 1");
         for part in ["limits.refused pass", "limits.mcp unjudged", "limits.per_key not asked"] {

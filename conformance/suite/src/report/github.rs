@@ -27,7 +27,11 @@ pub fn github(outcome: &Outcome) -> String {
         annotate(&mut out, "warning", &format!("not judged, {}", gap.title()), &text);
     }
     if !view.observations.is_empty() {
-        let lines: Vec<_> = view.observations.iter().map(|it| format!("{}: {}", it.topic, it.seen)).collect();
+        let lines: Vec<_> = view
+            .observations
+            .iter()
+            .map(|observation| format!("{}: {}", observation.topic, observation.seen))
+            .collect();
         annotate(&mut out, "notice", "observed, where the specification leaves it open", &lines.join("\n"));
     }
     let kind = if outcome.exit_code() == 0 { "notice" } else { "error" };

@@ -119,7 +119,7 @@ fn parsed(page: &str) -> Vec<String> {
 
 #[test]
 fn a_page_has_the_same_elements_whatever_a_server_sends() {
-    let plain = outcomes("plain").map(|it| parsed(&render(&it, Format::Html, Style::Plain)));
+    let plain = outcomes("plain").map(|outcome| parsed(&render(&outcome, Format::Html, Style::Plain)));
     let kinds = |found: &[String]| found.iter().cloned().collect::<std::collections::BTreeSet<_>>();
     check(Format::Html, |outcome, report| {
         let found = kinds(&parsed(report));
@@ -150,7 +150,7 @@ fn tables(text: &str) -> (Vec<usize>, Vec<String>) {
 
 #[test]
 fn markdown_has_the_same_tables_and_headings_whatever_a_server_sends() {
-    let plain = outcomes("plain").map(|it| tables(&render(&it, Format::Markdown, Style::Plain)).1);
+    let plain = outcomes("plain").map(|outcome| tables(&render(&outcome, Format::Markdown, Style::Plain)).1);
     check(Format::Markdown, |outcome, report| {
         let (cells, kinds) = tables(report);
         assert_eq!(kinds, plain[usize::from(outcome.stop.is_some())], "{report}");
@@ -165,7 +165,8 @@ fn markdown_has_the_same_tables_and_headings_whatever_a_server_sends() {
 fn annotation(line: &str) -> (String, String, String) {
     let (head, text) = line.strip_prefix("::").and_then(|it| it.split_once("::")).expect(line);
     let (kind, properties) = head.split_once(' ').expect(line);
-    let values: Vec<_> = properties.split(',').map(|it| it.split_once('=').expect(line)).collect();
+    let values: Vec<_> =
+        properties.split(',').map(|property| property.split_once('=').expect(line)).collect();
     let [("title", title)] = values[..] else { panic!("{line}") };
     let decoded = |text: &str| text.replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%");
     (kind.to_owned(), decoded(&title.replace("%3A", ":").replace("%2C", ",")), decoded(text))

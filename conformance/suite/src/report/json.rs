@@ -193,7 +193,10 @@ pub fn json(outcome: &Outcome) -> String {
         base: outcome.recording.base.clone(),
         version: outcome.origin.version.clone(),
         started: outcome.origin.started.clone(),
-        duration_ms: outcome.origin.lasted.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
+        duration_ms: outcome
+            .origin
+            .lasted
+            .map(|lasted| u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX)),
         interrupted: outcome.origin.interrupted.is_some(),
         exit_code: outcome.exit_code(),
         stop: outcome.stop.clone(),

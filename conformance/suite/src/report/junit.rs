@@ -14,7 +14,8 @@ use crate::report::view::{ReportView, one_line};
 pub fn junit(outcome: &Outcome) -> String {
     let view = ReportView::of(outcome);
     let mut report = Report::new("chargeproof check");
-    let started = outcome.origin.started.as_deref().and_then(|it| DateTime::parse_from_rfc3339(it).ok());
+    let started =
+        outcome.origin.started.as_deref().and_then(|started| DateTime::parse_from_rfc3339(started).ok());
     if let Some(started) = started {
         report.set_timestamp(started);
     }

@@ -139,7 +139,7 @@ fn code(text: &str) -> String {
 }
 
 fn on_one_line(text: &str) -> String {
-    text.chars().map(|it| if is_unseen(it) { ' ' } else { it }).collect()
+    text.chars().map(|character| if is_unseen(character) { ' ' } else { character }).collect()
 }
 
 fn longest_run(text: &str) -> usize {

@@ -179,7 +179,7 @@ mod tests {
         for (name, outcome) in samples::all() {
             for line in github(&outcome).lines() {
                 let begins = ["::error title=", "::warning title=", "::notice title="];
-                assert!(begins.iter().any(|it| line.starts_with(it)), "{name}: {line}");
+                assert!(begins.iter().any(|begin| line.starts_with(begin)), "{name}: {line}");
             }
         }
     }

@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use conformance_model::baseline::{Baseline, fingerprint};
 use conformance_model::budget::Ledger;
 use conformance_model::catalogue::{Level, Requirement};
+use conformance_model::mode::Mode;
+use conformance_model::part::Part;
 use conformance_model::recording::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, Inserts, List, PageAsk, Purpose, Recording, Side,
+    Answer, Burst, Caller, Ending, Exchange, FORMAT, Inserts, List, PageRequest, Purpose, Recording, Side,
 };
 use conformance_model::secret::Secret;
 use conformance_model::selection::{Profile, Selection};
 use conformance_model::verdict::{Finding, Known, Row, Stop, Verdict};
-use conformance_model::words::{Mode, Part};
 use conformance_probe::Plan;
 
 use crate::check::{Accept, Origin, Outcome};
@@ -180,10 +181,10 @@ fn row(id: &str, spec: &str, level: Level, verdict: Verdict) -> Row {
 fn recording() -> Recording {
     let id = "0190a5c4-7f3e-7abc-8def-0123456789ab";
     let page = |filters| {
-        Purpose::Page(PageAsk { list: List::Charges, filters, page: None, per_page: Some(2), link: None })
+        Purpose::Page(PageRequest { list: List::Charges, filters, page: None, per_page: Some(2), link: None })
     };
     let event = |side| Purpose::Event { id: id.into(), side, round: 1 };
-    let twin = Purpose::Twin { list: List::Events, filter: "type".into(), side: Side::AbsentBefore };
+    let trial = Purpose::Filter { list: List::Events, filter: "type".into(), side: Side::AbsentBefore };
     let links =
         |next: &str| json!({ "first": "/v1/charges?page=1", "last": null, "prev": null, "next": next });
     let charges = json!({
@@ -203,7 +204,7 @@ fn recording() -> Recording {
         exchange(page(vec![]), "/v1/charges?per_page=2", 200, &charges),
         exchange(page(vec![("status".into(), "x".into())]), "/v1/charges?status=x", 200, &none),
         exchange(event(Side::Foreign), &format!("/v1/events/{id}"), 403, &no),
-        exchange(twin, "/v1/events?type=x", 404, &no),
+        exchange(trial, "/v1/events?type=x", 404, &no),
         exchange(Purpose::Burst(Burst::Shot { series: 1 }), "/v1/account", 429, &no),
     ];
     for (number, it) in (1..).zip(&mut exchanges) {

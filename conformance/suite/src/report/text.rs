@@ -195,7 +195,11 @@ fn every_statement(page: &mut TextPage, view: &ReportView<'_>) {
     }
     if !view.observations.is_empty() {
         page.title("Observed, where the specification leaves it open", Tone::Title);
-        let rows: Vec<_> = view.observations.iter().map(|it| (it.topic.clone(), it.seen.clone())).collect();
+        let rows: Vec<_> = view
+            .observations
+            .iter()
+            .map(|observation| (observation.topic.clone(), observation.seen.clone()))
+            .collect();
         page.table(&rows);
         page.gap();
     }

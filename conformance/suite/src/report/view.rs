@@ -7,10 +7,10 @@ use conformance_judge::{Observation, observations};
 use conformance_model::baseline::fingerprint;
 use conformance_model::catalogue::Level;
 use conformance_model::deliveries::Deliveries;
+use conformance_model::part::Part;
 use conformance_model::recording::{Exchange, NO_BURST_QUICK};
 use conformance_model::selection::Profile;
 use conformance_model::verdict::{Finding, Row, Stop, Verdict};
-use conformance_model::words::Part;
 
 use crate::check::{Accept, Outcome};
 use crate::report::command::{again, curl};
@@ -99,7 +99,10 @@ impl<'a> ReportView<'a> {
             sections,
             observations: observations(&outcome.recording, &outcome.rows)
                 .into_iter()
-                .map(|it| Observation { topic: one_line(&it.topic), seen: one_line(&it.seen) })
+                .map(|observation| Observation {
+                    topic: one_line(&observation.topic),
+                    seen: one_line(&observation.seen),
+                })
                 .collect(),
             required: required.len(),
             judged: judged.count(),
@@ -216,22 +219,22 @@ impl<'a> ReportView<'a> {
     pub(super) fn power(&self) -> Vec<String> {
         let Some(power) = &self.outcome.power else { return Vec::new() };
         let percent = |it: &Chapter| it.noticed * 100 / it.known.max(1);
-        let judged = power.chapters.iter().filter(|it| !self.is_left_out(&it.chapter));
+        let judged = power.chapters.iter().filter(|chapter| !self.is_left_out(&chapter.chapter));
         let weakest = judged.min_by_key(|it| percent(it));
-        let summary = weakest.map(|it| {
-            let (chapter, share) = (&it.chapter, percent(it));
+        let summary = weakest.map(|weakest| {
+            let (chapter, share) = (&weakest.chapter, percent(weakest));
             format!("this run would have noticed at least {share} % of the known faults of each chapter; {chapter} is the weakest")
         });
-        let chapters = power.chapters.iter().map(|it| {
-            if self.is_left_out(&it.chapter) {
-                return format!("{:<10} left out", it.chapter);
+        let chapters = power.chapters.iter().map(|chapter| {
+            if self.is_left_out(&chapter.chapter) {
+                return format!("{:<10} left out", chapter.chapter);
             }
-            let mut line = format!("{:<10} {} of {}", it.chapter, it.noticed, it.known);
-            if let Some((first, rest)) = it.missed.split_first() {
+            let mut line = format!("{:<10} {} of {}", chapter.chapter, chapter.noticed, chapter.known);
+            if let Some((first, rest)) = chapter.missed.split_first() {
                 let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
                 let _ = write!(line, "; missed: {first}{more}");
             }
-            let needs = most_needed(it);
+            let needs = most_needed(chapter);
             if needs.is_empty() { line } else { format!("{line}; others show in {needs}") }
         });
         summary.into_iter().chain(chapters).collect()
@@ -241,7 +244,7 @@ impl<'a> ReportView<'a> {
     fn is_left_out(&self, chapter: &str) -> bool {
         let of_chapter = |it: &&Row| it.id.split('.').next() == Some(chapter);
         let mut rows = self.outcome.rows.iter().filter(of_chapter).peekable();
-        rows.peek().is_some() && rows.all(|it| matches!(it.verdict, Verdict::LeftOut { .. }))
+        rows.peek().is_some() && rows.all(|row| matches!(row.verdict, Verdict::LeftOut { .. }))
     }
 
     /// Returns the notes about the run: selection, privacy, and stale entries of the baseline.
@@ -352,7 +355,9 @@ fn received(deliveries: &Deliveries) -> String {
 
 /// Replaces characters in the text of a server that could move the cursor of a terminal or reverse the line.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|it| if is_unseen(it) && it != '\n' { '\u{fffd}' } else { it }).collect()
+    text.chars()
+        .map(|character| if is_unseen(character) && character != '\n' { '\u{fffd}' } else { character })
+        .collect()
 }
 
 /// The same on one line, and without `##`, because some CI systems interpret `##[` anywhere as a command.
@@ -385,7 +390,9 @@ pub(super) fn section_name(number: &str) -> String {
 
 /// Returns the section of a reference: 4.1 for `4.1 item 6; 8`.
 fn section_of(spec: &str) -> String {
-    let end = spec.find(|it: char| !it.is_ascii_alphanumeric() && it != '.').unwrap_or(spec.len());
+    let end = spec
+        .find(|character: char| !character.is_ascii_alphanumeric() && character != '.')
+        .unwrap_or(spec.len());
     spec[..end].trim_end_matches('.').to_owned()
 }
 
@@ -495,8 +502,8 @@ mod tests {
         outcome.power = Some(Power { noticed: 9, known: 20, chapters });
         let weakest = |outcome: &Outcome| ReportView::of(outcome).power().join("\n");
         assert!(weakest(&outcome).contains("at least 0 % of the known faults of each chapter; limits is"));
-        let limits = outcome.rows.iter_mut().filter(|it| it.id.starts_with("limits."));
-        limits.for_each(|it| it.verdict = Verdict::LeftOut { by: "--quick".into() });
+        let limits = outcome.rows.iter_mut().filter(|row| row.id.starts_with("limits."));
+        limits.for_each(|limit| limit.verdict = Verdict::LeftOut { by: "--quick".into() });
         let lines = "at least 90 % of the known faults of each chapter; account is the weakest\n\
                      account    9 of 10\n\
                      limits     left out";

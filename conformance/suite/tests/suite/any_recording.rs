@@ -179,7 +179,7 @@ const CASES: u32 = 32;
 /// Thins out bursts to a sixth, which suffices for this test.
 fn shortened(outcome: &Outcome) -> Recording {
     let mut recording = outcome.recording.clone();
-    let is_shot = |it: &Exchange| matches!(it.purpose, Purpose::Burst(Burst::Shot { .. }));
+    let is_shot = |exchange: &Exchange| matches!(exchange.purpose, Purpose::Burst(Burst::Shot { .. }));
     recording.exchanges.retain(|it| !is_shot(it) || it.number.is_multiple_of(6));
     recording
 }
@@ -269,7 +269,7 @@ fn missing_exchanges_are_never_a_violation() {
     let kinds: BTreeSet<_> = whole.exchanges.iter().map(kin).collect();
     for missing in kinds {
         let mut recording = whole.clone();
-        recording.exchanges.retain(|it| kin(it) != missing);
+        recording.exchanges.retain(|exchange| kin(exchange) != missing);
         for row in judge(&recording) {
             let word = row.verdict.word();
             assert!(word != "fail" && word != "warn", "{}: {:?} without {missing}", row.id, row.verdict);

@@ -45,7 +45,8 @@ fn check(options: usize) {
     assert!(spent.functional() <= announced.outside_bursts() && spent.in_bursts <= announced.burst, "{what}");
     assert!(spent.writes <= announced.writes && spent.repeats <= announced.repeats, "{what}");
     // The ledger is the last resort: the probes must stay within the budget by themselves.
-    let refused = |it: &Exchange| matches!(&it.ending, Ending::Lost(why) if why.contains("announced"));
+    let refused =
+        |exchange: &Exchange| matches!(&exchange.ending, Ending::Lost(why) if why.contains("announced"));
     assert!(!outcome.recording.exchanges.iter().any(refused), "{what}");
     let announcement = announced.to_string();
     assert!(announcement.starts_with(&format!("at most {} requests", announced.outside_bursts())), "{what}");

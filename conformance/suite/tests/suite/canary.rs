@@ -48,7 +48,7 @@ fn every_required_check_can_fail_the_run() {
 #[track_caller]
 fn check_red(format: Format, says: &[&str]) {
     let honest = honest();
-    let victim = checks(Profile::Spec).find(|it| it.id == "paging.joined").expect("a check");
+    let victim = checks(Profile::Spec).find(|check| check.id == "paging.joined").expect("a check");
     let (green, red) = (render(&honest, format, Style::Plain), {
         render(&with_canary(&honest, victim), format, Style::Plain)
     });

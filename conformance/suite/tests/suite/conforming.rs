@@ -93,7 +93,7 @@ fn a_transient_failure_is_retried() {
 fn an_empty_account_leaves_most_statements_unjudged() {
     for last_page in [0, 1] {
         let mut server = FakeServer { live: Book::empty(), test: Book::empty(), ..FakeServer::default() };
-        choices(&mut server, |it| it.empty_last_page = last_page);
+        choices(&mut server, |choices| choices.empty_last_page = last_page);
         check_with(server, |_| {}, 3);
     }
 }
@@ -226,8 +226,9 @@ fn real_time_suffices_without_waits() {
 #[test]
 fn the_live_key_is_never_used_for_a_burst() {
     let outcome = run(FakeServer::default());
-    let live = outcome.recording.exchanges.iter().filter(|it| it.caller == Caller::Own(Mode::Live));
-    let in_burst = live.filter(|it| matches!(it.purpose, Purpose::Burst(_))).count();
+    let live =
+        outcome.recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(Mode::Live));
+    let in_burst = live.filter(|exchange| matches!(exchange.purpose, Purpose::Burst(_))).count();
     assert_eq!(in_burst, 7, "six at the same moment as the test key, and one while that is refused");
 }
 

@@ -55,14 +55,14 @@ fn a_correct_sender_passes_everything() {
 
 #[test]
 fn a_retry_may_have_a_new_id() {
-    check_seen(&check(|it| it.new_ids = true), "after a 500 it came again under a new id");
+    check_seen(&check(|sender| sender.new_ids = true), "after a 500 it came again under a new id");
 }
 
 #[test]
 fn deliveries_may_be_duplicated_and_reordered() {
-    let outcome = check(|it| {
-        it.times = 2;
-        it.reversed = true;
+    let outcome = check(|sender| {
+        sender.times = 2;
+        sender.reversed = true;
     });
     check_seen(&outcome, "came again although they had been taken");
     check_seen(&outcome, "not always as created");
@@ -70,14 +70,16 @@ fn deliveries_may_be_duplicated_and_reordered() {
 
 #[test]
 fn other_signature_constructions_pass() {
-    check(|it| {
-        it.sign = |secret, t, body| format!("t={t},v1={}", hex::encode_upper(mac(secret, &timed(t, body))))
+    check(|sender| {
+        sender.sign =
+            |secret, t, body| format!("t={t},v1={}", hex::encode_upper(mac(secret, &timed(t, body))))
     });
-    check(|it| {
-        it.sign = |secret, t, body| format!("v0=x, v1={}, t={t}", hex::encode(mac(secret, &timed(t, body))))
+    check(|sender| {
+        sender.sign =
+            |secret, t, body| format!("v0=x, v1={}, t={t}", hex::encode(mac(secret, &timed(t, body))))
     });
-    let outcome = check(|it| {
-        it.sign = |secret, t, body| {
+    let outcome = check(|sender| {
+        sender.sign = |secret, t, body| {
             let message = [t.to_string().as_bytes(), b":", body].concat();
             format!("t={t},v1={}", hex::encode(mac(secret, &message)))
         };
@@ -88,8 +90,8 @@ fn other_signature_constructions_pass() {
 #[test]
 fn an_unknown_signature_construction_is_no_violation() {
     let outcome = run_with(
-        server_with_sender(|it| {
-            it.sign = |secret, t, body| {
+        server_with_sender(|sender| {
+            sender.sign = |secret, t, body| {
                 let doubled = [body, body].concat();
                 format!("t={t},v1={}", hex::encode(mac(secret, &timed(t, &doubled))))
             };
@@ -104,13 +106,13 @@ fn an_unknown_signature_construction_is_no_violation() {
 
 #[test]
 fn a_test_delivery_needs_no_event_and_no_subscription() {
-    let outcome = check(|it| {
-        it.delivers = |endpoint, mode, kind| {
-            let wants = endpoint.events.as_ref().is_some_and(|it| it.contains(kind));
+    let outcome = check(|sender| {
+        sender.delivers = |endpoint, mode, kind| {
+            let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
             endpoint.mode == Some(mode)
                 && (wants || (kind == "charge.created" && endpoint.path == "/live-some"))
         };
-        it.change_body = Box::new(|leaving, body| {
+        sender.change_body = Box::new(|leaving, body| {
             if leaving.path == "/live-some" && leaving.kind == "charge.created" {
                 body["test"] = json!(true);
                 body["event_id"] = json!(null);
@@ -151,18 +153,18 @@ fn check_stored(make: impl Fn() -> FakeServer) {
 fn stored_deliveries_have_equal_verdicts_and_no_secrets_or_personal_values() {
     check_stored(|| server_with_sender(|_| {}));
     check_stored(|| {
-        server_with_sender(|it| {
+        server_with_sender(|sender| {
             // The worst case: the sender echoes all input.
-            it.change_request = |leaving, sent| {
+            sender.change_request = |leaving, sent| {
                 sent.set("X-Secret", &secret_of(&leaving.path));
                 sent.set("X-Key", LIVE_KEY);
             };
         })
     });
-    check_stored(|| server_with_sender(|it| it.change_request = |_, sent| sent.body.push(0xff)));
+    check_stored(|| server_with_sender(|sender| sender.change_request = |_, sent| sent.body.push(0xff)));
     check_stored(|| {
-        server_with_sender(|it| {
-            it.change_body = Box::new(|_, body| {
+        server_with_sender(|sender| {
+            sender.change_body = Box::new(|_, body| {
                 if body["data"]["charge"].is_object() {
                     body["data"]["charge"]["fiat_amount"] = json!("49.9");
                     body["data"]["charge"]["received_amount"] = json!(0.1);
@@ -266,11 +268,11 @@ fn a_receiver_without_deliveries_reports_it() {
         let mut plan = ::mutants::fake::plan(&::mutants::fake::wire::serve(FakeServer::default()).await);
         plan.quick = true;
         plan.without.remove(&Part::Webhooks);
-        let catch = BackgroundReceiver::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
+        let receiver = BackgroundReceiver::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
         plan.webhooks = Some(from(Source::Receiver {
-            catch: Arc::new(catch),
+            receiver: Arc::new(receiver),
             receive_for: Duration::from_secs(60),
-            occasion: None,
+            trigger: None,
         }));
         let outcome =
             conformance::check(plan, &mut ::mutants::fake::Clock::default(), &mut conformance::Silent).await;
@@ -284,9 +286,9 @@ fn a_receiver_without_deliveries_reports_it() {
 fn two_endpoints_at_one_address_are_no_violation() {
     // Every second delivery to an address is signed with the secret of the other endpoint.
     let outcome = run_with(
-        server_with_sender(|it| {
-            it.times = 2;
-            it.sign = |secret, t, body| {
+        server_with_sender(|sender| {
+            sender.times = 2;
+            sender.sign = |secret, t, body| {
                 static TURN: AtomicU32 = AtomicU32::new(0);
                 let other = TURN.fetch_add(1, Ordering::Relaxed) / 2 % 2 == 1;
                 let secret = if other { secret_of("/elsewhere") } else { secret.to_owned() };
@@ -303,9 +305,9 @@ fn two_endpoints_at_one_address_are_no_violation() {
 #[track_caller]
 fn check_pushed(delivers: fn(&Endpoint, Mode, &str) -> bool, longer: Duration, expected: &str) {
     let outcome = run_with(
-        server_with_sender(|it| {
-            it.delivers = delivers;
-            it.settles = false;
+        server_with_sender(|sender| {
+            sender.delivers = delivers;
+            sender.settles = false;
         }),
         |_| {},
     );
@@ -313,14 +315,14 @@ fn check_pushed(delivers: fn(&Endpoint, Mode, &str) -> bool, longer: Duration, e
     let deliveries = recording.deliveries.as_mut().expect("the server sends");
     deliveries.lasted += longer;
     // A refused delivery may delay the next ones.
-    deliveries.caught.iter_mut().for_each(|it| it.answered = Some(200));
+    deliveries.caught.iter_mut().for_each(|delivery| delivery.answered = Some(200));
     let rows = judge(&recording);
     let row = rows.iter().find(|row| row.id == "webhooks.pushed").expect("a row");
     assert_eq!(row.verdict.word(), expected, "{:?}", row.verdict);
 }
 
 fn all(endpoint: &Endpoint, mode: Mode, kind: &str) -> bool {
-    endpoint.mode == Some(mode) && endpoint.events.as_ref().is_some_and(|it| it.contains(kind))
+    endpoint.mode == Some(mode) && endpoint.events.as_ref().is_some_and(|event| event.contains(kind))
 }
 
 #[test]

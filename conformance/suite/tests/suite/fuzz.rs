@@ -53,7 +53,9 @@ fn a_correct_service_violates_no_invariant() {
         "{}",
         text(&outcome, Style::Plain, None)
     );
-    assert!(outcome.statuses.keys().any(|it| it == "404") && outcome.statuses.keys().any(|it| it == "401"));
+    assert!(
+        outcome.statuses.keys().any(|key| key == "404") && outcome.statuses.keys().any(|key| key == "401")
+    );
     assert!(!outcome.statuses.contains_key("429"), "{:?}", outcome.statuses);
 }
 

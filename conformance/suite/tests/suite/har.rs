@@ -21,19 +21,19 @@ fn har(server: FakeServer) -> Value {
         .recording
         .exchanges
         .iter()
-        .filter_map(|it| {
-            let answer = it.answer()?;
-            let key = match format!("{:?}", it.caller).as_str() {
+        .filter_map(|exchange| {
+            let answer = exchange.answer()?;
+            let key = match format!("{:?}", exchange.caller).as_str() {
                 "Own(Live)" => vec![("Authorization".to_owned(), format!("Bearer {LIVE_KEY}"))],
                 "Own(Test)" => vec![("Authorization".to_owned(), format!("Bearer {TEST_KEY}"))],
                 "NoKey" => vec![],
                 _ => return None,
             };
             Some(json!({
-                "startedDateTime": format!("2026-01-05T09:00:00.{:03}Z", it.number % 1000),
+                "startedDateTime": format!("2026-01-05T09:00:00.{:03}Z", exchange.number % 1000),
                 "time": 12.5,
                 "request": {
-                    "method": it.method(), "url": format!("{base}{}", it.target), "headers": headers(&key),
+                    "method": exchange.method(), "url": format!("{base}{}", exchange.target), "headers": headers(&key),
                 },
                 "response": {
                     "status": answer.status,
@@ -113,7 +113,7 @@ fn a_file_without_usable_entries_is_reported_with_the_reason() {
     check_refused(&json!({ "log": {} }), "no HAR file");
     let mut file = har(FakeServer::default());
     let entries = file["log"]["entries"].as_array_mut().expect("entries");
-    entries.retain(|it| it["response"]["status"] == 200);
+    entries.retain(|entry| entry["response"]["status"] == 200);
     for entry in entries {
         entry["request"]["headers"] = json!([]);
     }

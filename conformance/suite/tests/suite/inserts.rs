@@ -14,7 +14,7 @@ fn without_a_source_of_records_stability_is_not_judged() {
     let parts = ["nothing was created while the suite paged", "pass --allow-writes"];
     let outcome = run_and_read(FakeServer::default(), |plan| plan.writes = None, 3, &parts);
     assert_eq!(outcome.ledger.writes, 0, "nothing is posted unless it is allowed");
-    assert!(outcome.recording.exchanges.iter().all(|it| matches!(it.method(), "GET" | "HEAD")));
+    assert!(outcome.recording.exchanges.iter().all(|exchange| matches!(exchange.method(), "GET" | "HEAD")));
 }
 
 #[test]
@@ -22,8 +22,11 @@ fn two_charges_are_opened_and_both_ways_of_paging_are_reported() {
     let parts = ["charges by links: literally", "events by page number: literally"];
     let outcome = run_and_read(FakeServer::default(), |_| {}, 0, &parts);
     assert_eq!(outcome.ledger.writes, 2);
-    let posted = outcome.recording.exchanges.iter().filter(|it| it.method() == "POST");
-    assert!(posted.clone().all(|it| it.caller == conformance::Caller::Own(Mode::Test)), "only in test mode");
+    let posted = outcome.recording.exchanges.iter().filter(|exchange| exchange.method() == "POST");
+    assert!(
+        posted.clone().all(|exchange| exchange.caller == conformance::Caller::Own(Mode::Test)),
+        "only in test mode"
+    );
     assert_eq!(posted.count(), 2);
 }
 

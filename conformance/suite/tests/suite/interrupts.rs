@@ -21,7 +21,7 @@ fn an_interrupted_run_reports_no_violation_for_missing_requests() {
         let whole = run(server).recording;
         let is_insert =
             |purpose: &Purpose| matches!(purpose, Purpose::DuringInserts { .. } | Purpose::Create);
-        let count = whole.exchanges.iter().take_while(|it| !is_insert(&it.purpose)).count();
+        let count = whole.exchanges.iter().take_while(|exchange| !is_insert(&exchange.purpose)).count();
         for length in (2..=count).step_by(3) {
             let mut part = whole.clone();
             part.exchanges.truncate(length);

@@ -8,20 +8,21 @@ use ::mutants::{Subject, combinations, foreign, mutants, rewrite, table, trials,
 use conformance::{judged, report};
 
 /// Returns the results, and the deviations from `kills.txt`.
-fn tried(subjects: &[Subject]) -> (String, String) {
+fn results(subjects: &[Subject]) -> (String, String) {
     let threads = thread::available_parallelism().map_or(2, usize::from);
     let trials = trials(subjects, threads, |_| {});
-    let wrong = trials.iter().filter_map(|it| Some(format!("{}: {}\n", it.name, it.wrong.as_ref()?)));
+    let wrong =
+        trials.iter().filter_map(|trial| Some(format!("{}: {}\n", trial.name, trial.wrong.as_ref()?)));
     (table(&trials), wrong.collect())
 }
 
 #[test]
 fn mutants_fail_their_statements_and_correct_servers_fail_none() {
-    let (killed, survived) = tried(&mutants());
-    let (left_alone, alarms) = tried(&variants());
+    let (killed, survived) = results(&mutants());
+    let (passed, alarms) = results(&variants());
     assert!(survived.is_empty() && alarms.is_empty(), "{survived}{alarms}");
     let kept = include_str!("../../../mutants/kills.txt");
-    let now = format!("{killed}\n{left_alone}");
+    let now = format!("{killed}\n{passed}");
     let changed = now.lines().find(|line| !kept.lines().any(|it| it == *line));
     assert!(now == kept, "{changed:?}; `cargo xtask mutants` shows the differences, --bless keeps them");
 }
@@ -29,7 +30,7 @@ fn mutants_fail_their_statements_and_correct_servers_fail_none() {
 /// A few combinations. The weekly workflow tries several hundred with another seed.
 #[test]
 fn live_traffic_and_infrastructure_cause_no_violation() {
-    let (_, alarms) = tried(&combinations(1, 60));
+    let (_, alarms) = results(&combinations(1, 60));
     assert!(alarms.is_empty(), "{alarms}");
 }
 

@@ -13,7 +13,7 @@ const FORMATS: [Format; 6] =
 fn check(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
     let outcome = run_with(server, change);
     let file = outcome.to_file();
-    let again = Outcome::from_file(&file).expect("a kept run");
+    let again = Outcome::from_file(&file).expect("a stored run");
     assert_eq!(again.exit_code(), outcome.exit_code());
     for format in FORMATS {
         assert!(
@@ -21,15 +21,15 @@ fn check(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
             "{format:?} differs"
         );
     }
-    assert_eq!(again.to_file(), file, "keeping it again changes nothing");
+    assert_eq!(again.to_file(), file, "storing it again changes nothing");
     outcome
 }
 
 /// Returns a server whose accepted assets are not a list.
 fn wrong_assets() -> FakeServer {
     let mut server = FakeServer::default();
-    server.rewrite(|asked, reply| {
-        if asked.path == "/v1/account" && reply.status == 200 {
+    server.rewrite(|request, reply| {
+        if request.path == "/v1/account" && reply.status == 200 {
             reply.body["meta"]["accepted_assets"] = json!("BTC");
         }
     });
@@ -41,11 +41,11 @@ fn a_known_failure_is_reported_as_known_and_the_run_passes() {
     let broken = run_with(wrong_assets(), |_| {});
     let report: serde_json::Value = serde_json::from_str(&report::json(&broken)).expect("JSON");
     let mut known = Baseline { today: "2026-11-21".into(), ..Baseline::default() };
-    for it in report["statements"].as_array().expect("a list") {
-        if it["verdict"] == "fail" || it["verdict"] == "warn" {
-            let fingerprint = it["fingerprint"].as_str().expect("a text").to_owned();
+    for statement in report["statements"].as_array().expect("a list") {
+        if statement["verdict"] == "fail" || statement["verdict"] == "warn" {
+            let fingerprint = statement["fingerprint"].as_str().expect("a text").to_owned();
             let entry = Known { reason: "ticket 7".into(), fingerprint, expires: "2026-11-30".into() };
-            known.known.insert(it["id"].as_str().expect("a text").to_owned(), entry);
+            known.known.insert(statement["id"].as_str().expect("a text").to_owned(), entry);
         }
     }
     assert!(known.known.contains_key("account.accepted_assets"), "{known:?}");
@@ -68,9 +68,9 @@ fn a_baseline_for_an_unknown_statement_is_a_configuration_error() {
 /// Returns a server that responds 403 to an event of the other mode, with the key in the response.
 fn leaky() -> FakeServer {
     let mut server = FakeServer::default();
-    server.rewrite(|asked, reply| {
+    server.rewrite(|request, reply| {
         if reply.status == 404 {
-            *reply = Reply::json(403, json!({ "message": "wrong mode", "given": asked.authorization }));
+            *reply = Reply::json(403, json!({ "message": "wrong mode", "given": request.authorization }));
         }
     });
     server
@@ -129,8 +129,8 @@ fn redaction_changes_no_verdict() {
     check_privacy(|| {
         // A broken list: text that is not JSON does not become JSON.
         let mut server = FakeServer::default();
-        server.rewrite(|asked, reply| {
-            if asked.path == "/v1/invoices" {
+        server.rewrite(|request, reply| {
+            if request.path == "/v1/invoices" {
                 reply.raw = Some("<html>Sorry, Ann Lee</html>".into());
             }
         });
