@@ -263,7 +263,8 @@ mod tests {
             for arg in leaf.get_arguments().filter(|_| !path.is_empty()) {
                 let Some(key) = settings::key_of(arg) else {
                     let id = arg.get_id().as_str();
-                    let why = OF_ONE_CALL.contains(&id) || settings::NOT_IN_FILE.iter().any(|it| it.0 == id);
+                    let why = OF_ONE_CALL.contains(&id)
+                        || settings::NOT_IN_FILE.iter().any(|setting| setting.0 == id);
                     assert!(why, "{name} {id} is neither a setting nor an exception");
                     continue;
                 };

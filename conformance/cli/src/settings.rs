@@ -191,7 +191,7 @@ fn check_names(command: &Command, table: &Table, section: &str) -> Result<(), St
         if let (Some(below), Value::Table(table)) = (command.find_subcommand(key), value) {
             check_names(below, table, &name)?;
         } else if section.is_empty() {
-            let sections = sections.iter().copied().chain(["dialect"]).filter(|it| *it != "help");
+            let sections = sections.iter().copied().chain(["dialect"]).filter(|section| *section != "help");
             return Err(format!("`{name}` is not a section; {}", one_of(key, sections)));
         } else if !keys.contains(key) {
             let typed = if section == "check" { &TYPED[..] } else { &[] };

@@ -91,7 +91,11 @@ fn missing_value(error: &Error, command: &Command, argv: &[OsString]) -> Option<
     let tried =
         argv.iter().map(|word| if *word == *option { format!("{option}=?").into() } else { word.clone() });
     let refused = command.clone().try_get_matches_from(tried).err();
-    match refused.as_ref().filter(|it| it.kind() == ErrorKind::ValueValidation).and_then(|it| it.source()) {
+    match refused
+        .as_ref()
+        .filter(|refused| refused.kind() == ErrorKind::ValueValidation)
+        .and_then(|it| it.source())
+    {
         Some(takes) => Some(format!("{help}; {takes}")),
         None => Some(help.to_string()),
     }

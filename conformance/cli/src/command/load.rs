@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Load, config: &Config) -> Result<u8, Failure> {
     let plan = plan(args, config)?;
     let bar = progress_bar(&plan);
     let redactor = redactor(args, &config.dialect.key_prefix);
-    let clean = |text: &str| one_line(&redactor.clean(text));
+    let clean = |text: &str| one_line(&redactor.redact(text));
     let stop = signals::stop_flag()?;
     let news = |so_far| {
         show(&bar, so_far);

@@ -252,7 +252,7 @@ fn play_one(scenario_file: &ScenarioFile, args: &Play, stage: &mut dyn Stage) ->
     let played = match play(&script, args.seed, stage) {
         Ok(played) => played,
         Err(error) => {
-            let is_broken = error.cause != Cause::Unmet;
+            let is_broken = error.cause != Cause::UnmetExpectation;
             return PlayResult::Stopped { is_broken, plain: error.to_string(), coloured: error.in_colour() };
         }
     };

@@ -4,7 +4,7 @@ use std::{env, fs, path::Path, process::Output};
 
 use serde_json::json;
 
-use testkit::{Request, Running};
+use testkit::{Request, RunningProgram};
 
 use crate::{
     cases::check_cases,
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A served reference with a frozen clock.
-struct Served(Running);
+struct Served(RunningProgram);
 
 impl Served {
     fn start(directory: &Path, forward: &str) -> Served {
@@ -42,7 +42,8 @@ impl Served {
 fn word(output: &Output, id: &str) -> String {
     let report = support::json(output);
     let statements = report["statements"].as_array().unwrap();
-    let statement = statements.iter().find(|it| it["id"] == id).unwrap_or_else(|| panic!("no {id}"));
+    let statement =
+        statements.iter().find(|statement| statement["id"] == id).unwrap_or_else(|| panic!("no {id}"));
     statement["verdict"].as_str().unwrap().to_owned()
 }
 

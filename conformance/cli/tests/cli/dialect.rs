@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Output};
 
 use serde_json::{Value, json};
 
-use testkit::Running;
+use testkit::RunningProgram;
 
 use crate::support::{printed, program, serve, start};
 
@@ -24,7 +24,7 @@ fn directories() -> (tempfile::TempDir, tempfile::TempDir) {
 }
 
 /// Adds an endpoint; its id and secret depend on the seed only.
-fn add_endpoint(server: &Running) -> (String, String) {
+fn add_endpoint(server: &RunningProgram) -> (String, String) {
     let answer = server.post("/sandbox/endpoints", None, &json!({ "url": "https://shop.example/hooks" }));
     let word =
         |name: &str| answer["endpoint"][name].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();

@@ -75,7 +75,7 @@ fn no(answer: &mut Answer, status: u16) {
 
 const FAULTS: &[Fault] = &[
     Fault {
-        name: "a single event stands bare",
+        name: "a single event has no envelope",
         breaks: "extended.envelope",
         spoil: |exchange, answer| {
             if matches!(exchange.purpose, Purpose::Event { .. }) && answer.status == 200 {
@@ -117,9 +117,9 @@ const FAULTS: &[Fault] = &[
         name: "a paid charge is called complete",
         breaks: "extended.states",
         spoil: |exchange, answer| {
-            charges(exchange, answer, |it| {
-                if it["status"] == "paid" {
-                    it["status"] = json!("complete");
+            charges(exchange, answer, |charge| {
+                if charge["status"] == "paid" {
+                    charge["status"] = json!("complete");
                 }
             });
         },
@@ -158,9 +158,9 @@ const FAULTS: &[Fault] = &[
         name: "event ids are random",
         breaks: "extended.event_ids",
         spoil: |exchange, answer| {
-            events(exchange, answer, |it| {
-                let id = it["id"].as_str().unwrap();
-                it["id"] = json!(format!("{}4{}", &id[..14], &id[15..]));
+            events(exchange, answer, |event| {
+                let id = event["id"].as_str().unwrap();
+                event["id"] = json!(format!("{}4{}", &id[..14], &id[15..]));
             });
         },
     },
@@ -317,10 +317,10 @@ const FAULTS: &[Fault] = &[
         },
     },
     Fault {
-        name: "a filter that names nothing is answered 404",
+        name: "a filter with an unknown value is answered 404",
         breaks: "extended.foreign_filters",
         spoil: |exchange, answer| {
-            if matches!(exchange.purpose, Purpose::Twin { .. }) {
+            if matches!(exchange.purpose, Purpose::Filter { .. }) {
                 no(answer, 404);
             }
         },

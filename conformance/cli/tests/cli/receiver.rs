@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::Value;
-use testkit::{Connection, Request, Running, target};
+use testkit::{Connection, Request, RunningProgram, target};
 
 use crate::{cases::check_cases, support};
 
@@ -18,7 +18,7 @@ const BODY: &str = r#"{"id":"01a0be42-2100-7000-8000-01e7e4f1ca48","event_id":"0
 
 /// A running receiver with its own directory.
 struct Listening {
-    running: Running,
+    running: RunningProgram,
     directory: tempfile::TempDir,
 }
 

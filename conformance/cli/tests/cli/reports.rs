@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Output;
 
 use serde_json::Value;
-use testkit::Running;
+use testkit::RunningProgram;
 
 use crate::{
     cases::check_cases,
@@ -149,7 +149,7 @@ fn a_server_compared_with_itself_does_not_differ() {
 }
 
 /// Runs the command of a CI job by a shell.
-fn run_job(here: &Path, command: &str, served: &Running) -> Output {
+fn run_job(here: &Path, command: &str, served: &RunningProgram) -> Output {
     let bin = Path::new(env!("CARGO_BIN_EXE_chargeproof")).parent().expect("a directory");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let mut shell = std::process::Command::new("sh");

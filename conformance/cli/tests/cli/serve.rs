@@ -13,7 +13,7 @@ use std::{
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use testkit::{Connection, PATIENCE, Receiver, Request, Running, until};
+use testkit::{Connection, Receiver, Request, RunningProgram, TIMEOUT, until};
 
 use crate::{
     cases::check_cases,
@@ -33,7 +33,7 @@ fn webhooks_are_forwarded_to_a_handler_on_this_machine() {
     for key in ["live_key", "test_key"] {
         let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
         served.post("/v1/charges", Some(served.word(key)), &charge);
-        let (post, _) = shop.next(PATIENCE).expect("a post");
+        let (post, _) = shop.next(TIMEOUT).expect("a post");
         assert_eq!(post.start, "POST /hooks HTTP/1.1");
         assert_eq!(post.header("Host"), Some(address.as_str()), "{post:?}");
         assert_eq!(post.header("X-Service-Event"), Some("charge.created"), "{post:?}");
@@ -265,7 +265,7 @@ fn a_demo_has_some_history_and_ends_now() {
         }
     }
     let deliveries = get("/sandbox/deliveries?mode=live");
-    let retried = |it: &Value| it["attempts"].as_array().is_some_and(|attempts| attempts.len() > 1);
+    let retried = |value: &Value| value["attempts"].as_array().is_some_and(|attempts| attempts.len() > 1);
     assert!(deliveries["deliveries"].as_array().is_some_and(|all| all.iter().any(retried)), "{deliveries}");
     let keys = get("/sandbox/keys");
     let unused =
@@ -374,7 +374,7 @@ fn an_invalid_world_file_is_refused_in_one_line() {
 }
 
 /// Returns the lines of stderr after these requests, up to the line with `last`.
-fn logged(arguments: &[&str], last: &str, ask: impl Fn(&Running)) -> Vec<String> {
+fn logged(arguments: &[&str], last: &str, ask: impl Fn(&RunningProgram)) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let mut program = program(directory.path());
     program.stderr(Stdio::piped());
@@ -391,7 +391,7 @@ fn logged(arguments: &[&str], last: &str, ask: impl Fn(&Running)) -> Vec<String>
     logged
 }
 
-fn one_charge(served: &Running) {
+fn one_charge(served: &RunningProgram) {
     served.ask("POST", "/sandbox/endpoints", None, r#"{"url":"https://shop.sim/hooks"}"#);
     let key = served.word("live_key");
     served.ask("POST", "/v1/charges", Some(key), r#"{"amount":"ten"}"#);

@@ -56,7 +56,10 @@ fn a_target_and_its_keys_may_be_in_files() {
     // Options override the file, and the environment overrides the key files.
     let other = run(here, &["check", "--format", "json", "--only", "answers.*"]);
     let report: Value = serde_json::from_slice(&other.stdout).expect("JSON");
-    assert!(report["statements"].as_array().unwrap().iter().all(|it| it["id"] != "account.mode"), "{report}");
+    assert!(
+        report["statements"].as_array().unwrap().iter().all(|row| row["id"] != "account.mode"),
+        "{report}"
+    );
     let wrong = program(here)
         .env("CHARGEPROOF_LIVE_KEY", "svc_live_0123456789abcdef0123456789abcdef01234567")
         .args(["check"])

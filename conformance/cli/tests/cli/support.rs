@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
-use testkit::Running;
+use testkit::RunningProgram;
 
 /// Returns a command for the program in a directory, without the tester's variables.
 pub(crate) fn program(directory: &Path) -> Command {
@@ -39,18 +39,18 @@ pub(crate) fn read(directory: &Path, name: &str) -> String {
 
 /// Starts a long-running command and waits for its first line.
 #[track_caller]
-pub(crate) fn start(command: Command) -> Running {
-    let running = Running::start(command).unwrap_or_else(|why| panic!("{why}"));
+pub(crate) fn start(command: Command) -> RunningProgram {
+    let running = RunningProgram::start(command).unwrap_or_else(|why| panic!("{why}"));
     assert!(running.ready.is_object(), "{}", running.first_line);
     running
 }
 
 /// Starts a served reference on a free port.
-pub(crate) fn serve(directory: &Path, arguments: &[&str]) -> Running {
+pub(crate) fn serve(directory: &Path, arguments: &[&str]) -> RunningProgram {
     serve_as(program(directory), arguments)
 }
 
 #[track_caller]
-pub(crate) fn serve_as(program: Command, arguments: &[&str]) -> Running {
-    Running::serve(program, arguments).unwrap_or_else(|why| panic!("{why}"))
+pub(crate) fn serve_as(program: Command, arguments: &[&str]) -> RunningProgram {
+    RunningProgram::serve(program, arguments).unwrap_or_else(|why| panic!("{why}"))
 }

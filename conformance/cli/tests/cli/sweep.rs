@@ -23,14 +23,17 @@ fn sweep(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> 
 }
 
 /// Seed 3 is one of those that are run twice.
-const ONE: [&str; 5] = ["--seed", "3", "--jobs", "1", "--format=json"];
+const ONE_SEED: [&str; 5] = ["--seed", "3", "--jobs", "1", "--format=json"];
 
 #[test]
-fn another_process_directory_and_environment_see_the_same_world() {
+fn the_process_directory_and_environment_do_not_affect_a_world() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let mut one = json(&sweep(here.path(), &ONE, &[("TZ", "UTC"), ("LANG", "C")]));
-    let mut two =
-        json(&sweep(there.path(), &ONE, &[("TZ", "Asia/Tokyo"), ("LANG", "tr_TR.UTF-8"), ("HOME", "/")]));
+    let mut one = json(&sweep(here.path(), &ONE_SEED, &[("TZ", "UTC"), ("LANG", "C")]));
+    let mut two = json(&sweep(
+        there.path(),
+        &ONE_SEED,
+        &[("TZ", "Asia/Tokyo"), ("LANG", "tr_TR.UTF-8"), ("HOME", "/")],
+    ));
     for report in [&mut one, &mut two] {
         assert_eq!((&report["format"], &report["result"]), (&1.into(), &"pass".into()), "{report}");
         assert!(report["digests"]["3"].is_string(), "{report}");
@@ -43,7 +46,7 @@ fn another_process_directory_and_environment_see_the_same_world() {
 }
 
 #[test]
-fn a_world_is_drawn_on_one_page_that_loads_nothing() {
+fn a_world_is_rendered_as_one_page_without_external_resources() {
     let directory = tempfile::tempdir().unwrap();
     let output = sweep(directory.path(), &["--seed=1", "--jobs=1", "--html", "world.html"], &[]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -62,7 +65,7 @@ fn a_world_is_drawn_on_one_page_that_loads_nothing() {
 }
 
 #[test]
-fn the_table_is_optional_and_counts_from_the_first_seed() {
+fn the_coverage_table_is_optional() {
     let directory = tempfile::tempdir().unwrap();
     let output = sweep(directory.path(), &["--night", "x", "--seeds=1", "--jobs=1", "--coverage"], &[]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -111,7 +114,7 @@ fn an_enabled_fault_is_found_shrunk_and_repeated() {
 }
 
 #[test]
-fn a_sweep_stops_at_the_first_failure_and_draws_it_shrunk() {
+fn a_sweep_stops_at_the_first_failure_and_renders_it_shrunk() {
     let directory = tempfile::tempdir().unwrap();
     let arguments = ["--seeds=400", "--jobs=2", "--first", "--html=first.html", "--demo-fault=retry-renamed"];
     let output = sweep(directory.path(), &arguments, &[]);
@@ -177,7 +180,7 @@ fn an_interrupted_sweep_reports_and_saves_what_it_has_run() {
     // The sweep has started once it has checked that its files are writable.
     until(|| {
         fs::read_to_string(format!("/proc/{}/status", child.id()))
-            .is_ok_and(|it| !it.contains("SigCgt:\t0000000000000000") && it.contains("Threads:\t3"))
+            .is_ok_and(|text| !text.contains("SigCgt:\t0000000000000000") && text.contains("Threads:\t3"))
     });
     signal(child.id(), "INT").unwrap();
     let output = child.wait_with_output().expect("it ends");
@@ -208,7 +211,7 @@ fn a_small_world_is_exhausted_and_a_fault_comes_out_as_a_scenario() {
 }
 
 #[test]
-fn results_are_merged_as_they_come() {
+fn results_are_merged_as_they_arrive() {
     let directory = tempfile::tempdir().unwrap();
     let shards = directory.path().join("shards");
     fs::create_dir(&shards).unwrap();
@@ -216,11 +219,11 @@ fn results_are_merged_as_they_come() {
         let arguments = ["--from", "9", "--seeds", "2", "--jobs", "1", "--shard", n, "--out", out];
         assert_eq!(sweep(directory.path(), &arguments, &[]).status.code(), Some(0));
     };
-    let merge = |lasting: &str| {
-        let arguments = ["merge", "--watch", "shards", "--for", lasting, "--format=json"];
+    let merge = |duration: &str| {
+        let arguments = ["merge", "--watch", "shards", "--for", duration, "--format=json"];
         sweep(directory.path(), &arguments, &[])
     };
-    assert_eq!(merge("1ms").status.code(), Some(3), "nothing came");
+    assert_eq!(merge("1ms").status.code(), Some(3), "no result has arrived");
     part("1/2", "shards/1.json");
     let early = merge("1ms");
     assert_eq!((early.status.code(), &json(&early)["missing"]), (Some(3), &serde_json::json!([2])));

@@ -19,7 +19,8 @@ fn every_type_of_event_happens_in_both_modes() {
             let output = run(directory.path(), &arguments);
             assert_eq!(output.status.code(), Some(0), "{kind} in {mode}: {}", printed(&output));
             let made = json(&output);
-            let is_it = |it: &Value| it["type"] == kind && it["what"] == "event" && it["mode"] == mode;
+            let is_it =
+                |value: &Value| value["type"] == kind && value["what"] == "event" && value["mode"] == mode;
             let happened = made["happened"].as_array().expect("a list");
             assert!(happened.iter().any(is_it), "{kind} in {mode}: {made}");
             let place = made["dashboard"].as_str().expect("an address").strip_prefix(served.word("url"));

@@ -44,19 +44,19 @@ pub(super) fn way(to: SocketAddr) -> Forward {
 
 /// Returns the plan for the deliveries of a world to endpoints of an origin.
 pub(super) fn webhooks(
-    catch: &Arc<BackgroundReceiver>,
+    receiver: &Arc<BackgroundReceiver>,
     stage: &Arc<Mutex<RemoteStage>>,
     origin: &str,
     config: &Config,
 ) -> Result<Webhooks, Failure> {
     let dialect = config.dialect.clone();
     let names = Names { header_prefix: dialect.header_prefix, user_agent: dialect.user_agent };
-    let occasion: Arc<dyn DeliveryTrigger> =
+    let trigger: Arc<dyn DeliveryTrigger> =
         Arc::new(AllEvents { stage: Arc::clone(stage), origin: origin.to_owned() });
     let source = Source::Receiver {
-        catch: Arc::clone(catch),
+        receiver: Arc::clone(receiver),
         receive_for: std::time::Duration::ZERO,
-        occasion: Some(occasion),
+        trigger: Some(trigger),
     };
     Ok(Webhooks { names, source, public_url: None })
 }
@@ -100,14 +100,14 @@ impl AllEvents {
 }
 
 impl DeliveryTrigger for AllEvents {
-    fn cause<'a>(&'a self, catch: &'a BackgroundReceiver) -> TriggerFuture<'a> {
+    fn trigger<'a>(&'a self, receiver: &'a BackgroundReceiver) -> TriggerFuture<'a> {
         Box::pin(async move {
             for (path, _, _, answers) in ENDPOINTS {
-                catch.answer(path, answers.parse()?);
+                receiver.answer(path, answers.parse()?);
             }
             let origin = self.origin.clone();
             let (endpoints, registrations) = self.talk(move |calls| calls.register(&origin)).await?;
-            endpoints.into_iter().for_each(|endpoint| catch.declare(endpoint));
+            endpoints.into_iter().for_each(|endpoint| receiver.declare(endpoint));
             self.talk(|calls| {
                 calls.cause_every_type(Mode::Live)?;
                 calls.cause_every_type(Mode::Test)?;

@@ -243,7 +243,7 @@ async fn prepare(hook: Hook, plan: &Plan) -> Result<(), Failure> {
     };
     let keys = Redactor::new([plan.live_key.expose(), plan.test_key.expose()], KEY_BLANK);
     let code = if plan.interrupt.is_raised() { signals::INTERRUPTED } else { crate::USAGE };
-    Err(Failure { code, message: one_line(&keys.clean(&output)) })
+    Err(Failure { code, message: one_line(&keys.redact(&output)) })
 }
 
 /// The progress display of a run.

@@ -15,14 +15,14 @@ use super::{ProgressDisplay, keys};
 use crate::{
     Failure,
     args::Receiving,
-    command::{receiver::recorded, serve::cannot_listen},
+    command::{receiver::read_captured, serve::cannot_listen},
     config::Config,
     terminal::{DIM, GOOD},
 };
 
 const RECEIVE_FOR: Duration = Duration::from_secs(60);
 /// Time limit of one run of the `--register` command.
-const REGISTER_TIME: Duration = Duration::from_secs(30);
+const REGISTER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum number of stored deliveries.
 const CAPTURED_MAX: usize = 5_000;
 const LIVE_PATH: &str = "/live";
@@ -45,10 +45,10 @@ pub(super) const REFUSED: [&str; 14] = [
     "https://[::ffff:127.0.0.1]/hooks",
     "https://2130706433/hooks",
     "https://hooks.example.com@127.0.0.1/hooks",
-    PLAIN,
+    HTTP_ADDRESS,
 ];
 /// An http address, which must be refused: endpoints require https.
-const PLAIN: &str = "http://example.com/hooks";
+const HTTP_ADDRESS: &str = "http://example.com/hooks";
 
 /// Returns the webhook plan of the options; `None` if they have none.
 pub(super) fn webhooks(
@@ -63,7 +63,7 @@ pub(super) fn webhooks(
     let secrets = || keys::webhook_secrets(config, &mut |warning| screen.warn(&warning));
     let source = if let Some(path) = &args.deliveries {
         Source::Captured {
-            caught: recorded(path, CAPTURED_MAX)?,
+            caught: read_captured(path, CAPTURED_MAX)?,
             endpoints: endpoints(args, secrets()?)?.into(),
         }
     } else if let Some(address) = args.receiver {
@@ -87,31 +87,31 @@ fn listen(
     screen: &ProgressDisplay,
     interrupt: &Interrupt,
 ) -> Result<Source, Failure> {
-    let catch = runtime
+    let receiver = runtime
         .block_on(BackgroundReceiver::start(address))
         .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
     let public = match &args.public_url {
         Some(url) => url.as_str().trim_end_matches('/').to_owned(),
-        None => format!("http://{}", catch.address()),
+        None => format!("http://{}", receiver.address()),
     };
-    endpoints.into_iter().for_each(|endpoint| catch.declare(endpoint));
+    endpoints.into_iter().for_each(|endpoint| receiver.declare(endpoint));
     if args.redirect_trial {
-        catch.answer(TEST_PATH, "302,307,200".parse().expect("three statuses"));
+        receiver.answer(TEST_PATH, "302,307,200".parse().expect("three statuses"));
     }
-    screen.say(&format!("{GOOD}receiving{GOOD:#}  http://{}", catch.address()));
+    screen.say(&format!("{GOOD}receiving{GOOD:#}  http://{}", receiver.address()));
     screen.say(&format!(
         "{DIM}register {public}{LIVE_PATH} in live mode and {public}{TEST_PATH} in test mode{DIM:#}"
     ));
-    let occasion = args.register.as_ref().map(|command| {
+    let trigger = args.register.as_ref().map(|command| {
         let registrar = Registrar {
-            command: Hook { command: command.clone(), time_limit: REGISTER_TIME },
+            command: Hook { command: command.clone(), time_limit: REGISTER_TIMEOUT },
             own: format!("{public}{ADDED_PATH}"),
             interrupt: interrupt.clone(),
         };
         Arc::new(registrar) as Arc<dyn DeliveryTrigger>
     });
     let receive_for = args.receive_for.unwrap_or(RECEIVE_FOR);
-    Ok(Source::Receiver { catch: Arc::new(catch), receive_for, occasion })
+    Ok(Source::Receiver { receiver: Arc::new(receiver), receive_for, trigger })
 }
 
 /// Returns the endpoint of each mode.
@@ -162,17 +162,17 @@ struct Registrar {
 }
 
 impl DeliveryTrigger for Registrar {
-    fn cause<'a>(&'a self, _: &'a BackgroundReceiver) -> TriggerFuture<'a> {
+    fn trigger<'a>(&'a self, _: &'a BackgroundReceiver) -> TriggerFuture<'a> {
         Box::pin(async move {
             let own = &self.own;
             let public = self.register(own, true).await?;
-            let taken = public.accepted;
+            let is_accepted = public.accepted;
             let mut registrations = vec![public];
             // A service that accepts no address is not tried with all of them.
             // Nor is a service that accepts our plain address tried with another.
-            let is_plain = own.starts_with("http://");
-            let tried = REFUSED.iter().filter(|url| !is_plain || **url != PLAIN);
-            for address in tried.take(if taken { REFUSED.len() } else { 1 }) {
+            let is_http = own.starts_with("http://");
+            let addresses = REFUSED.iter().filter(|url| !is_http || **url != HTTP_ADDRESS);
+            for address in addresses.take(if is_accepted { REFUSED.len() } else { 1 }) {
                 registrations.push(self.register(address, false).await?);
             }
             Ok(TriggeredDeliveries { settled: false, registrations })

@@ -92,7 +92,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
                 }
                 Some(Arrival::Rejected(turned)) => {
                     reader.summary.turned_away += 1;
-                    line::print_rejected(&reader.withheld.clean(&turned.to_string()), format);
+                    line::print_rejected(&reader.redaction.redact(&turned.to_string()), format);
                 }
                 None if stopped => break,
                 // Requests that have arrived are still reported.
@@ -118,7 +118,7 @@ fn judge(args: &JudgeDeliveries, config: &Config) -> Result<u8, Failure> {
 }
 
 /// Reads a file of `listen --record` with at most `max` requests.
-pub(super) fn recorded(path: &Path, max: usize) -> Result<Vec<ReceivedRequest>, Failure> {
+pub(super) fn read_captured(path: &Path, max: usize) -> Result<Vec<ReceivedRequest>, Failure> {
     let caught: Vec<ReceivedRequest> =
         RecordedRequests::open(path)?.take(max + 1).collect::<Result<_, _>>()?;
     match caught.len() > max {
@@ -162,7 +162,7 @@ impl Iterator for RecordedRequests<'_> {
 /// Judges requests in their order of arrival and counts the results.
 struct DeliveryJudge {
     keyring: Keyring,
-    withheld: SecretRedaction,
+    redaction: SecretRedaction,
     tally: DeliveryCounter,
     summary: Summary,
     format: Format,
@@ -190,10 +190,10 @@ impl DeliveryJudge {
             other_mode: from_environment(&secrets.other_mode_secret_env)?,
         };
         let all = keyring.secrets.iter().chain(&keyring.other_mode);
-        let withheld = SecretRedaction::new(all.map(|(_, secret)| secret));
+        let redaction = SecretRedaction::new(all.map(|(_, secret)| secret));
         Ok(DeliveryJudge {
             keyring,
-            withheld,
+            redaction,
             tally: DeliveryCounter::default(),
             summary: Summary::default(),
             format,
@@ -202,7 +202,7 @@ impl DeliveryJudge {
 
     fn read(&mut self, caught: &ReceivedRequest, given: Option<ReceiverAnswer>, now: i64) -> JudgedDelivery {
         let names = &self.keyring.names;
-        let clean = self.withheld.clean_request(caught);
+        let clean = self.redaction.redact_request(caught);
         let mut diagnosis = diagnose(caught, &self.keyring, now);
         let mut notes = notes(&clean, names);
         if clean != *caught {

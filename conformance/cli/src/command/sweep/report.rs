@@ -112,7 +112,7 @@ fn figures(sum: &SweepTotals, table: Option<Width>) -> String {
         rate(sum.events, sum),
         rate(checks, sum),
         sum.jobs,
-        sum.beside
+        sum.extra_runs
     ));
     let untried: Vec<&str> = Invariant::ALL
         .into_iter()
@@ -192,7 +192,7 @@ pub(super) fn json(sum: &SweepTotals) -> Value {
         "demo_fault": sum.fault.map(|fault| fault.name),
         "from": sum.from,
         "seeds": sum.worlds,
-        "beside": sum.beside,
+        "beside": sum.extra_runs,
         "jobs": sum.jobs,
         "took_ms": u64::try_from(sum.took.as_millis()).unwrap_or(u64::MAX),
         "events": sum.events,

@@ -42,7 +42,8 @@ pub(super) struct SweepSettings {
 pub(super) struct ShardResult {
     pub(super) shard: u64,
     worlds: u64,
-    beside: u64,
+    #[serde(rename = "beside")]
+    extra_runs: u64,
     events: u64,
     posts: u64,
     /// The number of checks by the invariants' numbers.
@@ -88,8 +89,8 @@ impl ShardResults {
         if parts.format != FORMAT {
             return Err(format!("its format is {}; this program reads format {FORMAT}", parts.format));
         }
-        let within = |part: &&ShardResult| !(1..=parts.sweep.shards).contains(&part.shard);
-        match parts.parts.iter().find(within) {
+        let is_out_of_range = |part: &&ShardResult| !(1..=parts.sweep.shards).contains(&part.shard);
+        match parts.parts.iter().find(is_out_of_range) {
             Some(part) => Err(format!("it contains shard {} of {}", part.shard, parts.sweep.shards)),
             None => Ok(parts),
         }
@@ -101,7 +102,7 @@ impl ShardResults {
 }
 
 impl ShardResult {
-    pub(super) fn of(shard: Shard, sum: &SweepTotals, overlap: BTreeMap<u64, String>) -> ShardResult {
+    pub(super) fn of(shard: Shard, totals: &SweepTotals, overlap: BTreeMap<u64, String>) -> ShardResult {
         let failed = |group: &FailureGroup| FailedInvariant {
             invariant: group.violation.invariant.number(),
             shape: group.violation.shape.clone(),
@@ -117,21 +118,21 @@ impl ShardResult {
         };
         ShardResult {
             shard: shard.index,
-            worlds: sum.worlds,
-            beside: sum.beside,
-            events: sum.events,
-            posts: sum.posts,
+            worlds: totals.worlds,
+            extra_runs: totals.extra_runs,
+            events: totals.events,
+            posts: totals.posts,
             checks: Invariant::ALL
                 .into_iter()
-                .map(|invariant| (invariant.number(), sum.checks[invariant as usize]))
+                .map(|invariant| (invariant.number(), totals.checks[invariant as usize]))
                 .collect(),
-            failures: sum.groups.values().map(failed).collect(),
-            digests: sum.digests.clone(),
+            failures: totals.groups.values().map(failed).collect(),
+            digests: totals.digests.clone(),
             overlap,
-            differing: sum.differing.clone(),
-            cells: sum.matrix.reached().map(reached).collect(),
-            jobs: sum.jobs as u64,
-            took_us: u64::try_from(sum.took.as_micros()).unwrap_or(u64::MAX),
+            differing: totals.differing.clone(),
+            cells: totals.matrix.reached().map(reached).collect(),
+            jobs: totals.jobs as u64,
+            took_us: u64::try_from(totals.took.as_micros()).unwrap_or(u64::MAX),
         }
     }
 
@@ -143,8 +144,8 @@ impl ShardResult {
 
     /// Returns `true` if the results are equal apart from the time: a CI system may run a task twice.
     pub(super) fn same_as(&self, other: &ShardResult) -> bool {
-        let timeless = |part: &ShardResult| ShardResult { jobs: 0, took_us: 0, ..part.clone() };
-        timeless(self) == timeless(other)
+        let without_times = |part: &ShardResult| ShardResult { jobs: 0, took_us: 0, ..part.clone() };
+        without_times(self) == without_times(other)
     }
 
     /// Returns the rank that selects one of two equal results, independent of their order.
@@ -153,10 +154,10 @@ impl ShardResult {
     }
 
     /// Adds the result to the totals. The error names data that this program does not know.
-    pub(super) fn add_to(&self, sum: &mut SweepTotals) -> Result<(), String> {
+    pub(super) fn add_to(&self, totals: &mut SweepTotals) -> Result<(), String> {
         let mut other = SweepTotals {
             worlds: self.worlds,
-            beside: self.beside,
+            extra_runs: self.extra_runs,
             events: self.events,
             posts: self.posts,
             differing: self.differing.clone(),
@@ -173,20 +174,20 @@ impl ShardResult {
                 what: failed.what.clone(),
                 at: None,
             };
-            let place = (violation.invariant, violation.shape.clone());
+            let key = (violation.invariant, violation.shape.clone());
             let group =
                 FailureGroup { violation, first: failed.first_seed, seeds: failed.seeds, saved: None };
-            other.groups.insert(place, group);
+            other.groups.insert(key, group);
         }
         let mut matrix = Matrix::default();
         for cell in &self.cells {
             matrix.note(cell.read()?, cell.first_seed);
         }
         other.matrix = matrix;
-        sum.absorb(other);
-        sum.jobs += usize::try_from(self.jobs).unwrap_or(usize::MAX);
+        totals.absorb(other);
+        totals.jobs += usize::try_from(self.jobs).unwrap_or(usize::MAX);
         // Shards run in parallel.
-        sum.took = sum.took.max(std::time::Duration::from_micros(self.took_us));
+        totals.took = totals.took.max(std::time::Duration::from_micros(self.took_us));
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct SavedScenario {
 #[derive(Default)]
 pub(super) struct SweepTotals {
     pub(super) worlds: u64,
-    pub(super) beside: u64,
+    pub(super) extra_runs: u64,
     pub(super) events: u64,
     pub(super) posts: u64,
     pub(super) checks: [u64; Invariant::ALL.len()],
@@ -53,7 +53,7 @@ impl SweepTotals {
     /// Adds the result of a seed.
     pub(super) fn add(&mut self, seed: u64, verdict: Verdict) {
         self.worlds += 1;
-        self.beside += verdict.beside;
+        self.extra_runs += verdict.extra_runs;
         self.events += verdict.events;
         self.posts += verdict.posts;
         for (sum, checks) in self.checks.iter_mut().zip(verdict.findings.checks) {
@@ -95,7 +95,7 @@ impl SweepTotals {
     /// Adds the totals of other threads.
     pub(super) fn absorb(&mut self, other: SweepTotals) {
         self.worlds += other.worlds;
-        self.beside += other.beside;
+        self.extra_runs += other.extra_runs;
         self.events += other.events;
         self.posts += other.posts;
         for (sum, checks) in self.checks.iter_mut().zip(other.checks) {
