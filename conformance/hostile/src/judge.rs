@@ -52,7 +52,7 @@ pub(crate) fn feed(bytes: &[u8]) {
     // A report takes as long as a judgement, so each input is reported in one format.
     let format = FORMATS[bytes.len() % FORMATS.len()];
     let report = render(&outcome, format, Style::Plain);
-    let control = report.chars().find(|it| it.is_control() && *it != '\n');
+    let control = report.chars().find(|character| character.is_control() && *character != '\n');
     assert_eq!(control, None, "a control character in {format:?}");
 }
 

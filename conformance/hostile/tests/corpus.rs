@@ -26,8 +26,8 @@ fn feed_all(target: &Target, directory: &Path) -> usize {
 #[track_caller]
 fn check(name: &str) {
     let target = hostile::target(name).unwrap();
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
-    assert!(feed_all(&target, &kept) > 0, "{name} has no corpus");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
+    assert!(feed_all(&target, &corpus) > 0, "{name} has no corpus");
 }
 
 #[test]

@@ -99,7 +99,7 @@ mod tests {
             ca_pem: None,
             work,
         };
-        Deliveries::new(&Target::find(&plan).unwrap(), "whsec_abc", "X-Service", "Service-Webhooks/1.0")
+        Deliveries::new(&Target::resolve(&plan).unwrap(), "whsec_abc", "X-Service", "Service-Webhooks/1.0")
     }
 
     #[test]

@@ -109,7 +109,7 @@ fn is_plain(path: &str) -> bool {
 async fn reads(target: &Target, key: &str, notes: &mut Vec<String>) -> Result<Vec<Vec<u8>>, Stop> {
     let ids = |page: &Value| -> Vec<String> {
         let all = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
-        all.iter().filter_map(|it| it["id"].as_str()).map(str::to_owned).collect()
+        all.iter().filter_map(|row| row["id"].as_str()).map(str::to_owned).collect()
     };
     let events = ids(&granted(target, "/v1/events?per_page=25", key).await?);
     let charges = ids(&granted(target, "/v1/charges?per_page=25", key).await?);
@@ -150,5 +150,5 @@ async fn granted(target: &Target, path: &str, key: &str) -> Result<Value, Stop> 
 }
 
 fn excerpt(body: &[u8]) -> String {
-    String::from_utf8_lossy(body).chars().filter(|it| !it.is_control()).take(200).collect()
+    String::from_utf8_lossy(body).chars().filter(|character| !character.is_control()).take(200).collect()
 }

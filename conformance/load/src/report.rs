@@ -52,7 +52,7 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
-/// Latencies in nanoseconds, to three digits.
+/// Latencies in nanoseconds, to three significant digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names are the percentiles")]
 pub struct Latency {

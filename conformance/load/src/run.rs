@@ -75,7 +75,7 @@ struct Shared {
 ///
 /// The plan is invalid, or no server responds at its address.
 pub fn run(plan: &Plan, mut news: impl FnMut(RunProgress) -> ControlFlow<()>) -> Result<Report, Stop> {
-    let target = Target::find(plan)?;
+    let target = Target::resolve(plan)?;
     let runtime = || {
         Builder::new_current_thread()
             .enable_all()

@@ -28,7 +28,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Creates a target, and resolves its host name.
-    pub(crate) fn find(plan: &Plan) -> Result<Target, Stop> {
+    pub(crate) fn resolve(plan: &Plan) -> Result<Target, Stop> {
         let url = plan.url.clone();
         let wrong = |why: &str| {
             Stop::Usage(format!(
@@ -80,7 +80,7 @@ impl Target {
         text.into_bytes()
     }
 
-    /// Returns the head of a `POST` to the address itself, up to the headers that differ.
+    /// Returns the part of the head that is equal for all `POST` requests to the address.
     pub(crate) fn post_head(&self, user_agent: &str) -> String {
         let path = match self.url.query() {
             Some(query) => format!("{}?{query}", self.url.path()),
@@ -109,8 +109,8 @@ impl Target {
     pub(crate) async fn ask(&self, request: &[u8]) -> Result<(Answer, Vec<u8>), Stop> {
         let gone = |fault: Fault| Stop::Unreachable(format!("`{}`: {}", self.url, fault.words()));
         let mut body = Vec::new();
-        let mut talk = self.connect().await.map_err(gone)?;
-        let answer = talk.receive(Instant::now(), request, |part| {
+        let mut connection = self.connect().await.map_err(gone)?;
+        let answer = connection.receive(Instant::now(), request, |part| {
             if body.len() < BODY_MAX {
                 body.extend_from_slice(part);
             }
