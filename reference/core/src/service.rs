@@ -398,7 +398,7 @@ impl Service {
     }
 
     fn begin(&mut self, now: Timestamp) {
-        assert!(now >= self.now, "the time that a host passes never falls: {now} after {}", self.now);
+        assert!(now >= self.now, "the time passed by a host never decreases: {now} after {}", self.now);
         self.now = now;
     }
 

@@ -182,7 +182,7 @@ impl Book {
         Ok(())
     }
 
-    /// Accepts late money.
+    /// Accepts late payments.
     pub(crate) fn accept_late(
         &mut self,
         context: &BookContext<'_>,

@@ -158,7 +158,7 @@ impl Book {
     pub(super) fn settle_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo, paid_at: Timestamp) {
         if self.invoice_mut(no).settle(paid_at) {
             self.invoices_by_status.change(no.0, InvoiceStatus::Paid as usize);
-            // Late money may settle it by an earlier charge. The pending charge is canceled, so that it is not paid as well.
+            // Late payments of an earlier charge may settle it. Canceling the pending charge avoids a second payment.
             if let Ok(Some(charge)) = self.untouched_charge(no) {
                 self.cancel_charge(context, charge, Some("invoice_paid"))
                     .expect("an untouched pending charge can be canceled");

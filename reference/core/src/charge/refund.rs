@@ -52,7 +52,7 @@ impl Charge {
         places.filter(|&place| self.was_sent_back(place)).map(|place| &self.transfers[place])
     }
 
-    /// Records a refund. All refunds together never exceed the received and the confirmed late money.
+    /// Records a refund. All refunds together never exceed the received and the confirmed late payments.
     ///
     /// # Errors
     ///

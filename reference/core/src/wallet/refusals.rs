@@ -1,4 +1,4 @@
-//! Tests of the texts that a wallet refuses, and of the messages.
+//! Tests of invalid wallets, and of the error messages.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn check(text: &str, form: AddressForm, mode: Mode, expected: WalletError) {
     assert_eq!(Wallet::read(text, None, form, mode), Err(expected));
 }
 
-/// The account key that most refused texts are made from.
+/// Returns the account key from which most refused texts are made.
 fn zpub() -> &'static str {
     VECTORS.text("zpub")
 }
@@ -26,7 +26,7 @@ const PARENT_AT: usize = 5;
 const KEY_AT: usize = 45;
 
 #[test]
-fn texts_that_are_no_key_or_list_of_the_wallet_are_refused() {
+fn texts_that_are_no_key_or_list_are_refused() {
     for refused in &VECTORS.refusals {
         let text = refused.text();
         let error = Wallet::read(&text, refused.stated, refused.form, refused.mode).expect_err(&text);
@@ -38,13 +38,13 @@ fn texts_that_are_no_key_or_list_of_the_wallet_are_refused() {
 }
 
 #[test]
-fn private_keys_are_refused_whatever_the_wallet_is_for() {
+fn private_keys_are_refused_for_every_form() {
     let private = &VECTORS.private;
     for form in [Bitcoin, Litecoin, Dogecoin, BitcoinCash, Evm, Tron] {
         for text in private {
             check(text, form, Live, WalletError::PrivateKey);
             check(text, form, Test, WalletError::PrivateKey);
-            // Mistyped, it is a private key still.
+            // A private key with a typing error is still reported as one.
             check(&text.replace('a', "b"), form, Live, WalletError::PrivateKey);
         }
         // A private key under the version of a public one.
@@ -63,7 +63,7 @@ fn private_keys_are_refused_whatever_the_wallet_is_for() {
 }
 
 #[test]
-fn a_prefix_that_leaves_the_script_open_takes_each() {
+fn an_ambiguous_prefix_accepts_each_script() {
     for script in Script::ALL {
         for (key, form) in [("xpub", Bitcoin), ("ltub", Litecoin)] {
             let wallet = Wallet::read(VECTORS.text(key), Some(script), form, Live);
@@ -94,7 +94,7 @@ fn a_key_of_an_unknown_tag_is_refused() {
 }
 
 #[test]
-fn only_an_account_or_a_wallet_without_accounts_is_taken() {
+fn only_an_account_or_a_wallet_without_accounts_is_accepted() {
     for (at, bytes, which) in [
         (DEPTH_AT, &[0; 9][..], "a master key"),
         (DEPTH_AT, &[1], "the account m/0'"),
@@ -106,7 +106,7 @@ fn only_an_account_or_a_wallet_without_accounts_is_taken() {
 }
 
 #[test]
-fn a_list_is_handed_out_in_its_order_and_then_used_up() {
+fn a_list_is_used_in_order_until_it_is_exhausted() {
     for (form, mode, list) in [
         (Solana, Live, "solana"),
         (Solana, Test, "solana"),
@@ -144,8 +144,8 @@ fn keys_and_lists_are_not_interchangeable() {
     assert_eq!(ExtendedKey::seeded(Seed(1), "acme", Monero, Live), None);
 }
 
-/// Reads `text` as everything that it could be, and goes on with what is taken.
-fn read_as_anything(text: &str) {
+/// Parses a text as every kind of wallet in both modes, and derives an address if it is accepted.
+fn parse_as_every_kind(text: &str) {
     for form in forms() {
         for mode in Mode::ALL {
             for script in Script::ALL.map(Some).into_iter().chain([None]) {
@@ -162,19 +162,19 @@ fn read_as_anything(text: &str) {
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text: String) {
-        read_as_anything(&text);
+        parse_as_every_kind(&text);
     }
 
     #[test]
     fn any_base58_text_is_read_or_refused(bytes: Vec<u8>) {
-        read_as_anything(&bs58::encode(&bytes).into_string());
-        read_as_anything(&base58::encode(&bytes));
+        parse_as_every_kind(&bs58::encode(&bytes).into_string());
+        parse_as_every_kind(&base58::encode(&bytes));
     }
 
     #[test]
     fn any_payload_of_the_right_length_is_read_or_refused(at in 0_usize..78, bytes: Vec<u8>) {
         let bytes = &bytes[..bytes.len().min(78 - at)];
-        read_as_anything(&patched(zpub(), at, bytes));
+        parse_as_every_kind(&patched(zpub(), at, bytes));
     }
 
     #[test]

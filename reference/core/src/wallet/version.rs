@@ -27,7 +27,7 @@ pub(super) struct Version {
 const SEGWIT: &[AddressForm] = &[Bitcoin, Litecoin];
 const EVERY: &[AddressForm] = &[Bitcoin, Litecoin, Dogecoin, BitcoinCash, Evm, Tron];
 
-/// The most telling kind first: it is the one that seeded keys are printed as.
+/// The most specific kind first: seeded keys are printed as this kind.
 static VERSIONS: [Version; 15] = [
     row(0x04b2_4746, "zpub", "zprv", Mode::Live, SEGWIT).of(Script::P2wpkh),
     row(0x019d_a462, "Ltub", "Ltpv", Mode::Live, &[Litecoin]),
@@ -67,7 +67,7 @@ impl Version {
         VERSIONS.iter().find(|version| version.bytes == bytes)
     }
 
-    /// The kinds a wallet takes, the most telling first.
+    /// Returns the kinds that a wallet accepts, the most specific first.
     pub(super) fn taken(form: AddressForm, mode: Mode) -> impl Iterator<Item = &'static Version> {
         VERSIONS.iter().filter(move |version| version.is_for(form) && version.serves(form, mode))
     }

@@ -10,14 +10,15 @@ use serde_json::{Value, json};
 
 use crate::test_service::{DROPPED, LOCK, MEMPOOL, TICK, TestService, deep, word};
 
-/// One thing that is done to the charge. Refusals are expected where their status is named.
+/// A step on a charge. A status is that of the expected response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Wait(Span),
-    /// Waits until so long after the lock ran out; a negative number of microseconds is before.
+    /// Waits until this many microseconds after the end of the lock; negative: before it.
     Until(i64),
+    /// A sighting of a transfer: its id, amount and depth.
     See(&'static str, &'static str, Depth),
-    /// Several sightings of one moment.
+    /// Several sightings at the same time.
     Together(&'static [(&'static str, &'static str, Depth)]),
     Cancel(u16),
     Refund(&'static str, u16),
@@ -28,7 +29,7 @@ pub(crate) enum Step {
 
 use Step::{Accept, Cancel, Refund, RefundOf, See, Together, Until, Wait};
 
-/// Does the steps to a charge of 0.0025 BTC, two confirmations required.
+/// Plays the steps on a charge of 0.0025 BTC that requires two confirmations.
 #[track_caller]
 pub(crate) fn play(steps: &[Step]) -> (TestService, String) {
     let mut service = TestService::new();
@@ -64,7 +65,7 @@ pub(crate) fn play(steps: &[Step]) -> (TestService, String) {
     (service, charge)
 }
 
-/// After the steps the charge reads `status received: story`.
+/// Checks the charge after the steps: `status received: events`.
 #[track_caller]
 pub(crate) fn check(steps: &[Step], expected: &str) {
     let (mut service, charge) = play(steps);
@@ -423,7 +424,7 @@ fn refunds_add_up_to_what_was_received() {
         &[part, Until(0), Refund("0.001", 201)],
         "expired 0.001: payment_detected underpaid expired refunded",
     );
-    // Late money can be sent back without accepting it, once it is confirmed.
+    // Late payments can be refunded without acceptance, once they are confirmed.
     let late = See("a", "0.0025", deep(2));
     check(&[Until(0), See("a", "0.0025", MEMPOOL), Refund("0.0025", 422)], "expired 0: expired late_payment");
     check(&[Until(0), late, Refund("0.00250001", 422)], "expired 0: expired late_payment");

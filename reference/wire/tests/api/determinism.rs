@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::test_service::{Call, TICK, TestService, code};
 
-/// One thing that happens in one mode.
+/// An operation in one mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Op {
     Charge(&'static str),
@@ -34,7 +34,7 @@ enum Op {
     Post(u16),
 }
 
-fn an_op() -> impl Strategy<Value = Op> {
+fn any_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => select(&["BTC", "ETH", "XMR", "USDT_TRON"][..]).prop_map(Op::Charge),
         1 => Just(Op::Link),
@@ -119,7 +119,6 @@ impl Play {
     }
 
     fn post(&mut self, mode: Mode, status: u16) {
-        // Only this mode's posts are taken; the other's wait until it is their turn.
         let posts = self.service.post_all(&AttemptResult::Answered(status));
         for (of, post) in posts {
             let text =
@@ -172,16 +171,16 @@ impl Play {
 
 type Script = Vec<(Span, Mode, Op)>;
 
-fn a_script() -> impl Strategy<Value = Script> {
+fn any_script() -> impl Strategy<Value = Script> {
     let wait = select(vec![Span(0), Span(0), Span(1), Span::secs(20), Span::mins(31)]);
-    vec((wait, select(&Mode::ALL[..]), an_op()), 1..60)
+    vec((wait, select(&Mode::ALL[..]), any_op()), 1..60)
 }
 
 fn run(seed: u64, script: &Script, of: &[Mode]) -> Play {
     let mut play = Play::new(seed);
     for &(wait, mode, op) in script {
         play.service.wait(wait);
-        // A host wakes the service when something is due, whatever other calls arrive.
+        // A host wakes the service when something is due, independent of calls.
         play.service.tick();
         if of.contains(&mode) {
             play.play(mode, op);
@@ -190,8 +189,8 @@ fn run(seed: u64, script: &Script, of: &[Mode]) -> Play {
     play
 }
 
-/// The next deliveries to a mode's endpoints.
-fn waiting(play: &Play, mode: Mode) -> Vec<(String, String)> {
+/// Returns the pending deliveries to a mode's endpoints, with their bodies.
+fn pending_deliveries(play: &Play, mode: Mode) -> Vec<(String, String)> {
     let book = play.service.book(mode);
     let text = |delivery| {
         String::from_utf8_lossy(&reference_wire::delivery_body(
@@ -208,27 +207,27 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn the_same_inputs_give_the_same_bytes(seed in any::<u64>(), script in a_script()) {
+    fn the_same_inputs_give_the_same_bytes(seed in any::<u64>(), script in any_script()) {
         prop_assert_eq!(run(seed, &script, &Mode::ALL).seen, run(seed, &script, &Mode::ALL).seen);
     }
 
-    /// Leave one mode's ops out, and nothing changes for the other.
+    /// Without the operations of one mode, the results of the other are the same.
     #[test]
-    fn the_modes_do_not_interfere(seed in any::<u64>(), script in a_script()) {
+    fn the_modes_do_not_interfere(seed in any::<u64>(), script in any_script()) {
         // Posting takes what is due in both modes, so it is left to the test above.
         let script: Script = script.into_iter().filter(|(_, _, op)| !matches!(op, Op::Post(_))).collect();
         let both = run(seed, &script, &Mode::ALL);
         for mode in Mode::ALL {
             let alone = run(seed, &script, &[mode]);
             prop_assert_eq!(&alone.seen[mode as usize], &both.seen[mode as usize]);
-            prop_assert!(waiting(&alone, mode) == waiting(&both, mode), "the deliveries differ");
+            prop_assert!(pending_deliveries(&alone, mode) == pending_deliveries(&both, mode), "the deliveries differ");
         }
     }
 }
 
 #[test]
-fn another_seed_gives_other_names() {
-    let names = |seed: u64| {
+fn another_seed_gives_other_keys_and_codes() {
+    let ids = |seed: u64| {
         let mut service = TestService::with(Seed(seed), None);
         let charge = service.charge();
         let shown = service.show_charge(&charge);
@@ -239,7 +238,7 @@ fn another_seed_gives_other_names() {
             service.list("/v1/events")[0]["id"].to_string(),
         ]
     };
-    for (one, other) in names(1).into_iter().zip(names(2)) {
+    for (one, other) in ids(1).into_iter().zip(ids(2)) {
         assert_ne!(one, other);
     }
 }
@@ -266,7 +265,7 @@ fn an_account_has_a_slug_of_its_own() {
 }
 
 #[test]
-#[should_panic(expected = "the time that a host passes never falls")]
+#[should_panic(expected = "the time passed by a host never decreases")]
 fn time_never_falls() {
     let mut service = TestService::new();
     service.now = service.now.minus(TICK);

@@ -146,14 +146,14 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
     }
     prop_assert_eq!(standing.len(), case.chain.len(), "no transfer is forgotten");
     prop_assert_eq!(coin_of(&shown["received_amount"]), received, "received is the sum of what is credited");
-    // While it is not paid, what went back of that remains due; late money that went back was none of it.
+    // While it is not paid, what went back of that remains due; refunded late payments were no part of it.
     let remaining = coin_of(&shown["remaining_amount"]);
     let most = if status == "paid" { received } else { received.less(refunds) };
     prop_assert!(
         (coin(DUE).less(received)..=coin(DUE).less(most)).contains(&remaining),
         "{remaining} remains"
     );
-    // Late money never pays by itself: only what was on time or accepted does.
+    // Late payments never pay without acceptance.
     let enough = rightful >= coin("0.002475");
     prop_assert!(!becomes_paid || enough, "paid with {rightful}");
     let there = case.chain.iter().filter(|(_, (_, depth))| matches!(depth, Depth::Confirmations(_)));
@@ -183,7 +183,7 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
         .as_array()
         .expect("a list")
         .iter()
-        .map(|it| it["event"].as_str().expect("a string"))
+        .map(|row| row["event"].as_str().expect("a string"))
         .collect();
     prop_assert_eq!(&timeline, &types, "events are kept in the timeline");
     let count = |kind: &str| types.iter().filter(|it| **it == kind).count();
@@ -280,8 +280,8 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 let before = service.show_charge(&case.code);
                 let total = coin_of(&before["refunded_amount"]).plus(coin(amount));
                 let late = before["transactions"].as_array().expect("a list").iter();
-                let late = late.filter(|it| it["credited"] == false && it["status"] == "confirmed");
-                let late: Coin = late.map(|it| coin_of(&it["amount"])).sum();
+                let late = late.filter(|late| late["credited"] == false && late["status"] == "confirmed");
+                let late: Coin = late.map(|late| coin_of(&late["amount"])).sum();
                 let allowed = total <= coin_of(&before["received_amount"]).plus(late);
                 let reply =
                     service.post(&format!("/v1/charges/{}/refunds", case.code), &json!({"amount": amount}));

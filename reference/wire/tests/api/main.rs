@@ -12,7 +12,7 @@ mod hostile;
 mod idempotency;
 mod invoices;
 mod isolation;
-mod late_money;
+mod late_payments;
 mod limit;
 mod links;
 mod outbox;

@@ -45,7 +45,7 @@ fn pages_count_from_1_and_hold_1_to_100() {
 }
 
 #[test]
-fn words_of_filters_are_checked_and_names_are_not() {
+fn filter_values_of_enums_are_checked_and_codes_are_not() {
     for status in ["pending", "underpaid", "paid", "expired", "canceled", "%70aid"] {
         check_query(&format!("/v1/charges?status={status}"), &[]);
     }
@@ -70,7 +70,7 @@ fn words_of_filters_are_checked_and_names_are_not() {
 }
 
 #[test]
-fn a_refused_word_of_a_filter_says_which_ones_there_are() {
+fn the_error_of_an_unknown_filter_value_lists_the_allowed_ones() {
     let mut service = TestService::new();
     for (target, field, allowed) in [
         ("/v1/charges?status=lost", "status", "it takes pending, underpaid, paid, expired, canceled."),
@@ -84,7 +84,7 @@ fn a_refused_word_of_a_filter_says_which_ones_there_are() {
 }
 
 #[test]
-fn an_anchor_that_names_nothing_here_is_refused_in_the_same_words() {
+fn foreign_and_absent_anchors_get_the_same_error() {
     let mut service = TestService::new();
     let live = service.charge();
     let test = service.test.clone();
@@ -107,7 +107,7 @@ fn an_anchor_that_names_nothing_here_is_refused_in_the_same_words() {
     assert_eq!(service.get(&format!("/v1/invoices?anchor={live}")).status(), 422, "a charge is no invoice");
 }
 
-/// A write is refused with 422 on exactly these fields, and changes nothing.
+/// Checks that a write is refused with 422 for exactly these fields and changes nothing; accepted if there are none.
 #[track_caller]
 fn check_body(path: &str, body: Value, wrong: &[&str]) {
     let mut service = TestService::new();
@@ -203,7 +203,7 @@ fn metadata_has_20_keys_of_40_characters_and_values_of_500() {
 }
 
 #[test]
-fn metadata_comes_back_as_it_was_sent() {
+fn metadata_is_returned_unchanged() {
     let mut service = TestService::new();
     let live = service.live.clone();
     let metadata =
@@ -268,7 +268,7 @@ fn links_have_a_title_and_a_price() {
 }
 
 #[test]
-fn a_page_number_beyond_every_page_is_only_an_empty_page() {
+fn a_page_past_the_end_is_empty() {
     let mut service = TestService::new();
     service.charge();
     for page in ["2", "1000000", "18446744073709551615", "99999999999999999999999999"] {
@@ -280,7 +280,7 @@ fn a_page_number_beyond_every_page_is_only_an_empty_page() {
 }
 
 #[test]
-fn a_metadata_number_can_be_read_back_by_anyone() {
+fn metadata_numbers_fit_a_double() {
     for (number, status) in
         [("1e308", 201), ("-1e308", 201), ("1e-999", 201), ("1e309", 422), ("-1e999999999", 422)]
     {

@@ -91,7 +91,7 @@ fn a_refund_ends_a_hold_that_it_leaves_too_little_for() {
 }
 
 #[test]
-fn late_money_that_was_refunded_is_not_accepted() {
+fn refunded_late_payments_are_not_accepted() {
     let late = See("a", "0.0025", deep(2));
     let refunded = [Until(0), late, Refund("0.0025", 201)];
     for txid in [None, Some("a")] {
@@ -118,7 +118,7 @@ fn late_money_that_was_refunded_is_not_accepted() {
 }
 
 #[test]
-fn a_refund_sends_back_late_money_before_what_was_received() {
+fn a_refund_uses_late_payments_before_received_ones() {
     let (first, second) = (See("c", "0.001", deep(2)), See("d", "0.0015", deep(2)));
     let open = [HALF, Until(0), first, second];
     let and_then = |more: &[Step]| [&open[..], more].concat();
@@ -154,7 +154,7 @@ fn a_refund_is_not_of_what_came_after_it() {
         &[HALF, Refund("0.00125", 201), Until(0), OTHER_HALF, Wait(Span::hours(1)), Accept(None, 200)],
         "expired 0.0025: payment_detected underpaid refunded expired late_payment underpaid",
     );
-    // Late money that went back and then vanished is missing from the rest.
+    // A late payment that was refunded and then dropped is missing from the rest.
     let late = See("a", "0.0025", deep(2));
     let vanished = [Until(0), late, Refund("0.0025", 201), See("a", "0.0025", DROPPED)];
     let again = See("b", "0.0025", deep(2));

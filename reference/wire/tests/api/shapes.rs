@@ -156,7 +156,7 @@ fn an_event_of_a_charge_and_one_of_an_invoice() {
 fn envelope(reply: &Reply) -> String {
     let json = reply.json();
     let codes: Vec<&str> =
-        json["data"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect();
+        json["data"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
     format!("{codes:?}\n{}\n{}", lay_out(json["links"].to_string().as_bytes()), {
         lay_out(json["meta"].to_string().as_bytes())
     })
@@ -241,7 +241,7 @@ fn webhooks_of_a_charge() {
 }
 
 #[test]
-fn webhooks_of_late_money_and_of_an_invoice() {
+fn webhooks_of_late_payments_and_invoices() {
     let mut service = TestService::new();
     let charge = service.charge();
     service.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));

@@ -326,7 +326,7 @@ impl TestService {
         self.act(Mode::Live, Command::ChangeSettings(Box::new(draft))).expect("settings are taken");
     }
 
-    /// Accepts late money of a live charge: the named transaction, or all that is confirmed.
+    /// Accepts late payments of a live charge: the named transaction, or all that is confirmed.
     pub(crate) fn accept(&mut self, charge: &str, txid: Option<&str>) -> Result<(), ApiError> {
         let act = BookCommand::AcceptLate { charge: code(charge), txid: txid.map(str::to_owned) };
         self.act(Mode::Live, act).map(drop)

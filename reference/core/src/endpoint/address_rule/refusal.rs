@@ -16,7 +16,7 @@ pub enum Refusal {
         /// Its length in bytes.
         bytes: usize,
     },
-    /// A character which some readers of URLs drop or replace, so that two of them see two hosts.
+    /// A character that some URL parsers drop or replace, so that two parsers may see different hosts.
     Character(char),
     /// Not a URL, or one with an invalid host.
     Unreadable(url::ParseError),
@@ -31,7 +31,7 @@ pub enum Refusal {
     Fragment,
     /// Port 0.
     PortZero,
-    /// A host that the domain name system cannot hold.
+    /// A host name that is invalid in DNS.
     BadName {
         /// The host as read.
         host: String,

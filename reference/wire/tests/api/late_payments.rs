@@ -1,4 +1,8 @@
 //! Late payments: announced, and accepted by the owner only.
+//!
+//! A case is a list of steps on one charge: `See(txid, amount, depth)` is a sighting of a transfer, `Until(µs)` waits
+//! until that time after the lock expired, `Accept(txid, status)` accepts late payments. The expected text is the
+//! status, the received amount and the events after `charge.created`.
 
 use reference_core::{
     event::EventType, mode::Mode, money::Coin, outbox::AttemptResult, sighting::Sighting, time::Span,
@@ -14,7 +18,7 @@ use crate::{
 };
 
 #[test]
-fn late_money_comes_in_three_forms() {
+fn there_are_three_kinds_of_late_payments() {
     // To an expired charge, to a canceled one, and to one that is paid already.
     check(&[Until(0), See("a", "0.0025", deep(2))], "expired 0: expired late_payment");
     check(&[Cancel(200), See("a", "0.0025", deep(2))], "canceled 0: canceled late_payment");
@@ -32,7 +36,7 @@ fn late_money_comes_in_three_forms() {
 }
 
 #[test]
-fn late_money_never_pays_by_itself() {
+fn late_payments_never_pay_without_acceptance() {
     let late = See("a", "0.0025", MEMPOOL);
     check(
         &[Until(0), late, See("a", "0.0025", deep(2)), Wait(Span::days(1))],
@@ -88,7 +92,7 @@ fn insufficient_accepted_payments_are_credited_and_reported() {
         &[See("p", "0.001", deep(2)), Until(0), See("a", "0.0015", deep(2)), Accept(None, 200)],
         "paid 0.0025: payment_detected underpaid expired late_payment paid",
     );
-    // The orphaned part of an underpaid charge comes back late: accepting it says once more that it is too little.
+    // An orphaned part payment returns late. Accepting it reports `underpaid` again.
     check(
         &[
             little,
@@ -109,7 +113,7 @@ fn accepted_payments_can_still_be_orphaned() {
     let and_then = |more: &[crate::charge_life::Step]| [&accepted[..], more].concat();
     check(&and_then(&[See("a", "0.001", MEMPOOL)]), "expired 0: expired late_payment underpaid");
     check(&and_then(&[See("a", "0.001", DROPPED), little]), "expired 0.001: expired late_payment underpaid");
-    // Money that was on time, orphaned after the lock and buried again pays together with what was accepted.
+    // A payment in time that was orphaned after the lock and confirmed again counts together with accepted ones.
     let on_time = See("p", "0.0015", deep(2));
     check(
         &[on_time, Until(0), See("p", "0.0015", MEMPOOL), little, Accept(None, 200), on_time],
@@ -118,7 +122,7 @@ fn accepted_payments_can_still_be_orphaned() {
 }
 
 #[test]
-fn paid_at_of_late_money_is_its_confirmation_not_its_acceptance() {
+fn paid_at_of_a_late_payment_is_its_confirmation_not_its_acceptance() {
     let (mut service, charge) = play(&[
         Until(0),
         See("a", "0.0025", MEMPOOL),
@@ -161,7 +165,7 @@ fn another_coin_at_a_deposit_address_is_no_payment() {
         );
     }
     assert_eq!(service.story(&charge), "created");
-    assert_eq!(service.book(Mode::Live).unmatched().count(), 1, "but it is not forgotten");
+    assert_eq!(service.book(Mode::Live).unmatched().count(), 1, "it is stored as unmatched");
 }
 
 #[test]
