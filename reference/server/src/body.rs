@@ -54,7 +54,7 @@ impl<'a> RequestBody<'a> {
         let Some(body) = self.take() else { return Ok(Bytes::new()) };
         let _awaited = self.activity.await_body();
         // Boxed, because most requests have no body and would otherwise carry the size of this future.
-        Box::pin(read_some(body, self.expects_continue(), self.bounds)).await
+        Box::pin(read_limited(body, self.expects_continue(), self.bounds)).await
     }
 
     /// Receives the rest of the body in the background after the response: a client that is still sending when the
@@ -63,32 +63,34 @@ impl<'a> RequestBody<'a> {
         if let Some(body) = self.take().filter(|_| !self.expects_continue()) {
             // Ends with the body, or at its limit in bytes or time. The result does not matter.
             let bounds = *self.bounds;
-            tokio::spawn(async move { drop(read_some(body, false, &bounds).await) });
+            tokio::spawn(async move { drop(read_limited(body, false, &bounds).await) });
         }
     }
 }
 
 /// Reads a body. `waits`: the client waits for `100 Continue`, so a refused body need not be read.
-async fn read_some(body: Incoming, waits: bool, bounds: &Bounds) -> Result<Bytes, Refusal> {
-    let most = bounds.body_bytes;
+async fn read_limited(body: Incoming, waits: bool, bounds: &Bounds) -> Result<Bytes, Refusal> {
+    let bytes_max = bounds.body_bytes;
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    if announced > most && (waits || announced > most.saturating_mul(DISCARD_FACTOR)) {
-        return Err(Refusal::BodyTooLarge { most });
+    if announced > bytes_max && (waits || announced > bytes_max.saturating_mul(DISCARD_FACTOR)) {
+        return Err(Refusal::BodyTooLarge { most: bytes_max });
     }
-    tokio::time::timeout(bounds.body_time, gather(body, most)).await.unwrap_or(Err(Refusal::BodyTooSlow))
+    tokio::time::timeout(bounds.body_time, read_frames(body, bytes_max))
+        .await
+        .unwrap_or(Err(Refusal::BodyTooSlow))
 }
 
-async fn gather(mut body: Incoming, most: usize) -> Result<Bytes, Refusal> {
+async fn read_frames(mut body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
     let mut first = Bytes::new();
     let mut more = BytesMut::new();
     let mut seen: usize = 0;
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| Refusal::BodyCutShort)?.into_data() else { continue };
         seen = seen.saturating_add(data.len());
-        if seen > most.saturating_mul(DISCARD_FACTOR) {
+        if seen > bytes_max.saturating_mul(DISCARD_FACTOR) {
             break;
         }
-        if seen > most {
+        if seen > bytes_max {
             continue;
         }
         if first.is_empty() && more.is_empty() {
@@ -101,7 +103,7 @@ async fn gather(mut body: Incoming, most: usize) -> Result<Bytes, Refusal> {
         }
     }
     match seen {
-        _ if seen > most => Err(Refusal::BodyTooLarge { most }),
+        _ if seen > bytes_max => Err(Refusal::BodyTooLarge { most: bytes_max }),
         _ if more.is_empty() => Ok(first),
         _ => Ok(more.freeze()),
     }

@@ -46,9 +46,10 @@ fn copy((from, to): (&Disk, &Disk), good: &Seal, has_sound_facts: bool) -> io::R
     }
     if has_sound_facts {
         let (snapshots, last) = from.snapshots()?;
-        let reached = snapshots.into_iter().filter(|it| it.position <= good.records);
+        let reached = snapshots.into_iter().filter(|snapshot| snapshot.position <= good.records);
         // The highest number first, even of a deleted snapshot, so that no number is used twice.
-        let snapshots = std::iter::once((last, None)).chain(reached.map(|it| (it.n, Some(it)))).collect();
+        let snapshots =
+            std::iter::once((last, None)).chain(reached.map(|reached| (reached.n, Some(reached)))).collect();
         to.append(&Batch { snapshots, worlds: Some(from.worlds()?), ..Batch::default() })?;
     }
     Ok(())

@@ -57,11 +57,11 @@ pub(crate) async fn judge(page: &Page, what: &str) {
         .as_array()
         .expect("a list of violations")
         .iter()
-        .map(|it| {
-            let nodes = it["nodes"].as_array().map(Vec::as_slice).unwrap_or_default();
+        .map(|element| {
+            let nodes = element["nodes"].as_array().map(Vec::as_slice).unwrap_or_default();
             let places: Vec<&str> = nodes.iter().filter_map(|node| node["html"].as_str()).take(3).collect();
             let why = nodes.first().map(|node| node["failureSummary"].to_string()).unwrap_or_default();
-            format!("{}: {} {places:?} {why}", text(it, "id"), text(it, "help"))
+            format!("{}: {} {places:?} {why}", text(element, "id"), text(element, "help"))
         })
         .collect();
     assert!(problems.is_empty(), "{what}:\n{}", problems.join("\n"));

@@ -65,7 +65,7 @@ async fn a_test_event_is_sent_seen_and_sent_again() {
     page.wait_for_text("#url-wrong", "10.0.0.7").await;
     // The invalid field gets the focus shortly after its error appears.
     page.wait_for("#url:focus").await;
-    assert!(page.eval("document.title").await.as_str().is_some_and(|it| it.starts_with("Not done")));
+    assert!(page.eval("document.title").await.as_str().is_some_and(|text| text.starts_with("Not done")));
     page.fill("#url", "https://shop.sim/hooks").await;
     page.click("#save").await;
     page.wait_for_address("/endpoints?notice=").await;
@@ -202,7 +202,7 @@ async fn a_wallet_is_judged_set_and_removed() {
     let wallets: Value = shop.read("/sandbox/wallets").await;
     let of = |mode: &str| {
         let all = wallets["wallets"].as_array().expect("a list");
-        let found = all.iter().find(|it| it["mode"] == mode && it["asset"] == "BTC").expect("a wallet");
+        let found = all.iter().find(|row| row["mode"] == mode && row["asset"] == "BTC").expect("a wallet");
         found["key"].as_str().expect("a key").to_owned()
     };
     page.open(&shop.url("/dashboard/acme/test/wallets/BTC")).await;

@@ -10,7 +10,7 @@ use crate::{
 async fn charges(shop: &Shop, invoice: &str) -> Vec<(String, String)> {
     let invoice = shop.api("GET", &format!("/v1/invoices/{}", Shop::code(invoice)), Value::Null).await;
     let all = invoice["charges"].as_array().expect("a list").iter();
-    all.map(|it| (it["asset"].as_str().unwrap().to_owned(), it["status"].as_str().unwrap().to_owned()))
+    all.map(|row| (row["asset"].as_str().unwrap().to_owned(), row["status"].as_str().unwrap().to_owned()))
         .collect()
 }
 

@@ -107,7 +107,7 @@ async fn a_payment_on_its_way_is_not_paid_again() {
     let (page, hosted) = (browser.page().await, browser.page().await);
     page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
     hosted.open(&shop.url(&path)).await;
-    let title = |it: &'static str| format!("document.title.startsWith({})", json!(it));
+    let title = |text: &'static str| format!("document.title.startsWith({})", json!(text));
     page.until(&title("pending · Charge"), || "the tab says nothing".to_owned()).await;
     page.fill("#amount", "0.0001").await;
     page.click_through("#pay").await;

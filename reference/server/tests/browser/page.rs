@@ -8,7 +8,7 @@ use tokio::time::{Instant, interval};
 use crate::driver::Line;
 
 /// The timeout of all waits; long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
@@ -101,7 +101,7 @@ impl Page {
 
     /// Polls a script until it returns true.
     pub(crate) async fn until(&self, condition: &str, complaint: impl FnOnce() -> String) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let script =
             format!("(() => {{ try {{ return Boolean({condition}); }} catch {{ return false; }} }})()");
         let mut looks = interval(BETWEEN_LOOKS);

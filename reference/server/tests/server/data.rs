@@ -296,7 +296,7 @@ async fn opened_worlds_continue_after_a_restart() {
     let after = all_worlds(&server).await;
     let ids = |all: &Value| {
         let all = all["worlds"].as_array().expect("a list").iter();
-        all.map(|it| it["world"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
+        all.map(|row| row["world"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(ids(&after), [timed, plain.clone(), branch.clone()]);
     // A fast clock moved between the reads.
@@ -366,7 +366,8 @@ async fn a_damaged_world_is_reported_and_the_others_open() {
     assert_eq!(open["worlds"].as_array().map(Vec::len), Some(1), "{open}");
     assert_eq!(open["worlds"][0]["world"], sound);
     let reported = server.lost_worlds().await;
-    let mut lost: Vec<_> = reported.iter().map(|it| (it.id.as_str(), it.why.as_str())).collect();
+    let mut lost: Vec<_> =
+        reported.iter().map(|reported| (reported.id.as_str(), reported.why.as_str())).collect();
     lost.sort_by_key(|(id, _)| [broken.as_str(), "0a1b2c3d4e5f", "notes.txt"].iter().position(|it| it == id));
     for ((id, why), (name, part)) in lost.iter().zip([
         (broken.as_str(), "the world in `"),
@@ -436,7 +437,7 @@ async fn a_damaged_world_is_rejected_with_its_position_and_recovered_on_request(
     let server = start(Config { data: Some(recovering), ..kept(directory.path()) }).await;
     assert!(server.lost_worlds().await.is_empty());
     let notices = server.openings().borrow().notices.clone();
-    assert_eq!(notices.iter().filter(|it| it.contains("was damaged")).count(), 2, "{notices:?}");
+    assert_eq!(notices.iter().filter(|notice| notice.contains("was damaged")).count(), 2, "{notices:?}");
     assert_eq!(look(&server).await.0, json!([]));
     open_charge(&server).await;
     server.stop().await;
@@ -457,8 +458,9 @@ async fn a_world_ahead_of_real_time_is_reset_on_request() {
         Config { data: Some(data), clock: ClockKind::Wall, start: None, ..crate::config() }
     };
     let server = start(config(false)).await;
-    let code =
-        |charges: &Value| charges.as_array().unwrap().iter().map(|it| it["code"].clone()).collect::<Vec<_>>();
+    let code = |charges: &Value| {
+        charges.as_array().unwrap().iter().map(|charge| charge["code"].clone()).collect::<Vec<_>>()
+    };
     let early = open_charge(&server).await;
     ok(&server, "POST", "/sandbox/advance", &json!({ "by": "400d" })).await;
     let late = open_charge(&server).await;

@@ -347,6 +347,6 @@ mod tests {
         assert!(create.answers.iter().any(|(status, text)| status == "422" && !text.is_empty()));
         let list = find("listCharges");
         assert!(list.takes[0].1.iter().any(|field| field.name == "per_page" && !field.takes.is_empty()));
-        assert!(sections.iter().flat_map(|it| &it.operations).all(|it| !it.summary.is_empty()));
+        assert!(sections.iter().flat_map(|it| &it.operations).all(|section| !section.summary.is_empty()));
     }
 }

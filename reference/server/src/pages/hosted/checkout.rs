@@ -12,7 +12,7 @@ use simulator::api::{
 use super::{
     coin, load,
     model::{AccountWords as _, ChargePage, CoinWords as _, Payment, TransferWords as _},
-    nowhere, panel,
+    page_not_found, panel,
 };
 use crate::{
     answer::Answer,
@@ -39,7 +39,7 @@ struct Checkout {
 pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let path = format!("/c/{code}");
     let client = call.client();
-    let Some(shown) = load::<ChargePage>(&client, &path).await? else { return nowhere(call) };
+    let Some(shown) = load::<ChargePage>(&client, &path).await? else { return page_not_found(call) };
     let mut site = client.site()?;
     site.live = Some(site.to(&format!("{path}/live")));
     let ChargePage { account, mode, payment } = shown;
@@ -65,11 +65,11 @@ pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
     let (path, is_owner) = (format!("/c/{code}"), call.admit_owner().is_ok());
     // A browser reconnects to a stream that ends, but not to a 404.
     if load::<ChargePage>(&call.client(), &path).await?.is_none() {
-        return nowhere(call);
+        return page_not_found(call);
     }
     let topic = match Code::parse(code) {
         Some(code) => Topic::new(format!("{path} {is_owner}"), move |event| concerns(event, code)),
-        None => return nowhere(call),
+        None => return page_not_found(call),
     };
     follow(call.client(), topic, move |client| parts(client, path.clone(), is_owner))
 }
@@ -243,7 +243,7 @@ struct Receipt {
 pub(super) async fn receipt(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let path = format!("/c/{code}");
     let client = call.client();
-    let Some(shown) = load::<ChargePage>(&client, &path).await? else { return nowhere(call) };
+    let Some(shown) = load::<ChargePage>(&client, &path).await? else { return page_not_found(call) };
     let site = client.site()?;
     let ChargePage { account, mode, payment } = shown;
     if payment.charge.paid_at().is_none() {

@@ -11,7 +11,7 @@ use super::{
     checkout::{self, PaymentPlace},
     load,
     model::{AccountWords as _, CoinWords as _, InvoicePage, OfferWords as _},
-    nowhere, panel,
+    page_not_found, panel,
 };
 use crate::{
     answer::Answer,
@@ -68,7 +68,7 @@ pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
     if call.head.method == Method::GET && !guesses {
         let path = format!("/sandbox/invoices/{code}/view");
         if call.client().act::<Empty>("POST", &path, "").await?.is_err() {
-            return nowhere(call);
+            return page_not_found(call);
         }
     }
     draw(call, code, (StatusCode::OK, None)).await
@@ -81,7 +81,7 @@ async fn draw(
 ) -> Result<Answer, Refusal> {
     let path = format!("/i/{code}");
     let client = call.client();
-    let Some(shown) = load::<InvoicePage>(&client, &path).await? else { return nowhere(call) };
+    let Some(shown) = load::<InvoicePage>(&client, &path).await? else { return page_not_found(call) };
     let mut site = client.site()?;
     site.live = Some(site.to(&format!("{path}/live")));
     let page = InvoiceTemplate {
@@ -104,7 +104,7 @@ async fn draw(
 pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let (path, is_owner) = (format!("/i/{code}"), call.admit_owner().is_ok());
     let Some(InvoicePage { account, mode, .. }) = load(&call.client(), &path).await? else {
-        return nowhere(call);
+        return page_not_found(call);
     };
     // Each chosen coin opens another charge, so every transfer of the mode concerns the page.
     let topic =
@@ -129,11 +129,11 @@ fn panel(site: &Site, path: &str, shown: &InvoicePage) -> Result<Option<Part>, R
 
 fn state(site: &Site, shown: &InvoicePage) -> Result<Part, Refusal> {
     // A charge that was canceled for another coin or with the invoice is not shown.
-    let telling = shown.payment.as_ref().filter(|payment| payment.stage != Stage::Canceled);
-    let payment = telling
+    let shown_payment = shown.payment.as_ref().filter(|payment| payment.stage != Stage::Canceled);
+    let payment = shown_payment
         .map(|payment| checkout::part(site, &shown.account, shown.mode, payment, PaymentPlace::OnInvoice))
         .transpose()?;
-    let waits = telling.filter(|payment| payment.stage == Stage::Waiting);
+    let waits = shown_payment.filter(|payment| payment.stage == Stage::Waiting);
     let state = State {
         site,
         title: title(&shown.invoice, &shown.account),
@@ -155,7 +155,7 @@ fn title(invoice: &Invoice, account: &Account) -> String {
 pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     call.admit_form()?;
     if load::<InvoicePage>(&call.client(), &format!("/i/{code}")).await?.is_none() {
-        return nowhere(call);
+        return page_not_found(call);
     }
     let form = call.form().await?;
     let choice = json(&BTreeMap::from([("asset", form.text("asset"))]));
@@ -170,7 +170,7 @@ pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusa
 pub(super) async fn document(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let client = call.client();
     let Some(shown) = load::<InvoicePage>(&client, &format!("/i/{code}")).await? else {
-        return nowhere(call);
+        return page_not_found(call);
     };
     let InvoicePage { account, mode, invoice, payment, .. } = shown;
     let payment = payment.filter(|payment| payment.stage == Stage::Paid);

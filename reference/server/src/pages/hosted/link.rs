@@ -12,7 +12,7 @@ use simulator::api::{
 use super::{
     load,
     model::{AccountWords as _, CoinWords as _, LinkPage, OfferWords as _},
-    nowhere, panel,
+    page_not_found, panel,
 };
 use crate::{
     answer::Answer,
@@ -26,8 +26,8 @@ use crate::{
     refusal::Refusal,
 };
 
-/// A question with its answer.
-struct LinkForm {
+/// The form field of a question, with its answer.
+struct QuestionField {
     /// The field's name in the form.
     name: String,
     label: String,
@@ -89,8 +89,8 @@ struct LinkTemplate {
     link: Link,
     closed: Option<Closed>,
     coins: Vec<CoinOffer>,
-    filled: LinkInput,
-    asked: Vec<LinkForm>,
+    input: LinkInput,
+    questions: Vec<QuestionField>,
     panel: Option<Part>,
 }
 
@@ -105,74 +105,74 @@ pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
     if call.head.method == http::Method::GET {
         let path = format!("/sandbox/links/{code}/view");
         if call.client().act::<Empty>("POST", &path, "").await?.is_err() {
-            return nowhere(call);
+            return page_not_found(call);
         }
     }
     let Some(shown) = load::<LinkPage>(&call.client(), &format!("/pay/{code}")).await? else {
-        return nowhere(call);
+        return page_not_found(call);
     };
-    draw(call, shown, StatusCode::OK, LinkInput::default())
+    render(call, shown, StatusCode::OK, LinkInput::default())
 }
 
-fn draw(call: &Call<'_>, shown: LinkPage, status: StatusCode, filled: LinkInput) -> Result<Answer, Refusal> {
+fn render(call: &Call<'_>, shown: LinkPage, status: StatusCode, input: LinkInput) -> Result<Answer, Refusal> {
     let site = call.site()?;
     let subject = panel::of_link_page(&shown).filter(|_| call.admit_owner().is_ok());
     let owner = (&shown.account, shown.mode);
     let path = format!("/pay/{}", shown.link.code);
     let panel = subject.map(|subject| panel::part(&site, &path, owner, &subject)).transpose()?;
     let LinkPage { account, mode, link, closed, coins } = shown;
-    let asked = (0..)
+    let questions = (0..)
         .zip(&link.terms.custom_fields)
-        .map(|(n, question)| LinkForm {
+        .map(|(n, question)| QuestionField {
             name: format!("answer.{n}"),
             label: question.label.clone(),
             required: question.required,
-            value: filled.answers.get(n).cloned().unwrap_or_default(),
-            error: filled
+            value: input.answers.get(n).cloned().unwrap_or_default(),
+            error: input
                 .error(&[&format!("custom_fields.{n}.value")])
                 // The API's message names the question if its answer is missing.
-                .or_else(|| missing_answer(&filled, &question.label)),
+                .or_else(|| missing_answer(&input, &question.label)),
         })
         .collect();
-    html(status, &LinkTemplate { site, account, mode, link, closed, coins, filled, asked, panel })
+    html(status, &LinkTemplate { site, account, mode, link, closed, coins, input, questions, panel })
 }
 
-fn missing_answer(filled: &LinkInput, label: &str) -> Option<String> {
-    let meant = filled.errors.get("custom_fields")?.iter().any(|sentence| sentence.contains(label));
-    meant.then(|| "Please answer this.".to_owned())
+fn missing_answer(input: &LinkInput, label: &str) -> Option<String> {
+    let is_missing = input.errors.get("custom_fields")?.iter().any(|sentence| sentence.contains(label));
+    is_missing.then(|| "Please answer this.".to_owned())
 }
 
 /// `POST /pay/{code}`: opens a charge and shows its checkout.
 pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     call.admit_form()?;
     let Some(shown) = load::<LinkPage>(&call.client(), &format!("/pay/{code}")).await? else {
-        return nowhere(call);
+        return page_not_found(call);
     };
     let form = call.form().await?;
-    let mut filled = LinkInput::of(&form, &shown.link);
-    let (path, body) = (format!("/sandbox/links/{code}/choose"), json(&choice(&filled, &shown.link)));
+    let mut input = LinkInput::of(&form, &shown.link);
+    let (path, body) = (format!("/sandbox/links/{code}/choose"), json(&choice(&input, &shown.link)));
     match call.client().act("POST", &path, &body).await? {
         Ok(ChargeAnswer { charge }) => see_other(&call.site()?, &format!("/c/{charge}")),
         Err(Complaint { status, message, errors }) => {
-            filled.message = Some(in_plain_words(&message));
-            filled.errors = errors;
-            draw(call, shown, status, filled)
+            input.message = Some(in_plain_words(&message));
+            input.errors = errors;
+            render(call, shown, status, input)
         }
     }
 }
 
 /// Returns the request of the form.
-fn choice<'f>(filled: &'f LinkInput, link: &Link) -> CustomerChoice<'f> {
-    let answers = link.terms.custom_fields.iter().zip(&filled.answers);
+fn choice<'f>(input: &'f LinkInput, link: &Link) -> CustomerChoice<'f> {
+    let answers = link.terms.custom_fields.iter().zip(&input.answers);
     let answers = answers
         .filter(|(_, answer)| !answer.is_empty())
         .map(|(question, answer)| LinkAnswer { label: question.label.clone(), value: answer.clone() });
     CustomerChoice {
-        asset: &filled.asset,
+        asset: &input.asset,
         // A typed amount overrides a selected one.
-        amount: if filled.amount.is_empty() { &filled.suggested } else { &filled.amount },
-        customer_email: &filled.email,
-        customer_name: &filled.name,
+        amount: if input.amount.is_empty() { &input.suggested } else { &input.amount },
+        customer_email: &input.email,
+        customer_name: &input.name,
         custom_fields: answers.collect(),
     }
 }

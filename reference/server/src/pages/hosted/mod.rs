@@ -52,7 +52,7 @@ pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
             [_, _, "sandbox" | "coin"] => "POST",
             _ => "GET, HEAD",
         })),
-        _ => nowhere(call),
+        _ => page_not_found(call),
     }
 }
 
@@ -86,7 +86,7 @@ fn notice(site: Site, status: StatusCode, message: &str, back: &str) -> Result<A
 }
 
 /// Renders the page for an unknown object.
-fn nowhere(call: &Call<'_>) -> Result<Answer, Refusal> {
+fn page_not_found(call: &Call<'_>) -> Result<Answer, Refusal> {
     let message = "There is no payment at this address. Check that the link is complete, or ask its sender.";
     let site = call.site()?;
     html(StatusCode::NOT_FOUND, &NoticeTemplate { site, heading: "Page not found", message, back: None })

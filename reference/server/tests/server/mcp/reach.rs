@@ -105,8 +105,12 @@ async fn a_reorganisation_takes_confirmations_from_own_transfers_only() {
     assert_eq!(reorganised["orphaned"], json!([own]));
     assert_eq!(transfers(&reorganised), [(&world.own_charge["deposit_address"], &json!(0))], "{reorganised}");
     let happenings = Client::good(world.other.call("list_happenings", json!({})).await);
-    let states: Vec<&Value> =
-        happenings["happened"].as_array().expect("a list").iter().map(|it| &it["state"]).collect();
+    let states: Vec<&Value> = happenings["happened"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|happening| &happening["state"])
+        .collect();
     assert!(!states.contains(&&json!("unconfirmed")), "{happenings}");
     let charge =
         Client::good(world.other.call("get_charge", json!({ "id": world.other_charge["id"] })).await);

@@ -46,7 +46,7 @@ async fn sandbox_tools_are_limited_to_the_keys_book() {
     // Both rate locks expire, and the result contains only the key's own charge.
     let passed = Client::good(test.call("advance", json!({ "by": "31m" })).await);
     let happened = passed["happened"].as_array().expect("a list");
-    let subjects: Vec<_> = happened.iter().map(|it| (&it["mode"], &it["subject"])).collect();
+    let subjects: Vec<_> = happened.iter().map(|event| (&event["mode"], &event["subject"])).collect();
     assert_eq!(subjects, [(&json!("test"), &of_test["data"]["code"])], "{passed}");
 }
 

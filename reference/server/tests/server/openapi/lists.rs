@@ -40,7 +40,7 @@ fn enums_list_exactly_the_values_of_the_service() {
 
 /// Collects the bounds of arrays whose items have this schema.
 fn bounds(value: &Value, of: &str, found: &mut Vec<u64>) {
-    let is_member = value["items"]["$ref"].as_str().is_some_and(|it| it.ends_with(&format!("/{of}")));
+    let is_member = value["items"]["$ref"].as_str().is_some_and(|text| text.ends_with(&format!("/{of}")));
     found.extend(value["maxItems"].as_u64().filter(|_| is_member));
     match value {
         Value::Array(all) => all.iter().for_each(|value| bounds(value, of, found)),

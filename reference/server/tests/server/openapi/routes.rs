@@ -79,7 +79,7 @@ fn sandbox_routes() -> BTreeSet<String> {
         .flat_map(|route| {
             let segments = route.path.split('/').map(|part| if part.starts_with('{') { "{}" } else { part });
             let path = segments.collect::<Vec<_>>().join("/");
-            route.methods.iter().map(move |it| format!("{} {path}", it.method))
+            route.methods.iter().map(move |method| format!("{} {path}", method.method))
         })
         .collect()
 }
@@ -98,7 +98,7 @@ fn fields<'d>(document: &'d Document, schema: &'d Value) -> BTreeSet<&'d str> {
 fn a_documented_body_has_the_fields_of_its_route() {
     let document = Document::read();
     for route in ROUTES {
-        for method in route.methods.iter().filter(|it| it.method != "GET") {
+        for method in route.methods.iter().filter(|method| method.method != "GET") {
             let operation = &document.value["paths"][route.path][method.method.to_lowercase()];
             let body = &operation["requestBody"]["content"]["application/json"]["schema"];
             let taken: BTreeSet<&str> = method.fields.iter().copied().collect();
@@ -118,8 +118,8 @@ fn a_documented_query_has_the_parameters_of_its_route() {
         |route: &Route| route.methods.iter().find(|method| method.method == "GET" && method.fields != ANY);
     for (route, method) in ROUTES.iter().filter_map(|route| Some((route, known(route)?))) {
         let parameters = document.value["paths"][route.path]["get"]["parameters"].as_array();
-        let own = parameters.into_iter().flatten().filter(|it| it["in"] == "query");
-        let own: BTreeSet<&str> = own.filter_map(|it| it["name"].as_str()).collect();
+        let own = parameters.into_iter().flatten().filter(|parameter| parameter["in"] == "query");
+        let own: BTreeSet<&str> = own.filter_map(|row| row["name"].as_str()).collect();
         let taken: BTreeSet<&str> = method.fields.iter().copied().collect();
         assert_eq!(own, taken, "{}", route.path);
     }
@@ -135,7 +135,7 @@ fn is_closed(document: &Document, schema: &Value) -> bool {
 #[test]
 fn a_body_below_the_sandbox_has_no_other_fields() {
     let document = Document::read();
-    for operation in document.operations().iter().filter(|it| it.path.starts_with("/sandbox")) {
+    for operation in document.operations().iter().filter(|operation| operation.path.starts_with("/sandbox")) {
         if let Some(body) = document.operation(operation).get("requestBody") {
             let schema = &body["content"]["application/json"]["schema"];
             assert!(is_closed(&document, schema), "{operation:?}");
@@ -147,8 +147,10 @@ fn a_body_below_the_sandbox_has_no_other_fields() {
 fn operations_have_different_names() {
     let document = Document::read();
     let operations = document.operations();
-    let names: BTreeSet<_> =
-        operations.iter().map(|it| document.operation(it)["operationId"].as_str().expect("a name")).collect();
+    let names: BTreeSet<_> = operations
+        .iter()
+        .map(|operation| document.operation(operation)["operationId"].as_str().expect("a name"))
+        .collect();
     assert_eq!(names.len(), operations.len());
 }
 

@@ -69,7 +69,7 @@ fn fields(document: &Node, operation: &Node) -> Vec<Field> {
     };
     let properties = parts.iter().filter_map(|part| get(part, "properties")).flat_map(entries);
     let body = properties.map(|(name, schema)| field(document, name, required(name), schema));
-    let parameters = items(get(operation, "parameters")).iter().map(|it| resolved(document, it));
+    let parameters = items(get(operation, "parameters")).iter().map(|item| resolved(document, item));
     let query = parameters.filter(|parameter| text(get(parameter, "in")) == Some("query")).map(|parameter| {
         let name = format!("?{}", text(get(parameter, "name")).expect("a parameter has a name"));
         field(document, &name, false, get(parameter, "schema").expect("a parameter has a schema"))

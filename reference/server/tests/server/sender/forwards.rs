@@ -101,7 +101,10 @@ async fn forwards_are_bounded() {
         taken += 1;
     }
     assert_eq!(taken, 256, "{refused}");
-    assert!(refused["message"].as_str().is_some_and(|it| it.contains("There are 256 forwards")), "{refused}");
+    assert!(
+        refused["message"].as_str().is_some_and(|text| text.contains("There are 256 forwards")),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
@@ -144,7 +147,7 @@ async fn a_forward_without_room_for_its_endpoints_is_undone() {
     assert!(status == 422 && why.starts_with(says), "{answer}");
     assert_eq!(answer["errors"].as_object().map(serde_json::Map::len), Some(1), "{answer}");
     let (_, all) = ask(&server, "GET", "/sandbox/endpoints", &Value::Null).await;
-    let live = |it: &&Value| it["mode"] == "live" && it["status"] != "removed";
+    let live = |value: &&Value| value["mode"] == "live" && value["status"] != "removed";
     assert_eq!(all["endpoints"].as_array().expect("a list").iter().filter(live).count(), 0, "{all}");
     assert_eq!(ask(&server, "GET", PATH, &Value::Null).await.1["forwards"], json!([]));
 }

@@ -461,7 +461,7 @@ async fn the_history_lists_everything_and_each_row_can_start_a_branch() {
 
     let file = get(&mut client, &format!("{PLACE}/scenario"), HOST).await;
     assert_eq!(file.header("content-type"), Some("application/yaml"));
-    assert!(file.header("content-disposition").is_some_and(|it| it.contains("scenario.yaml")));
+    assert!(file.header("content-disposition").is_some_and(|value| value.contains("scenario.yaml")));
     let text = get(&mut client, "/sandbox/scenario", &format!("{HOST}Accept: application/yaml\r\n")).await;
     assert_eq!((text.header("content-type"), &text.body), (Some("application/yaml"), &file.body));
     assert!(

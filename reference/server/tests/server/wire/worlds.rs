@@ -171,7 +171,7 @@ async fn a_key_selects_the_world_of_a_sandbox_call() {
     assert_eq!(it.ask("DELETE", &format!("/sandbox/worlds/{}", &a.path[3..]), "", Value::Null).await.0, 200);
     let (status, answer) = it.ask("POST", "/sandbox/advance", &a.live, hour()).await;
     assert!(
-        status == 403 && answer["message"].as_str().is_some_and(|it| it.contains("no open world")),
+        status == 403 && answer["message"].as_str().is_some_and(|text| text.contains("no open world")),
         "{answer}"
     );
     assert_eq!(it.shown("").await, shown[0]);
@@ -255,7 +255,7 @@ async fn a_thousand_worlds_are_open_and_no_more() {
     }
     assert_eq!(keys.len(), 3_000, "worlds of one seed share no key and no path");
     let (status, answer) = it.ask("POST", "/sandbox/worlds", "", json!({})).await;
-    assert!(status == 409 && answer["message"].as_str().is_some_and(|it| it.contains("ttl")), "{answer}");
+    assert!(status == 409 && answer["message"].as_str().is_some_and(|text| text.contains("ttl")), "{answer}");
     let last = last.expect("there are some");
     assert_eq!(it.get("/v1/account", &last.live).await.0, 200);
     // An idle world has no running timer, whatever its clock.
@@ -364,7 +364,7 @@ impl Visitor {
         let (status, list) = self.get("/v1/charges", key).await;
         assert_eq!(status, 200, "{list}");
         let codes = list["data"].as_array().expect("a list").iter();
-        codes.map(|it| it["code"].as_str().expect("a code").to_owned()).collect()
+        codes.map(|code| code["code"].as_str().expect("a code").to_owned()).collect()
     }
 }
 

@@ -162,7 +162,7 @@ async fn rows(context: &PageContext) -> Result<Vec<HistoryRow>, Refusal> {
         })
         .await?;
     let backend = &context.client.backend;
-    let own = |it: &RequestRecord| it.mode.is_none_or(|mode| mode == place.mode);
+    let own = |record: &RequestRecord| record.mode.is_none_or(|mode| mode == place.mode);
     let requests = backend.requests.newest();
     let mut rows: Vec<HistoryRow> =
         happened.iter().rev().map(|event| HistoryRow::of_event(context, event)).collect();

@@ -36,7 +36,7 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
     let wanted = context.query.get("q").unwrap_or_default();
     let before: Option<u64> = context.query.get("before").and_then(|n| n.parse().ok());
     // A request without a key of this server is shown in both modes, because its mode is unknown.
-    let own = |it: &Arc<RequestRecord>| it.mode.is_none_or(|mode| mode == context.place.mode);
+    let own = |record: &Arc<RequestRecord>| record.mode.is_none_or(|mode| mode == context.place.mode);
     let text = wanted.to_lowercase();
     let fits = |it: &Arc<RequestRecord>| {
         let line = format!("{} {} {}", it.method, it.target, it.status).to_lowercase();
