@@ -108,7 +108,11 @@ struct NinthDeliveryLost {
 impl Tamper for NinthDeliveryLost {
     fn post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
         self.count += u32::from(post.attempt == 1);
-        if post.attempt == 1 && self.count.is_multiple_of(9) { PostFate::Dropped } else { PostFate::AsItIs }
+        if post.attempt == 1 && self.count.is_multiple_of(9) {
+            PostFate::Dropped
+        } else {
+            PostFate::Unchanged
+        }
     }
 }
 
@@ -122,7 +126,7 @@ impl Tamper for RetryRenamed {
             post.body = text.replacen(&post.id.to_string(), &other.to_string(), 1).into();
             post.id = other;
         }
-        PostFate::AsItIs
+        PostFate::Unchanged
     }
 }
 
@@ -146,7 +150,7 @@ impl Tamper for RestartForgets {
         if post.attempt == 1 && std::mem::take(&mut self.forgets) {
             PostFate::Dropped
         } else {
-            PostFate::AsItIs
+            PostFate::Unchanged
         }
     }
 

@@ -237,13 +237,13 @@ impl Network {
     }
 
     /// Removes and returns the next post whose result is known by now.
-    pub fn land(&mut self, now: Timestamp) -> Option<InFlight> {
+    pub fn take_due(&mut self, now: Timestamp) -> Option<InFlight> {
         let entry = self.flights.first_entry()?;
         (entry.key().0 <= now).then(|| entry.remove())
     }
 
     /// Drops all posts in flight because the service stopped; returns them.
-    pub fn cut(&mut self) -> Vec<InFlight> {
+    pub fn drop_all(&mut self) -> Vec<InFlight> {
         std::mem::take(&mut self.flights).into_values().collect()
     }
 }

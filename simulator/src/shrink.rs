@@ -294,7 +294,8 @@ impl Search<'_> {
 /// Returns the script as a file: refused steps expect their refusal, and steps that cannot be taken are left out.
 pub(crate) fn as_played(runner: &Runner<'_>, script: &Script) -> Script {
     let DryRun { refusals, errors, .. } = runner.dry_run(script);
-    let lost = |place| errors.iter().any(|error| error.place == place && error.cause != Cause::Unmet);
+    let lost =
+        |place| errors.iter().any(|error| error.place == place && error.cause != Cause::UnmetExpectation);
     let mut script = script.clone();
     let mut place = 0..;
     script.steps.retain_mut(|step| {

@@ -54,11 +54,11 @@ impl OwnedRequest {
 /// The handling of an outgoing post.
 pub enum PostFate {
     /// It is sent unchanged.
-    AsItIs,
+    Unchanged,
     /// It is not sent, and the service gets a success.
     Dropped,
     /// Another one is sent right after it.
-    WithAnother(Box<AttemptRequest>),
+    WithExtra(Box<AttemptRequest>),
 }
 
 /// A hook between the service and the world that can change inputs and outputs. The default methods change nothing.
@@ -79,7 +79,7 @@ pub trait Tamper: Send {
 
     /// Changes an outgoing post, or decides how it is handled.
     fn post(&mut self, _now: Timestamp, _mode: Mode, _post: &mut AttemptRequest) -> PostFate {
-        PostFate::AsItIs
+        PostFate::Unchanged
     }
 
     /// Changes the result of a post before the service gets it.

@@ -143,7 +143,7 @@ impl Account {
             self.business = texts(&body["business"], &BUSINESS);
         }
         if let Some(members) = body["members"].as_array() {
-            self.members = members.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect();
+            self.members = members.iter().filter_map(|member| member.as_str().map(str::to_owned)).collect();
         }
     }
 

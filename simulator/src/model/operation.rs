@@ -293,7 +293,7 @@ fn is_email(text: &str) -> bool {
     let [local, domain] = parts[..] else { return false };
     let labels: Vec<&str> = domain.split('.').collect();
     let is_named =
-        labels.len() > 1 && !labels[0].is_empty() && labels.last().is_some_and(|it| !it.is_empty());
+        labels.len() > 1 && !labels[0].is_empty() && labels.last().is_some_and(|label| !label.is_empty());
     !local.is_empty() && is_named && !text.chars().any(|c| c.is_whitespace() || c.is_control())
 }
 
@@ -365,11 +365,11 @@ impl FieldKind {
             FieldKind::Word(words) => text.is_some_and(|text| words.contains(&text)),
             FieldKind::Metadata => is_metadata(value),
             FieldKind::Assets => value.as_array().is_some_and(|list| {
-                list.iter().all(|it| FieldKind::Asset.takes(it)) && differ(list.iter().map(Value::as_str))
+                list.iter().all(|item| FieldKind::Asset.takes(item)) && differ(list.iter().map(Value::as_str))
             }),
-            FieldKind::Fiats(most) => value
-                .as_array()
-                .is_some_and(|list| list.len() <= most && list.iter().all(|it| FieldKind::Fiat.takes(it))),
+            FieldKind::Fiats(most) => value.as_array().is_some_and(|list| {
+                list.len() <= most && list.iter().all(|item| FieldKind::Fiat.takes(item))
+            }),
             FieldKind::Object(fields) => match value {
                 Value::Object(map) => {
                     map.keys().all(|key| fields.iter().any(|field| field.name == key)) && takes(fields, value)
@@ -379,8 +379,8 @@ impl FieldKind {
             },
             FieldKind::Objects(fields, most, distinct) => value.as_array().is_some_and(|list| {
                 list.len() <= most
-                    && list.iter().all(|it| it.is_object() && takes(fields, it))
-                    && distinct.is_none_or(|name| differ(list.iter().map(|it| it[name].as_str())))
+                    && list.iter().all(|item| item.is_object() && takes(fields, item))
+                    && distinct.is_none_or(|name| differ(list.iter().map(|list| list[name].as_str())))
             }),
         }
     }

@@ -11,7 +11,7 @@ use crate::script::{Diagnostic, Script, SourceSpan, show};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The world does not meet an expectation of the scenario.
-    Unmet,
+    UnmetExpectation,
     /// The scenario asks for something impossible in this world.
     Impossible,
     /// The world could not be reached, or its response is invalid.
@@ -84,7 +84,7 @@ impl Stop {
         actual: String,
     ) -> Stop {
         let diagnostic = Diagnostic { title, span, label: label.to_owned() };
-        Stop { cause: Cause::Unmet, diagnostic, difference: Some((expected, actual)) }
+        Stop { cause: Cause::UnmetExpectation, diagnostic, difference: Some((expected, actual)) }
     }
 
     pub(super) fn impossible(span: SourceSpan, title: impl Into<String>, label: impl Into<String>) -> Stop {

@@ -159,7 +159,7 @@ fn names_are_replaced_in_requests_and_links_lose_their_host() {
 #[test]
 fn an_unmet_expectation_shows_its_line_and_the_transcript() {
     let (cause, text) = complaint(&format!("{OPEN}  - expect: {{ c1: paid }}"));
-    assert_eq!(cause, Cause::Unmet);
+    assert_eq!(cause, Cause::UnmetExpectation);
     insta::assert_snapshot!(text, @"
     error: status of c1 is not as expected
      --> scenario.yaml:4:19
@@ -176,7 +176,7 @@ fn an_unmet_expectation_shows_its_line_and_the_transcript() {
 #[test]
 fn an_unexpected_refusal_stops_the_run() {
     let (cause, text) = complaint(&format!("{OPEN}  - cancel: c1"));
-    assert_eq!(cause, Cause::Unmet);
+    assert_eq!(cause, Cause::UnmetExpectation);
     insta::assert_snapshot!(text, @"
     error: `cancel` had an unexpected result
      --> scenario.yaml:4:5
@@ -200,7 +200,7 @@ fn an_unexpected_refusal_stops_the_run() {
 fn an_unexpected_success_stops_the_run() {
     let steps = "  - open: { charge: c1, asset: BTC, amount: 49.90 EUR, refused: 503 }";
     let (cause, text) = complaint(steps);
-    assert_eq!(cause, Cause::Unmet);
+    assert_eq!(cause, Cause::UnmetExpectation);
     insta::assert_snapshot!(text, @"
     error: `open` had an unexpected result
      --> scenario.yaml:3:5
@@ -262,7 +262,7 @@ fn the_newest_delivery_of_an_endpoint_is_resent() {
 #[test]
 fn an_unreachable_world_is_not_an_unmet_expectation() {
     let (cause, text) = complaint("  - endpoint: shop");
-    assert_eq!(cause, Cause::Unmet, "a refused endpoint is the world's word");
+    assert_eq!(cause, Cause::UnmetExpectation, "a refused endpoint is the world's word");
     assert!(text.contains("404 Not found."), "{text}");
     let (cause, text) = complaint("  - rate: { asset: BTC, currency: EUR, rate: off }");
     assert_eq!(cause, Cause::Broken);

@@ -43,7 +43,7 @@ pub(crate) use self::route::EVENTS_MAX;
 use self::{
     history::{Caller, History},
     observe::Observers,
-    step::Slice,
+    step::WorkBudget,
     world::World,
 };
 pub use self::{
@@ -173,7 +173,7 @@ pub struct Sandbox {
     first_keys: FirstKeys,
     /// Limits the work per call, for hosts that serve several clients.
     #[serde(skip)]
-    in_slices: bool,
+    is_budgeted: bool,
     /// The history of calls; `None` if it is not recorded.
     #[serde(skip)]
     history: Option<History>,
@@ -208,7 +208,7 @@ impl Sandbox {
             observers: Observers::default(),
             era: 0,
             first_keys,
-            in_slices: false,
+            is_budgeted: false,
             history: None,
         }
     }
@@ -259,14 +259,14 @@ impl Sandbox {
     /// Performs all events due up to `now`, each at its own time. With sliced work only a bounded part of them: the
     /// clock then stays before `now`, and the rest stays due.
     pub fn advance_to(&mut self, now: Timestamp) {
-        let mut slice = self.slice();
-        self.world.advance_to(now, &mut self.observers, &mut slice);
+        let mut budget = self.budget();
+        self.world.advance_to(now, &mut self.observers, &mut budget);
     }
 
     /// Bounds the work per call, for hosts that serve several clients. A call that moves the clock then returns
     /// several times before it completes, see [`PendingAdvance::awaits_attempt`].
     pub fn work_in_slices(&mut self) {
-        self.in_slices = true;
+        self.is_budgeted = true;
     }
 
     /// Starts to record calls, up to a bound, for `GET /sandbox/scenario`.
@@ -294,8 +294,8 @@ impl Sandbox {
         }
     }
 
-    fn slice(&self) -> Slice {
-        if self.in_slices { Slice::short() } else { Slice::whole() }
+    fn budget(&self) -> WorkBudget {
+        if self.is_budgeted { WorkBudget::limited() } else { WorkBudget::unlimited() }
     }
 
     /// Removes all faults around the service: of merchants, watchers and full blocks.
@@ -531,7 +531,7 @@ impl Sandbox {
         new.world.external.count = self.world.external.count;
         new.era = self.era + 1;
         new.observers = self.observers.of_new_world();
-        new.in_slices = self.in_slices;
+        new.is_budgeted = self.is_budgeted;
         new.history = self.history.is_some().then(History::default);
         *self = new;
     }
@@ -542,8 +542,8 @@ impl Sandbox {
     }
 
     fn work(&mut self) {
-        let mut slice = self.slice();
-        self.world.work(&mut self.observers, &mut slice);
+        let mut budget = self.budget();
+        self.world.work(&mut self.observers, &mut budget);
     }
 }
 

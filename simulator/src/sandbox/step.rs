@@ -21,17 +21,17 @@ use crate::{
 
 /// A budget of work, after which the host serves other requests. Attempts that start or end, expiring locks, their
 /// deliveries and steps of the clock use it up.
-pub(super) struct Slice(u32);
+pub(super) struct WorkBudget(u32);
 
-impl Slice {
+impl WorkBudget {
     /// An unlimited budget.
-    pub(super) const fn whole() -> Slice {
-        Slice(u32::MAX)
+    pub(super) const fn unlimited() -> WorkBudget {
+        WorkBudget(u32::MAX)
     }
 
     /// A budget of a few milliseconds.
-    pub(super) const fn short() -> Slice {
-        Slice(200)
+    pub(super) const fn limited() -> WorkBudget {
+        WorkBudget(200)
     }
 
     fn spend(&mut self, work: u32) {
@@ -39,7 +39,7 @@ impl Slice {
         self.0 = if self.0 == u32::MAX { u32::MAX } else { self.0.saturating_sub(work) };
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_used_up(&self) -> bool {
         self.0 == 0
     }
 }
@@ -59,17 +59,22 @@ impl World {
     }
 
     /// Performs all events due up to `now`, each at its own time, within the budget.
-    pub(super) fn advance_to(&mut self, now: Timestamp, observers: &mut Observers, slice: &mut Slice) {
-        while !slice.is_over() && self.step(now, observers, slice) {}
+    pub(super) fn advance_to(&mut self, now: Timestamp, observers: &mut Observers, budget: &mut WorkBudget) {
+        while !budget.is_used_up() && self.step(now, observers, budget) {}
     }
 
     /// Performs the next event due up to `until`, or moves the clock there. Returns `true` if there was an event.
-    pub(super) fn step(&mut self, until: Timestamp, observers: &mut Observers, slice: &mut Slice) -> bool {
+    pub(super) fn step(
+        &mut self,
+        until: Timestamp,
+        observers: &mut Observers,
+        budget: &mut WorkBudget,
+    ) -> bool {
         let due = self.next_due().filter(|due| *due <= until);
         self.now = self.now.max(due.unwrap_or(until));
         if due.is_some() {
-            slice.spend(1);
-            self.work(observers, slice);
+            budget.spend(1);
+            self.work(observers, budget);
         } else {
             self.report_heights(observers);
         }
@@ -77,28 +82,28 @@ impl World {
     }
 
     /// Performs everything due at this moment, within the budget. The rest stays due.
-    pub(super) fn work(&mut self, observers: &mut Observers, slice: &mut Slice) {
+    pub(super) fn work(&mut self, observers: &mut Observers, budget: &mut WorkBudget) {
         self.due.set(None);
         self.report_heights(observers);
         loop {
             if self.service().next_tick().is_some_and(|due| due <= self.now) {
-                slice.spend(self.service.tick(self.now, slice.0));
+                budget.spend(self.service.tick(self.now, budget.0));
             }
             self.announce(observers);
-            if slice.is_over() {
+            if budget.is_used_up() {
                 // All locks must have expired before the chains are observed.
                 self.is_behind = true;
                 return;
             }
             let mut quiet = self.watch_chains(observers);
-            while !slice.is_over()
-                && let Some(InFlight { account, mode, post, result }) = self.network.land(self.now)
+            while !budget.is_used_up()
+                && let Some(InFlight { account, mode, post, result }) = self.network.take_due(self.now)
             {
                 self.end_attempt((account, mode), &post, result, observers);
-                slice.spend(1);
+                budget.spend(1);
                 quiet = false;
             }
-            while !slice.is_over()
+            while !budget.is_used_up()
                 && let Some((account, mode, mut post)) = self.service.poll(self.now)
             {
                 if observers.read_posts() {
@@ -106,10 +111,10 @@ impl World {
                     post.body = observers.known_body(post.id).unwrap_or_else(write);
                 }
                 self.send(account, mode, post, observers);
-                slice.spend(1);
+                budget.spend(1);
                 quiet = false;
             }
-            self.is_behind = slice.is_over();
+            self.is_behind = budget.is_used_up();
             if quiet || self.is_behind {
                 return;
             }
@@ -127,13 +132,13 @@ impl World {
 
     fn send(&mut self, account: AccountNo, mode: Mode, mut post: AttemptRequest, observers: &mut Observers) {
         match observers.tamper_post(self.now, mode, &mut post) {
-            PostFate::AsItIs => {}
+            PostFate::Unchanged => {}
             PostFate::Dropped => {
-                let arrived = AttemptResult::Answered(200).into();
-                self.service.outcome(self.now, (account, mode), post.delivery, arrived);
+                let success = AttemptResult::Answered(200).into();
+                self.service.outcome(self.now, (account, mode), post.delivery, success);
                 return;
             }
-            PostFate::WithAnother(other) => {
+            PostFate::WithExtra(other) => {
                 let arrival = Network::default().post(self.now, (account, mode, &other), LogDetail::Result);
                 observers.on_post(&self.view(), (account, mode), &other, &arrival);
             }
@@ -151,8 +156,8 @@ impl World {
     fn watch_chains(&mut self, observers: &mut Observers) -> bool {
         let mut seen = Vec::new();
         self.chains.advance(self.now, |place, notices| self.watchers.on_sightings(place, notices, &mut seen));
-        let held = self.watchers.take_ready();
-        let batches = held.into_iter().chain([seen]).filter(|batch| !batch.is_empty());
+        let ready = self.watchers.take_ready();
+        let batches = ready.into_iter().chain([seen]).filter(|batch| !batch.is_empty());
         batches.map(|batch| self.report_sightings(batch, observers)).count() == 0
     }
 
@@ -198,8 +203,9 @@ impl World {
     ) -> Result<(), reference_core::error::ApiError> {
         self.service.restart(self.now)?;
         observers.on_restart(&self.view());
-        let flights = self.network.cut().into_iter().map(|flight| (flight.account, flight.mode, flight.post));
-        let lost: Vec<_> = flights.chain(self.external.cut()).collect();
+        let in_flight =
+            self.network.drop_all().into_iter().map(|flight| (flight.account, flight.mode, flight.post));
+        let lost: Vec<_> = in_flight.chain(self.external.drop_all()).collect();
         for (account, mode, post) in lost {
             observers.on_attempt_end(&self.view(), (account, mode), &post, &AttemptEnd::Lost, None);
         }

@@ -79,7 +79,7 @@ impl External {
     }
 
     /// Drops all attempts because the service stopped; returns the open ones.
-    pub(super) fn cut(&mut self) -> impl Iterator<Item = (AccountNo, Mode, AttemptRequest)> + use<> {
+    pub(super) fn drop_all(&mut self) -> impl Iterator<Item = (AccountNo, Mode, AttemptRequest)> + use<> {
         self.outgoing.clear();
         std::mem::take(&mut self.open).into_values()
     }

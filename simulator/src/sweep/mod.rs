@@ -12,9 +12,9 @@
 //! must agree. Another seed in 16 is played twice unchanged and the fingerprints ([`Trace`]) must be equal: a
 //! difference means that the program or the machine is not deterministic, which is reported apart from violations.
 //!
-//! Cost decides the rest. One world in five is large; the others have a few charges, run three to four times as
-//! fast and find most faults. Every small world and one large world in eight is read in full depth: every event,
-//! every filter. Wallets come from one seed for all worlds, so their addresses are derived once.
+//! The depth of the checks depends on the cost. One world in five is large; the others have a few charges, run three
+//! to four times as fast and find most faults. Every small world and one large world in eight is read in full depth:
+//! every event, every filter. Wallets come from one seed for all worlds, so their addresses are derived once.
 //!
 //! A seed is all that is needed to reproduce a finding:
 //!
@@ -63,7 +63,7 @@ const BASE: &str = "https://pay.example";
 const WALLETS: Seed = Seed(0x5eed);
 /// The time within which a healed world must settle: by then every delivery has used up its attempts.
 const LIVENESS: Span = Span::days(4);
-/// One large world in this number is read in full depth, and every small one: all events and all filters.
+/// One large world in this number, and every small one, is read in full depth: all events and all filters.
 const DEEP_EVERY: u64 = 8;
 /// The twins of one world in this number are played.
 const TWINS_EVERY: u64 = 16;
@@ -83,22 +83,22 @@ pub type TamperFactory<'a> = &'a dyn Fn() -> Box<dyn Tamper>;
 pub struct Runner<'a> {
     /// Wallets shared between worlds. Each thread should have its own.
     pub wallet_cache: WalletCache,
-    /// The fault of the service.
-    pub wrong: Option<TamperFactory<'a>>,
+    /// Creates the fault of the service, if it has one.
+    pub tamper: Option<TamperFactory<'a>>,
     /// Enables an invariant that every world violates, to test the reporting.
     pub canary: bool,
 }
 
 impl Default for Runner<'_> {
     fn default() -> Self {
-        Runner { wallet_cache: WalletCache::new(WALLETS), wrong: None, canary: false }
+        Runner { wallet_cache: WalletCache::new(WALLETS), tamper: None, canary: false }
     }
 }
 
 impl Runner<'static> {
     /// Creates a runner, with a demo fault in each world if one is given.
     pub fn with_fault(fault: Option<&'static DemoFault>) -> Runner<'static> {
-        Runner { wrong: fault.map(|fault| &fault.make as TamperFactory<'static>), ..Runner::default() }
+        Runner { tamper: fault.map(|fault| &fault.make as TamperFactory<'static>), ..Runner::default() }
     }
 }
 
@@ -123,8 +123,8 @@ pub struct Verdict {
     pub cells: Vec<Cell>,
     /// The fingerprint of the record, for worlds that were played twice.
     pub digest: Option<String>,
-    /// The number of twins and second runs.
-    pub beside: u64,
+    /// The number of additional runs: twins, and second runs of the same world.
+    pub extra_runs: u64,
     /// The first difference between two runs of this world: the machine or the program is not deterministic.
     pub differs: Option<String>,
     /// The statuses of refused steps.
@@ -146,11 +146,11 @@ impl Runner<'_> {
         let mut verdict = self.judge(&script, &mut run, depth);
         if has_twin {
             let twin = Twin::ALL[(seed / TWINS_EVERY) as usize % Twin::ALL.len()];
-            verdict.beside += 1;
+            verdict.extra_runs += 1;
             verdict.findings.absorb(self.compare(twin, &script, &mut run, seed));
         }
         if is_played_twice(seed) {
-            verdict.beside += 1;
+            verdict.extra_runs += 1;
             let again = self.play(&script);
             verdict.differs = first_difference(&run.record, &again.record);
             verdict.digest = Some(Trace::of(&run.record).digest());
@@ -176,7 +176,7 @@ impl Runner<'_> {
 
     fn dry_run_in(&self, script: &Script, detail: Detail) -> DryRun {
         let mut settings = Sandbox::first_settings();
-        settings.change(draft(&script.account));
+        settings.change(settings_draft(&script.account));
         let restarts = script.steps.iter().any(|step| matches!(step.value, Step::Restart));
         let mut sandbox = Sandbox::with_account(
             &Setup {
@@ -194,8 +194,8 @@ impl Runner<'_> {
         );
         sandbox.disable_log();
         sandbox.keep_record(detail);
-        if let Some(wrong) = self.wrong {
-            sandbox.tamper_with(wrong());
+        if let Some(tamper) = self.tamper {
+            sandbox.tamper_with(tamper());
         }
         dry_run(script, sandbox)
     }
@@ -221,7 +221,7 @@ impl Runner<'_> {
             let is_walk = matches!(script.steps[*place].value, Step::Walk(_));
             let invariant = if is_walk { Invariant::Paging } else { Invariant::Edges };
             findings.check(invariant, None, || {
-                (is_walk && *cause == Cause::Unmet)
+                (is_walk && *cause == Cause::UnmetExpectation)
                     .then(|| ("a growing list is not read as of its page 1".to_owned(), what.clone()))
             });
         }
@@ -232,7 +232,7 @@ impl Runner<'_> {
         });
         findings.absorb(invariant::judge_limits(record));
         let before = dry_run.sandbox.heights();
-        let shown = match shown(dry_run, depth) {
+        let shown = match api_state(dry_run, depth) {
             Ok(shown) => shown,
             Err(error) => {
                 findings.check(Invariant::Paging, None, || Some(("a list cannot be read".to_owned(), error)));
@@ -263,13 +263,13 @@ impl Runner<'_> {
             posts: posts as u64,
             cells,
             digest: None,
-            beside: 0,
+            extra_runs: 0,
             differs: None,
             refusals: dry_run.refusals.clone(),
             skipped: dry_run
                 .errors
                 .iter()
-                .filter(|trouble| trouble.cause != Cause::Unmet)
+                .filter(|error| error.cause != Cause::UnmetExpectation)
                 .map(|DryRunError { place, what, .. }| format!("step {}: {what}", place + 1))
                 .collect(),
             findings,
@@ -279,14 +279,14 @@ impl Runner<'_> {
     /// Returns the events that the model expects in a played world, and the state that the API shows at the end.
     pub fn expected(&self, script: &Script, run: &mut Run) -> (Vec<ExpectedEvent>, invariant::ApiState) {
         let now = run.dry_run.sandbox.now();
-        let Ok(shown) = shown(&mut run.dry_run, Depth::Objects) else { return Default::default() };
+        let Ok(shown) = api_state(&mut run.dry_run, Depth::Objects) else { return Default::default() };
         let replay_start = replay_start(script, &run.dry_run, &shown);
         (ModelReplay::run(replay_start, &run.record, now).expected, shown)
     }
 
     /// Returns everything that the API shows of a played world as text, or the error.
     pub(crate) fn final_api_state(&self, run: &mut Run) -> String {
-        format!("{:?}", shown(&mut run.dry_run, Depth::Objects))
+        format!("{:?}", api_state(&mut run.dry_run, Depth::Objects))
     }
 
     /// Returns the fingerprint of the world of a seed.
@@ -310,7 +310,7 @@ fn order_and_name(findings: &mut Findings, dry_run: &DryRun, shown: &invariant::
 }
 
 /// Returns the state of a played world as the API shows it.
-fn shown(dry_run: &mut DryRun, depth: Depth) -> Result<invariant::ApiState, String> {
+fn api_state(dry_run: &mut DryRun, depth: Depth) -> Result<invariant::ApiState, String> {
     let books: Vec<BookId> = dry_run.observers.keys().copied().collect();
     invariant::read_api_state(dry_run, books, depth)
 }
@@ -353,7 +353,7 @@ fn replay_start<'s>(script: &Script, dry_run: &DryRun, shown: &'s invariant::Api
     }
 }
 
-fn draft(settings: &Settings) -> reference_core::command::SettingsDraft {
+fn settings_draft(settings: &Settings) -> reference_core::command::SettingsDraft {
     let percent = |text: &Option<String>| {
         text.as_deref().and_then(|text| reference_core::money::Percent::parse(text).ok())
     };

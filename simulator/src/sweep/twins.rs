@@ -201,7 +201,7 @@ fn move_times(body: &mut Value) {
 fn endings(run: &mut Run, script: &Script, twin: Twin) -> BTreeMap<String, String> {
     let depth = if twin == Twin::Restarted { Depth::Events } else { Depth::Objects };
     let dry_run = &mut run.dry_run;
-    let Ok(shown) = super::shown(dry_run, depth) else { return BTreeMap::new() };
+    let Ok(shown) = super::api_state(dry_run, depth) else { return BTreeMap::new() };
     let since = |time: &str| {
         reference_core::time::Timestamp::parse(time).map_or(0, |time| time.since(script.start).0).to_string()
     };

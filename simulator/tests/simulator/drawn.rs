@@ -42,7 +42,7 @@ fn note(body: &Value, before: &str, good: bool, drawn: &mut BTreeMap<String, Dra
             (_, false) => count.refused += 1,
         }
         match value {
-            Value::Array(list) => list.iter().for_each(|it| note(it, &format!("{path}."), good, drawn)),
+            Value::Array(list) => list.iter().for_each(|item| note(item, &format!("{path}."), good, drawn)),
             other => note(other, &format!("{path}."), good, drawn),
         }
     }
@@ -134,10 +134,13 @@ fn the_operations_are_those_of_the_api_description() {
                 .flatten()
                 .map(|(name, _)| name.clone())
                 .collect();
-            let parameters =
-                operation["parameters"].as_array().into_iter().flatten().map(|it| resolved(&api, it));
-            let queries = parameters.filter(|it| it["in"] == "query");
-            names.extend(queries.map(|it| it["name"].as_str().unwrap_or_default().to_owned()));
+            let parameters = operation["parameters"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|parameter| resolved(&api, parameter));
+            let queries = parameters.filter(|parameter| parameter["in"] == "query");
+            names.extend(queries.map(|query| query["name"].as_str().unwrap_or_default().to_owned()));
             names.sort();
             described.push(format!("{} {path}: {}", method.to_uppercase(), names.join(" ")));
         }

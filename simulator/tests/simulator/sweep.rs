@@ -95,14 +95,14 @@ impl Tamper for Hopeful {
         _: reference_core::mode::Mode,
         post: &mut reference_wire::AttemptRequest,
     ) -> PostFate {
-        if post.kind.as_str() == "charge.expired" { PostFate::Dropped } else { PostFate::AsItIs }
+        if post.kind.as_str() == "charge.expired" { PostFate::Dropped } else { PostFate::Unchanged }
     }
 }
 
 #[track_caller]
 fn check_shrinking(make: fn() -> Box<dyn Tamper>, steps_max: usize) {
-    let wrong: &dyn Fn() -> Box<dyn Tamper> = &make;
-    let runner = Runner { wrong: Some(wrong), ..Runner::default() };
+    let tamper: &dyn Fn() -> Box<dyn Tamper> = &make;
+    let runner = Runner { tamper: Some(tamper), ..Runner::default() };
     let (script, violation): (Script, Violation) = (0..60)
         .find_map(|seed| {
             let script = workload::draw(seed).script;

@@ -16,18 +16,18 @@ use crate::{
     record::{BookId, RecordedCall},
 };
 
-/// The time for which a key's anchor in a list is remembered after its last read.
-const PLACE_KEPT: Span = Span::mins(10);
+/// The time for which the anchor of a key in a list is stored after its last read.
+const ANCHOR_TTL: Span = Span::mins(10);
 
 /// The anchors of keys in lists: the newest record when page 1 was read, and the time of the last read.
 #[derive(Default)]
 pub(super) struct ListReads {
-    places: BTreeMap<(String, String), (Timestamp, Option<usize>)>,
+    anchors: BTreeMap<(String, String), (Timestamp, Option<usize>)>,
 }
 
 impl ListReads {
     pub(super) fn restart(&mut self) {
-        self.places.clear();
+        self.anchors.clear();
     }
 }
 
@@ -78,7 +78,7 @@ impl ModelReplay<'_> {
             ["v1", "events", event] if reads => self.expected_event(at, id, event).ok_or(404),
             ["v1", _, code, ..] if reads || is_good => self.expected_object(at, id, code).ok_or(404),
             ["v1", "charges" | "invoices" | "payment-links"] if is_good => {
-                let code = made(call);
+                let code = created_id(call);
                 self.expected_object(at, id, &code).ok_or(call.status)
             }
             _ => return,
@@ -146,10 +146,10 @@ impl ModelReplay<'_> {
         let request = request?;
         let (book, ids) = (self.model.book(id), &self.ids[&id]);
         let mut members = request.members(book, ids);
-        let place = (bearer(call).to_owned(), request.place());
-        let places = &mut self.lists.places;
+        let key = (bearer(call).to_owned(), request.place());
+        let anchors = &mut self.lists.anchors;
         let remembers = call.method == "GET";
-        let remembered = places.get(&place).filter(|(read, _)| at.since(*read) < PLACE_KEPT).copied();
+        let remembered = anchors.get(&key).filter(|(read, _)| at.since(*read) < ANCHOR_TTL).copied();
         let newest = match (&request.anchor, remembered) {
             (Some(anchor), _) => {
                 let known = public_ids(ids, request.list).iter().position(|known| known == anchor);
@@ -157,14 +157,14 @@ impl ModelReplay<'_> {
             }
             (None, Some((_, newest))) if request.page > 1 => {
                 if remembers {
-                    places.insert(place, (at, newest));
+                    anchors.insert(key, (at, newest));
                 }
                 newest
             }
             (None, _) => {
                 let newest = members.last().copied();
                 if request.page == 1 && remembers {
-                    places.insert(place, (at, newest));
+                    anchors.insert(key, (at, newest));
                 }
                 newest
             }
@@ -183,7 +183,7 @@ impl ModelReplay<'_> {
 }
 
 /// Returns the id of a created object.
-fn made(call: &RecordedCall) -> String {
+fn created_id(call: &RecordedCall) -> String {
     let answer: serde_json::Value = serde_json::from_slice(&call.answer).unwrap_or_default();
     answer["data"]["id"].as_str().unwrap_or_default().to_owned()
 }

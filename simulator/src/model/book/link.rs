@@ -152,7 +152,10 @@ impl LinkModel {
         };
         let asked: usize = self.questions.iter().map(given).sum();
         asked == answers.len()
-            && self.questions.iter().all(|it| given(it) <= 1 && (!it.required || is_answered(it)))
+            && self
+                .questions
+                .iter()
+                .all(|question| given(question) <= 1 && (!question.required || is_answered(question)))
     }
 
     /// Returns `true` if the fields that depend on each other are valid in a new link, or after a change of `before`.
@@ -197,7 +200,7 @@ impl LinkModel {
             suggested.is_empty()
                 && !is_given("min_amount")
                 && !is_given("max_amount")
-                && price.is_some_and(|it| it > 0)
+                && price.is_some_and(|price| price > 0)
         };
         has_title && end.is_none_or(|end| end > now) && is_priced
     }

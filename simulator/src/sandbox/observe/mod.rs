@@ -222,7 +222,7 @@ impl Observers {
 
     /// Lets the tamper change an outgoing post.
     pub(super) fn tamper_post(&mut self, now: Timestamp, mode: Mode, post: &mut AttemptRequest) -> PostFate {
-        self.tamper.as_mut().map_or(PostFate::AsItIs, |tamper| tamper.post(now, mode, post))
+        self.tamper.as_mut().map_or(PostFate::Unchanged, |tamper| tamper.post(now, mode, post))
     }
 
     pub(super) fn on_sightings(&mut self, view: &WorldView<'_>, seen: &[Sighting]) {

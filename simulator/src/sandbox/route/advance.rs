@@ -8,7 +8,7 @@ use reference_core::{error::ApiError, time::Timestamp};
 use reference_wire::Response;
 
 use super::{Within, advance_response, has_happened};
-use crate::sandbox::{AttemptId, Sandbox, step::Slice};
+use crate::sandbox::{AttemptId, Sandbox, step::WorkBudget};
 
 /// The progress of a call.
 #[derive(Debug)]
@@ -76,14 +76,14 @@ impl Sandbox {
 
     /// Moves the clock as far as possible without passing an attempt in flight.
     pub(in crate::sandbox) fn run_until_blocked(&mut self, mut pending: PendingAdvance) -> Progress {
-        let mut slice = self.slice();
+        let mut budget = self.budget();
         loop {
             // Everything due now must be sent first, so that it is awaited.
             if pending.last_awaited.is_none() && self.world.is_behind {
-                if slice.is_over() {
+                if budget.is_used_up() {
                     return Progress::Waiting(pending);
                 }
-                self.step(self.now(), &mut slice);
+                self.step(self.now(), &mut budget);
                 continue;
             }
             let last = pending.last_awaited.unwrap_or(AttemptId(self.world.external.count));
@@ -92,10 +92,10 @@ impl Sandbox {
                 return Progress::Waiting(pending);
             }
             pending.last_awaited = None;
-            if slice.is_over() {
+            if budget.is_used_up() {
                 return Progress::Waiting(pending);
             }
-            if self.is_over(&pending) || !self.step(pending.target.until, &mut slice) {
+            if self.is_over(&pending) || !self.step(pending.target.until, &mut budget) {
                 return Progress::Done(advance_response(self, pending.before, pending.within));
             }
         }
@@ -103,8 +103,8 @@ impl Sandbox {
 
     /// Moves the clock to the target without waiting for attempts.
     pub(in crate::sandbox) fn run_to_end(&mut self, pending: PendingAdvance) -> Response {
-        let mut whole = Slice::whole();
-        while !self.is_over(&pending) && self.step(pending.target.until, &mut whole) {}
+        let mut unlimited = WorkBudget::unlimited();
+        while !self.is_over(&pending) && self.step(pending.target.until, &mut unlimited) {}
         advance_response(self, pending.before, pending.within)
     }
 
@@ -113,8 +113,8 @@ impl Sandbox {
         pending.target.stop_early && has_happened(self, pending.before, pending.within)
     }
 
-    fn step(&mut self, until: Timestamp, slice: &mut Slice) -> bool {
-        self.world.step(until, &mut self.observers, slice)
+    fn step(&mut self, until: Timestamp, budget: &mut WorkBudget) -> bool {
+        self.world.step(until, &mut self.observers, budget)
     }
 }
 

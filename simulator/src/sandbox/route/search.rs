@@ -56,12 +56,17 @@ impl Sandbox {
         let links = newest(book, &List::Links);
         let _ = charges.into_iter().map(|no| book.charge(ChargeNo(no))).all(|charge| {
             add("charge".into(), charge.code.to_string(), of_charge(charge), charge.status().as_str().into())
-        }) && invoices.into_iter().map(|no| book.invoice(InvoiceNo(no))).all(|it| {
-            add("invoice".into(), it.code.to_string(), of_invoice(it), it.status().as_str().into())
-        }) && links.into_iter().map(|no| book.link(LinkNo(no))).all(|it| {
-            let status = if it.archived { "archived" } else { "active" };
-            let fields = vec![own("code", it.code), own("title", &it.terms.title)];
-            add("payment_link".into(), it.code.to_string(), fields, status.into())
+        }) && invoices.into_iter().map(|no| book.invoice(InvoiceNo(no))).all(|invoice| {
+            add(
+                "invoice".into(),
+                invoice.code.to_string(),
+                of_invoice(invoice),
+                invoice.status().as_str().into(),
+            )
+        }) && links.into_iter().map(|no| book.link(LinkNo(no))).all(|link| {
+            let status = if link.archived { "archived" } else { "active" };
+            let fields = vec![own("code", link.code), own("title", &link.terms.title)];
+            add("payment_link".into(), link.code.to_string(), fields, status.into())
         });
         found
     }

@@ -27,7 +27,7 @@ fn sent(change: fn(&mut Value)) -> Box<dyn Tamper> {
             change(&mut body["data"]);
             post.body = body.to_string().into_bytes().into();
         }
-        PostFate::AsItIs
+        PostFate::Unchanged
     })
 }
 

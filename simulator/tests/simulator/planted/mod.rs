@@ -66,7 +66,7 @@ const WORLDS_MAX: u64 = 600;
 
 /// Returns the number of worlds from a start to the first violation. `right` shares its wallets.
 fn find(right: &Runner<'_>, fault: &PlantedFault, start: u64) -> Found {
-    let runner = Runner { wrong: Some(&fault.make), ..right.clone() };
+    let runner = Runner { tamper: Some(&fault.make), ..right.clone() };
     (0..WORLDS_MAX).find_map(|n| {
         let verdict = runner.try_seed(start + n);
         verdict.findings.violations.first().map(|violation| (n + 1, violation.clone()))

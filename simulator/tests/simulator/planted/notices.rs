@@ -103,7 +103,9 @@ impl Tamper for LastMomentIsLate {
 
     fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
         let next = now.plus(Span(1));
-        let ends = |notice: &Sighting| self.charges.known.get(&notice.address).is_some_and(|it| it.2 == next);
+        let ends = |notice: &Sighting| {
+            self.charges.known.get(&notice.address).is_some_and(|charge| charge.2 == next)
+        };
         if notices.iter().any(ends) { next } else { now }
     }
 }
@@ -176,7 +178,7 @@ impl Tamper for HoldTakesMore {
     fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
         let mut gone = Vec::new();
         for notice in notices.iter() {
-            let is_late = self.charges.known.get(&notice.address).is_some_and(|it| now >= it.2);
+            let is_late = self.charges.known.get(&notice.address).is_some_and(|charge| now >= charge.2);
             if is_late && !self.reported.contains_key(&place(notice)) {
                 let held = self.reported.values().find(|reported| reported.address == notice.address);
                 gone.extend(
@@ -204,7 +206,7 @@ impl Tamper for PaidIsForGood {
             let address = body["data"]["charge"]["deposit_address"].as_str().unwrap_or_default();
             self.paid.insert(address.to_owned());
         }
-        PostFate::AsItIs
+        PostFate::Unchanged
     }
 
     fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {

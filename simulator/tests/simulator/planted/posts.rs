@@ -36,7 +36,7 @@ pub(super) fn posts(
 fn body(from: &'static str, to: &'static str) -> Box<dyn Tamper> {
     posts(move |_, _, post| {
         write(post, |text| text.replacen(from, to, 1));
-        PostFate::AsItIs
+        PostFate::Unchanged
     })
 }
 
@@ -73,13 +73,13 @@ impl Tamper for RestartRepeats {
     fn post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
         let before = self.last.insert(post.endpoint, post.clone());
         match before.filter(|_| std::mem::take(&mut self.is_due)) {
-            None => PostFate::AsItIs,
+            None => PostFate::Unchanged,
             Some(mut again) => {
                 let id = other(again.id);
                 let (from, to) = (post_id(&again.id), post_id(&id));
                 write(&mut again, |text| text.replacen(&from, &to, 1));
                 again.id = id;
-                PostFate::WithAnother(Box::new(again))
+                PostFate::WithExtra(Box::new(again))
             }
         }
     }
@@ -104,8 +104,8 @@ impl ResendIsRepeated {
 impl Tamper for ResendIsRepeated {
     fn post(&mut self, now: Timestamp, _: Mode, _: &mut AttemptRequest) -> PostFate {
         match self.again.take_if(|(failed, _)| now.since(*failed) >= ResendIsRepeated::PAUSE) {
-            None => PostFate::AsItIs,
-            Some((_, again)) => PostFate::WithAnother(Box::new(again)),
+            None => PostFate::Unchanged,
+            Some((_, again)) => PostFate::WithExtra(Box::new(again)),
         }
     }
 
@@ -129,7 +129,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             if post.attempt > 1 {
                 write(post, |text| text.replacen("\"event_id\":\"0", "\"event_id\":\"1", 1));
             }
-            PostFate::AsItIs
+            PostFate::Unchanged
         })
     }),
     PlantedFault::new("a resend that failed is tried again", SENT, || Box::<ResendIsRepeated>::default()),
@@ -143,7 +143,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             again.id = other(post.id);
             let (from, to) = (post_id(&post.id), post_id(&again.id));
             write(&mut again, |text| text.replacen(&from, &to, 1));
-            PostFate::WithAnother(Box::new(again))
+            PostFate::WithExtra(Box::new(again))
         })
     }),
     PlantedFault::new("the first endpoint gets what the second wants", SENT, || {
@@ -151,7 +151,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             if post.endpoint.index() > 0 {
                 post.endpoint = EndpointNo(0);
             }
-            PostFate::AsItIs
+            PostFate::Unchanged
         })
     }),
     PlantedFault::new("deliveries name the other mode", SENT, || {
@@ -168,14 +168,14 @@ pub(super) const FAULTS: &[PlantedFault] = &[
                     format!("{}{now}{}", &text[..start], &text[start + 27..])
                 });
             }
-            PostFate::AsItIs
+            PostFate::Unchanged
         })
     }),
     PlantedFault::new("an old secret is used after a rotation", SENT, || {
         let mut first: BTreeMap<(Mode, EndpointNo), Secret> = BTreeMap::new();
         posts(move |_, mode, post| {
             post.secret = first.entry((mode, post.endpoint)).or_insert_with(|| post.secret.clone()).clone();
-            PostFate::AsItIs
+            PostFate::Unchanged
         })
     }),
     PlantedFault::new("delivered amounts are written as the API writes them", SENT, || {
