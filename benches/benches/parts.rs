@@ -1,7 +1,7 @@
 //! Benchmarks of single operations.
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
-mod short;
+mod sampling;
 
 use std::hint::black_box;
 
@@ -29,11 +29,11 @@ fn money(c: &mut Criterion) {
     });
 }
 
-fn texts(c: &mut Criterion) {
+fn formats(c: &mut Criterion) {
     let now = Timestamp(1_767_603_600_123_456);
     c.bench_function("timestamp text", |b| b.iter(|| black_box(now).to_string()));
-    let mut mint = IdGenerator::new(Seed(1).rng_key("live", "acme", "event"));
-    c.bench_function("event id", |b| b.iter(|| mint.next(black_box(now))));
+    let mut ids = IdGenerator::new(Seed(1).rng_key("live", "acme", "event"));
+    c.bench_function("event id", |b| b.iter(|| ids.next(black_box(now))));
     let body = vec![b'x'; 1_024];
     let signer = Signer::new("whsec_0123456789abcdefghijklmnopqrstuv");
     c.bench_function("signature of 1 KiB", |b| b.iter(|| signer.sign(1_767_603_600, black_box(&body))));
@@ -54,20 +54,20 @@ fn addresses(c: &mut Criterion) {
 
 fn index(c: &mut Criterion) {
     for size in [1_000_u32, 1_000_000] {
-        let mut shelf = StatusIndex::<5>::default();
+        let mut index = StatusIndex::<5>::default();
         for n in 0..size {
-            shelf.push(n, (n % 5) as usize);
+            index.push(n, (n % 5) as usize);
         }
         let nth = size as usize / 10;
         c.bench_function(&format!("place in a status filter, {size} charges"), |b| {
-            b.iter(|| shelf.select(Some(2), black_box(nth)))
+            b.iter(|| index.select(Some(2), black_box(nth)))
         });
     }
 }
 
 criterion_group! {
     name = benches;
-    config = short::short();
-    targets = money, texts, addresses, index
+    config = sampling::config();
+    targets = money, formats, addresses, index
 }
 criterion_main!(benches);

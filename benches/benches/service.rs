@@ -1,7 +1,7 @@
 //! Benchmarks of the service without sockets: requests, and complete lifecycles of charges.
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
-mod short;
+mod sampling;
 
 use benches::{BenchDriver, World};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
@@ -85,7 +85,7 @@ fn writes(c: &mut Criterion) {
 
 criterion_group! {
     name = benches;
-    config = short::short();
+    config = sampling::config();
     targets = reads, writes
 }
 criterion_main!(benches);

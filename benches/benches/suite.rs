@@ -1,7 +1,7 @@
 //! Benchmarks of the conformance suite, the scenarios and the random worlds.
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
-mod short;
+mod sampling;
 
 use std::hint::black_box;
 
@@ -19,13 +19,13 @@ use simulator::{
 const CHARGES: usize = 80;
 const SCENARIO: &str = include_str!("../../scenarios/delivery/shop_is_down.yaml");
 
-/// Records a run against a server in this process, without the burst.
+/// Records a quick run against a server in this process: without the burst of requests up to the rate limit.
 fn recorded() -> Recording {
     let runtime = tokio::runtime::Runtime::new().expect("threads");
     runtime.block_on(async {
         let config = Config { rate_limit: None, ..Config::local() };
         let server = Server::start_with(config, populated).await.expect("a free port");
-        let keys = server.first_keys().expect("a server that just started is well");
+        let keys = server.first_keys().expect("the server has just started");
         let url = server.url().parse().expect("a server's own address");
         let mut plan = Plan::new(url, Secret::new(keys.live), Secret::new(keys.test));
         plan.quick = true;
@@ -75,7 +75,7 @@ fn scenarios(c: &mut Criterion) {
     });
 }
 
-/// The worlds of the first sixteen seeds in turns: two of them checked in depth, one with a twin, one run twice.
+/// Measures the worlds of the first sixteen seeds: two are checked in depth, one has a twin, and one runs twice.
 fn worlds(c: &mut Criterion) {
     let runner = Runner::default();
     let mut seeds = (0..16).cycle();
@@ -86,7 +86,7 @@ fn worlds(c: &mut Criterion) {
 
 criterion_group! {
     name = benches;
-    config = short::short();
+    config = sampling::config();
     targets = judging, scenarios, worlds
 }
 criterion_main!(benches);

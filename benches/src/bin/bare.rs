@@ -19,7 +19,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
 /// A prepared response.
-struct Prepared {
+struct PreparedResponse {
     method: Method,
     path: String,
     status: StatusCode,
@@ -37,51 +37,51 @@ fn main() -> ExitCode {
     }
 }
 
-fn prepare(arguments: &[String]) -> Result<Vec<Prepared>, String> {
-    let answers = arguments.chunks(4).map(|four| {
-        let [method, path, status, file] = four else {
+fn prepare(arguments: &[String]) -> Result<Vec<PreparedResponse>, String> {
+    let responses = arguments.chunks(4).map(|group| {
+        let [method, path, status, file] = group else {
             return Err("usage: bare (METHOD PATH STATUS FILE)…".to_owned());
         };
-        Ok(Prepared {
+        Ok(PreparedResponse {
             method: method.parse().map_err(|_| format!("`{method}` is not a method"))?,
             path: path.clone(),
             status: status.parse().map_err(|_| format!("`{status}` is not a status"))?,
             body: fs::read(file).map_err(|error| format!("`{file}` can't be read: {error}"))?.into(),
         })
     });
-    answers.collect()
+    responses.collect()
 }
 
 #[tokio::main]
-async fn serve(answers: Vec<Prepared>) -> Result<(), String> {
+async fn serve(responses: Vec<PreparedResponse>) -> Result<(), String> {
     let cannot = |error: std::io::Error| format!("can't listen: {error}");
     let listener = TcpListener::bind("127.0.0.1:0").await.map_err(cannot)?;
     println!("{}", listener.local_addr().map_err(cannot)?);
-    let answers = Arc::new(answers);
+    let responses = Arc::new(responses);
     loop {
         let (stream, _) = listener.accept().await.map_err(cannot)?;
         let _ = stream.set_nodelay(true);
-        let answers = Arc::clone(&answers);
+        let responses = Arc::clone(&responses);
         let service = service_fn(move |request| {
-            let answers = Arc::clone(&answers);
-            async move { Ok::<_, Infallible>(answer(&answers, request).await) }
+            let responses = Arc::clone(&responses);
+            async move { Ok::<_, Infallible>(answer(&responses, request).await) }
         });
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
 }
 
-async fn answer(answers: &[Prepared], request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn answer(responses: &[PreparedResponse], request: Request<Incoming>) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     if !body.is_end_stream() {
         // The reference server also reads the body first.
         let _ = body.collect().await;
     }
     let path = head.uri.path_and_query().map_or("/", |it| it.as_str());
-    let Some(found) = answers.iter().find(|answer| answer.path == path && answer.method == head.method)
+    let Some(found) = responses.iter().find(|answer| answer.path == path && answer.method == head.method)
     else {
-        let mut nothing = Response::new(Full::default());
-        *nothing.status_mut() = StatusCode::NOT_FOUND;
-        return nothing;
+        let mut not_found = Response::new(Full::default());
+        *not_found.status_mut() = StatusCode::NOT_FOUND;
+        return not_found;
     };
     let mut answer = Response::new(Full::new(found.body.clone()));
     *answer.status_mut() = found.status;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use criterion::Criterion;
 
 /// Returns a configuration with which all benchmarks together take less than five minutes.
-pub(crate) fn short() -> Criterion {
+pub(crate) fn config() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(500))
         .measurement_time(Duration::from_secs(2))
