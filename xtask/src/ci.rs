@@ -25,7 +25,7 @@ enum Run {
     /// A cargo command, which prints its own messages.
     Cargo { arguments: &'static [&'static str], env: Option<(&'static str, &'static str)> },
     /// A check of this program: returns its findings, or the reason why it could not run.
-    Judge(fn(&Path) -> Result<Vec<String>, String>),
+    Check(fn(&Path) -> Result<Vec<String>, String>),
     /// A check with the cases that this machine may be unable to run.
     Attack(fn(&Path, &[String]) -> Result<Vec<String>, String>),
 }
@@ -66,22 +66,22 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "tidy",
         what: "rules about files, modules and guides that no lint knows",
-        run: Run::Judge(tidy::findings),
+        run: Run::Check(tidy::findings),
     },
     Step {
         name: "commits",
         what: "commit subjects are imperative and short",
-        run: Run::Judge(commits::findings),
+        run: Run::Check(commits::findings),
     },
     Step {
         name: "direction",
         what: "packages depend on each other one way only",
-        run: Run::Judge(direction::findings),
+        run: Run::Check(direction::findings),
     },
     Step {
         name: "deny",
         what: "dependencies: licences, sources, duplicate versions, advisories (cargo-deny)",
-        run: Run::Judge(deny::findings),
+        run: Run::Check(deny::findings),
     },
     Step {
         name: "clippy",
@@ -130,7 +130,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "crash",
         what: "the program on its directory, killed under load: nothing acknowledged is lost",
-        run: Run::Judge(crash::findings),
+        run: Run::Check(crash::findings),
     },
     Step {
         name: "docs",
@@ -183,8 +183,8 @@ impl Step {
     fn run(&self, root: &Path, allow_skip: &[String]) -> bool {
         let found = match self.run {
             Run::Cargo { arguments, env } => return succeeds(cargo(root).args(arguments).envs(env)),
-            Run::Judge(judge) => judge(root),
-            Run::Attack(judge) => judge(root, allow_skip),
+            Run::Check(check) => check(root),
+            Run::Attack(check) => check(root, allow_skip),
         };
         match found {
             Ok(findings) => {

@@ -32,9 +32,9 @@ const SHARDS: u32 = 8;
 /// Enough seeds that the first tasks are still running when a node is killed.
 const SEEDS: u32 = 160;
 /// The timeout for all tasks together; nothing else takes long.
-const PATIENCE: Duration = Duration::from_secs(1_800);
+const TIMEOUT: Duration = Duration::from_secs(1_800);
 /// The figures that must be equal for one process and many.
-const SAME: [&str; 8] = ["seeds", "events", "posts", "checks", "digests", "failures", "matrix", "gaps"];
+const COMPARED: [&str; 8] = ["seeds", "events", "posts", "checks", "digests", "failures", "matrix", "gaps"];
 
 /// Runs all tests. Returns `true` if the files are valid and the merged result is that of one process.
 pub(crate) fn run(root: &Path) -> Result<bool, String> {
@@ -69,11 +69,11 @@ fn slurm(root: &Path) -> Result<bool, String> {
     let _ = fs::remove_dir_all(&home);
     let mut cluster = Cluster::start(&home, program.parent().ok_or("the program has no directory")?)?;
     cluster.until("both nodes are idle", |cluster| {
-        Ok(cluster.ask("sinfo", &["-h", "-N", "-o", "%t"])? == "idle\nidle")
+        Ok(cluster.output_of("sinfo", &["-h", "-N", "-o", "%t"])? == "idle\nidle")
     })?;
     let (array, script) = (format!("--array=1-{SHARDS}"), root.join("simulator/fleet/slurm.sh"));
     let script = script.display().to_string();
-    println!("{}", cluster.ask("sbatch", &[&array, "--cpus-per-task=1", &script])?);
+    println!("{}", cluster.output_of("sbatch", &[&array, "--cpus-per-task=1", &script])?);
     cluster.until("tasks run on both nodes", |cluster| {
         Ok(NODES.iter().all(|node| !cluster.processes(node).is_empty()))
     })?;
@@ -88,7 +88,7 @@ fn slurm(root: &Path) -> Result<bool, String> {
     cluster.controller()?;
     cluster.node("b")?;
     println!("killed the controller; both are started again");
-    cluster.until("every task has ended", |cluster| Ok(cluster.ask("squeue", &["-h"])?.is_empty()))?;
+    cluster.until("every task has ended", |cluster| Ok(cluster.output_of("squeue", &["-h"])?.is_empty()))?;
     let shards = home.join("shards");
     let mut merged = merge(&program, &shards)?;
     for shard in merged["missing"].as_array().cloned().unwrap_or_default() {
@@ -103,13 +103,13 @@ fn slurm(root: &Path) -> Result<bool, String> {
         merged = merge(&program, &shards)?;
     }
     let one = sweep(&program, &home, &[])?;
-    let other: Vec<&str> = SAME.into_iter().filter(|key| merged[*key] != one[*key]).collect();
-    for key in &other {
+    let differing: Vec<&str> = COMPARED.into_iter().filter(|key| merged[*key] != one[*key]).collect();
+    for key in &differing {
         println!("{key} differs: merged {}, of one process {}", merged[*key], one[*key]);
     }
     let is_whole = merged["missing"].as_array().is_some_and(Vec::is_empty);
     println!("{} worlds in {SHARDS} shards, {} events: {}", merged["seeds"], merged["events"], one["result"]);
-    Ok(other.is_empty() && is_whole)
+    Ok(differing.is_empty() && is_whole)
 }
 
 fn is_installed(program: &str) -> bool {
@@ -152,7 +152,7 @@ struct Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let _ = self.ask("scancel", &["--me"]);
+        let _ = self.output_of("scancel", &["--me"]);
         for (_, process) in &mut self.daemons {
             let _ = process.kill();
             let _ = process.wait();
@@ -170,7 +170,7 @@ impl Cluster {
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
         let mut cluster = Cluster { home: home.to_owned(), path, daemons: Vec::new() };
         let at = |name: &str| home.join("munge").join(name).display().to_string();
-        cluster.ask("mungekey", &["--create", "--keyfile", &at("key")])?;
+        cluster.output_of("mungekey", &["--create", "--keyfile", &at("key")])?;
         let options = [
             ("key-file", "key"),
             ("socket", "socket"),
@@ -225,7 +225,7 @@ impl Cluster {
     }
 
     /// Returns a program's output. Retries while the controller starts.
-    fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
+    fn output_of(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
         let output = self.command(program).args(arguments).output();
         let output = output.map_err(|error| format!("cannot start {program}: {error}"))?;
         if !output.status.success() {
@@ -240,7 +240,7 @@ impl Cluster {
         loop {
             match condition(self) {
                 Ok(true) => return Ok(()),
-                answer if started.elapsed() > PATIENCE => {
+                answer if started.elapsed() > TIMEOUT => {
                     let why = answer.err().unwrap_or_default();
                     return Err(format!(
                         "timed out waiting until {what}; {why} (logs: {})",

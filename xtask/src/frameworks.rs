@@ -64,7 +64,7 @@ pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
             })
         });
         let judged: Vec<_> = judged.collect();
-        judged.into_iter().map(|it| it.join().expect("no judge panics")).collect::<Vec<_>>()
+        judged.into_iter().map(|judged| judged.join().expect("no judge panics")).collect::<Vec<_>>()
     });
     let mut good = true;
     for (framework, report) in FRAMEWORKS.iter().zip(reports) {
@@ -83,7 +83,8 @@ fn judge(
     extra: &[String],
 ) -> Result<(bool, String), String> {
     let [port] = testkit::free_ports()?;
-    let words: Vec<_> = framework.command.iter().map(|it| it.replace("PORT", &port.to_string())).collect();
+    let words: Vec<_> =
+        framework.command.iter().map(|command| command.replace("PORT", &port.to_string())).collect();
     let first = if words[0].contains('/') { home.join(&words[0]) } else { words[0].clone().into() };
     let mut server = Command::new(&first);
     server.current_dir(home).args(&words[1..]).env("PYTHONDONTWRITEBYTECODE", "1");

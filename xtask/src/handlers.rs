@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::packages::ask;
+use crate::packages::output_of;
 use crate::served;
 use crate::target::{listening, output};
 use crate::tools::{self, fresh, starts, write};
@@ -47,7 +47,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
         println!("==> {}", handler.file);
         fresh(&home.join("handled"))?;
         let url = format!("{}/docs/handlers/{}", reference.word("url"), handler.file);
-        let text = ask(Command::new("curl").args(["--silent", "--fail", &url]))?;
+        let text = output_of(Command::new("curl").args(["--silent", "--fail", &url]))?;
         write(&home.join(handler.file), text)?;
         let [port] = testkit::free_ports()?;
         match (handler.command)(&home, port) {
@@ -123,6 +123,6 @@ fn go(home: &Path, _port: u16) -> Result<Command, String> {
         return Err("go is not installed".to_owned());
     }
     let built: PathBuf = home.join("hooks");
-    ask(Command::new("go").current_dir(home).arg("build").arg("-o").arg(&built).arg("hooks.go"))?;
+    output_of(Command::new("go").current_dir(home).arg("build").arg("-o").arg(&built).arg("hooks.go"))?;
     Ok(Command::new(built))
 }

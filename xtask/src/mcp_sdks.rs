@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use testkit::Running;
+use testkit::RunningProgram;
 
 use crate::served;
 use crate::tools::{self, succeeds};
@@ -57,7 +57,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     Ok(good && served.is_alive())
 }
 
-fn typescript(root: &Path, home: &Path, served: &Running) -> Result<bool, String> {
+fn typescript(root: &Path, home: &Path, served: &RunningProgram) -> Result<bool, String> {
     // Node finds packages in the directory of the script.
     std::fs::copy(root.join("xtask/mcp/sdk.mjs"), home.join("sdk.mjs"))
         .map_err(|err| format!("cannot copy `sdk.mjs`: {err}"))?;
@@ -71,7 +71,7 @@ fn typescript(root: &Path, home: &Path, served: &Running) -> Result<bool, String
 }
 
 /// Adds the address and the test key of the server to a command's environment.
-fn at<'c>(served: &Running, command: &'c mut Command) -> &'c mut Command {
+fn at<'c>(served: &RunningProgram, command: &'c mut Command) -> &'c mut Command {
     let url = format!("{}/mcp", served.word("url"));
     command.env("MCP_SERVER_URL", url).env("MCP_SERVER_KEY", served.word("test_key"))
 }

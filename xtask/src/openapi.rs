@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use testkit::Running;
+use testkit::RunningProgram;
 
 use crate::served;
 use crate::tools::{self, succeeds};
@@ -48,7 +48,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
 }
 
 /// Checks that the document has no errors or warnings, and that a request with its types compiles.
-fn node(root: &Path, home: &Path, served: &Running) -> Result<bool, String> {
+fn node(root: &Path, home: &Path, served: &RunningProgram) -> Result<bool, String> {
     let settings = root.join("xtask/openapi");
     let document = format!("{}/openapi.json", served.word("url"));
     let program = |name: &str| {
@@ -73,7 +73,7 @@ fn node(root: &Path, home: &Path, served: &Running) -> Result<bool, String> {
 }
 
 /// Checks that a client is generated without a warning, and that it opens, lists, gets and cancels a charge.
-fn python(root: &Path, (home, programs): (&Path, &Path), served: &Running) -> Result<bool, String> {
+fn python(root: &Path, (home, programs): (&Path, &Path), served: &RunningProgram) -> Result<bool, String> {
     let settings = root.join("xtask/openapi");
     let package = home.join("client");
     tools::fresh(&package)?;

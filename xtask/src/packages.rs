@@ -52,7 +52,7 @@ pub(crate) struct WorkspaceDependency {
 impl Workspace {
     /// Loads the packages from cargo.
     pub(crate) fn load(root: &Path) -> Result<Workspace, String> {
-        let answer = ask(cargo(root).args(["metadata", "--no-deps", "--format-version", "1"]))?;
+        let answer = output_of(cargo(root).args(["metadata", "--no-deps", "--format-version", "1"]))?;
         serde_json::from_str(&answer).map_err(|err| format!("`cargo metadata` answers oddly: {err}"))
     }
 
@@ -63,7 +63,7 @@ impl Workspace {
 
     /// Returns the version of a package.
     pub(crate) fn version(&self, name: &str) -> Option<&str> {
-        self.packages.iter().find(|it| it.name == name).map(|it| it.version.as_str())
+        self.packages.iter().find(|package| package.name == name).map(|it| it.version.as_str())
     }
 
     /// Returns the root files of each package's library and programs.
@@ -95,7 +95,7 @@ impl Workspace {
 }
 
 /// Runs a command and returns its output.
-pub(crate) fn ask(command: &mut Command) -> Result<String, String> {
+pub(crate) fn output_of(command: &mut Command) -> Result<String, String> {
     let output = command
         .stderr(Stdio::inherit())
         .output()
@@ -129,7 +129,7 @@ pub(crate) fn undescribed(mut command: Command) -> Command {
 /// Returns the default target of the compiler, such as `x86_64-unknown-linux-gnu`.
 pub(crate) fn platform() -> Result<String, String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let version = ask(Command::new(rustc).arg("-vV"))?;
+    let version = output_of(Command::new(rustc).arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or_else(|| "rustc does not name its platform".to_owned())
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testkit::Running;
+use testkit::RunningProgram;
 
 use crate::packages::{Workspace, cargo};
 
@@ -21,11 +21,11 @@ pub(crate) fn build(root: &Path) -> Result<PathBuf, String> {
 }
 
 /// Starts a built program on a free port, with a fixed seed, so that every run has the same world.
-pub(crate) fn start(program: &Path, options: &[&str]) -> Result<Running, String> {
+pub(crate) fn start(program: &Path, options: &[&str]) -> Result<RunningProgram, String> {
     start_as(Command::new(program), options)
 }
 
 /// Starts a served reference by the given command, to which the arguments are added.
-pub(crate) fn start_as(command: Command, options: &[&str]) -> Result<Running, String> {
-    Running::serve(command, &[&["--seed", "1"], options].concat())
+pub(crate) fn start_as(command: Command, options: &[&str]) -> Result<RunningProgram, String> {
+    RunningProgram::serve(command, &[&["--seed", "1"], options].concat())
 }

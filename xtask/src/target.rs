@@ -4,14 +4,14 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use testkit::Running;
+use testkit::RunningProgram;
 
 /// Starts a command and waits until its server listens on the port.
 ///
 /// # Errors
 /// The command cannot be started, ends, or does not listen in time.
-pub(crate) fn listening(command: &mut Command, port: u16) -> Result<Running, String> {
-    Running::start_until(command, || TcpStream::connect(("127.0.0.1", port)).is_ok())
+pub(crate) fn listening(command: &mut Command, port: u16) -> Result<RunningProgram, String> {
+    RunningProgram::start_until(command, || TcpStream::connect(("127.0.0.1", port)).is_ok())
 }
 
 /// The keys for a check.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::names::DnsServer;
 use crate::served;
-use testkit::{Connection, Running, signal, wait_until};
+use testkit::{Connection, RunningProgram, signal, wait_until};
 
 /// The maximum stored output of a program.
 const SAID_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -79,7 +79,7 @@ impl CaseContext {
 
 /// A served reference with a connection to it.
 pub(crate) struct Host {
-    served: Running,
+    served: RunningProgram,
     pub(crate) address: String,
     pub(crate) live: String,
     pub(crate) test: String,
@@ -125,9 +125,9 @@ impl Host {
     }
 
     /// Waits for the end of the server and returns the time it took; `None` after the timeout.
-    pub(crate) fn wait(&mut self, patience: Duration) -> Option<Duration> {
+    pub(crate) fn wait(&mut self, timeout: Duration) -> Option<Duration> {
         let began = Instant::now();
-        self.served.wait(patience).map(|_| began.elapsed())
+        self.served.wait(timeout).map(|_| began.elapsed())
     }
 
     /// Returns the current memory in bytes.
@@ -215,10 +215,10 @@ impl StartedProgram {
     }
 
     /// Waits for the end of the program, and kills it after a timeout.
-    pub(crate) fn end(mut self, patience: Duration) -> ProgramResult {
+    pub(crate) fn end(mut self, timeout: Duration) -> ProgramResult {
         let began = Instant::now();
         let mut peak = 0;
-        let ended = wait_until(patience, || {
+        let ended = wait_until(timeout, || {
             peak = status(self.child.id(), "VmHWM").unwrap_or(0).max(peak);
             self.child.try_wait().ok().flatten()
         });

@@ -12,7 +12,7 @@ use super::names::SLOW;
 use testkit::{Connection, Receiver};
 
 /// The timeout, which is also the figure of a delivery that does not arrive.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// The maximum number of endpoints of a book. Repeated here, so that a changed limit is noticed.
 const ENDPOINTS_MAX: usize = 50;
 
@@ -109,8 +109,8 @@ fn first_attempt(host: &mut Host, shop: &Receiver, url: &str, path: &str) -> Res
     let test = endpoint(host, "neighbour", "live", &format!("{url}{path}"))?;
     let began = Instant::now();
     host.post(&test, &Value::Null)?;
-    let came = shop.arrival(path, PATIENCE);
-    Ok(millis(came.map_or(PATIENCE, |at| at.saturating_duration_since(began))))
+    let came = shop.arrival(path, TIMEOUT);
+    Ok(millis(came.map_or(TIMEOUT, |at| at.saturating_duration_since(began))))
 }
 
 fn millis(span: Duration) -> u64 {
@@ -225,7 +225,7 @@ fn interim(context: &CaseContext) -> Measured {
 /// Returns the error of a delivery's first attempt, in lower case.
 pub(super) fn ended(host: &mut Host, delivery: &str) -> Result<String, CaseFailure> {
     let path = format!("/sandbox/deliveries/{delivery}");
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         let found = host.ask("GET", &path, None, &Value::Null)?;
         if let Some(error) = found["delivery"]["attempts"][0]["error"].as_str() {
@@ -264,7 +264,7 @@ fn lookups(context: &CaseContext) -> Measured {
         line.begin("POST", "/sandbox/endpoints", None, &body)?;
         saving.push(line);
     }
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while names.left_waiting() < 16 && Instant::now() < until {
         thread::sleep(Duration::from_millis(10));
     }

@@ -15,7 +15,7 @@ use super::names;
 
 const MEBIBYTE: u64 = 1024 * 1024;
 /// The time after which a command is killed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The time after which a command is in the middle of its work.
 const UNDER_WAY: Duration = Duration::from_millis(900);
 
@@ -96,7 +96,7 @@ pub(super) const CASES: &[AttackCase] = &[
 
 /// Runs a command with keys to completion.
 fn run(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<ProgramResult, CaseFailure> {
-    Ok(start(context, directory, arguments)?.end(PATIENCE))
+    Ok(start(context, directory, arguments)?.end(TIMEOUT))
 }
 
 fn start(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<StartedProgram, CaseFailure> {
@@ -225,7 +225,7 @@ fn interrupt(context: &CaseContext) -> Measured {
     }
     let (mut wrong, mut mute, mut slowest) = (0, 0, 0);
     for (command, name, _, code) in running {
-        let ran = command.end(PATIENCE);
+        let ran = command.end(TIMEOUT);
         if ran.code != Some(code) {
             eprintln!("{name} ended with {:?}, not {code}: {}", ran.code, ran.output);
             wrong += 1;
@@ -252,7 +252,7 @@ fn floods(context: &CaseContext) -> Measured {
             thread::sleep(UNDER_WAY);
             running.signal(name)?;
         }
-        let ran = running.end(PATIENCE);
+        let ran = running.end(TIMEOUT);
         if ran.code.is_none() {
             eprintln!("{arguments:?} does not end: {}", ran.output);
         }
@@ -297,7 +297,7 @@ fn outputs(context: &CaseContext) -> Measured {
         places.push(full.display().to_string());
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$0\" check --list > /dev/full"]).arg(&context.program);
-        look(&StartedProgram::start(command)?.end(PATIENCE), &["check", "--list"], true);
+        look(&StartedProgram::start(command)?.end(TIMEOUT), &["check", "--list"], true);
     }
     let refusing = target(418, |_| "{}".to_owned())?;
     for place in &places {
@@ -319,7 +319,7 @@ fn outputs(context: &CaseContext) -> Measured {
                 thread::sleep(UNDER_WAY);
                 let _ = running.signal("TERM");
             }
-            look(&running.end(PATIENCE), arguments, fails);
+            look(&running.end(TIMEOUT), arguments, fails);
         }
     }
     if names::is_inside() {

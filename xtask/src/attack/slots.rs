@@ -14,7 +14,7 @@ use testkit::{Connection, Receiver, signal};
 
 /// The connection slots of a server. Repeated here, so that a changed limit is noticed.
 const SLOTS: usize = 1_024;
-const PATIENCE: Duration = Duration::from_secs(40);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 const NEW_CLIENT: Bound = Bound { what: "until a new client is answered", most: 1_000, unit: Unit::Millis };
 const UNKNOWN_PAGE: &str =
@@ -175,7 +175,7 @@ fn descriptors(context: &CaseContext) -> Measured {
     let _idle = idle(&host, 300);
     let began = Instant::now();
     host.post(&tests[0], &Value::Null)?;
-    let came = shop.arrival("/hooks", PATIENCE).map_or(PATIENCE, |at| at.saturating_duration_since(began));
+    let came = shop.arrival("/hooks", TIMEOUT).map_or(TIMEOUT, |at| at.saturating_duration_since(began));
 
     let sent = host.post(&tests[1], &Value::Null)?;
     let error = ended(&mut host, sent["delivery"].as_str().unwrap_or_default())?;
@@ -192,7 +192,7 @@ fn stop(context: &CaseContext, signals: &[&str]) -> Measured {
     names.be_slow(true);
     let before = names.left_waiting();
     host.post(&format!("/sandbox/endpoints/{id}/test"), &Value::Null)?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while names.left_waiting() == before && Instant::now() < until {
         thread::sleep(Duration::from_millis(5));
     }
@@ -201,7 +201,7 @@ fn stop(context: &CaseContext, signals: &[&str]) -> Measured {
         // Concurrent signals or changes would count as one.
         thread::sleep(Duration::from_millis(100));
     }
-    let took = host.wait(PATIENCE).unwrap_or(PATIENCE);
+    let took = host.wait(TIMEOUT).unwrap_or(TIMEOUT);
     names.be_slow(false);
     Ok(vec![millis(took)])
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::Programs;
-use super::process::{Cores, Running, ask, granted};
+use super::process::{Cores, RunningProgram, ask, granted};
 
 /// The number of charges in the world, each with its `charge.created`.
 const CHARGES: usize = 400;
@@ -68,7 +68,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn make(ours: &Running, work: &Path) -> Result<World, String> {
+    pub(crate) fn make(ours: &RunningProgram, work: &Path) -> Result<World, String> {
         let (address, key) = (ours.address, ours.key.clone());
         for nth in 0..CHARGES {
             let body = format!(
@@ -106,10 +106,10 @@ impl World {
         programs: &Programs,
         cores: Cores,
         prepared: &Prepared,
-    ) -> Result<Running, String> {
+    ) -> Result<RunningProgram, String> {
         let mut command = cores.server(programs.path("bare"));
         command.args([prepared.method, &prepared.path, &prepared.status.to_string()]).arg(&prepared.file);
         command.args(["GET", "/v1/account", "200"]).arg(&self.account);
-        Running::bare(command, &self.key)
+        RunningProgram::bare(command, &self.key)
     }
 }

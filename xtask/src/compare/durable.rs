@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::case::{CASES, World};
 use super::figures::{Figures, Sample};
-use super::process::{Cores, Running};
+use super::process::{Cores, RunningProgram};
 use super::{Options, Programs};
 
 /// The name on the command line.
@@ -19,15 +19,16 @@ pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Re
             .map_err(|error| format!("cannot empty `{}`: {error}", directory.display()))?;
     }
     let data = directory.to_str().ok_or("the path of the workspace is no text")?;
-    let kept = Running::reference_with(programs, Cores::Shared, &["--data", data])?;
-    let in_memory = Running::reference(programs, Cores::Shared)?;
+    let kept = RunningProgram::reference_with(programs, Cores::Shared, &["--data", data])?;
+    let in_memory = RunningProgram::reference(programs, Cores::Shared)?;
     let case = CASES.iter().find(|case| case.name == CASE).expect("it is one of them");
     let prepared = World::make(&in_memory, work)?.prepare(case, work)?;
     let mut figures = Figures::default();
     for round in 0..options.rounds {
         eprintln!("kept: round {} of {}", round + 1, options.rounds);
-        let sample =
-            |server: &Running| Sample::take(programs, server, &prepared, Cores::Shared, options.seconds);
+        let sample = |server: &RunningProgram| {
+            Sample::take(programs, server, &prepared, Cores::Shared, options.seconds)
+        };
         if round % 2 == 0 {
             let first = sample(&kept)?;
             figures.add(first, sample(&in_memory)?);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Programs;
 use super::case::Prepared;
-use super::process::{Cores, Running};
+use super::process::{Cores, RunningProgram};
 
 const CONNECTIONS: &str = "32";
 
@@ -23,7 +23,7 @@ impl Sample {
     /// Loads a server for some seconds. Fails if a response has another status than the prepared one.
     pub(crate) fn take(
         programs: &Programs,
-        server: &Running,
+        server: &RunningProgram,
         prepared: &Prepared,
         cores: Cores,
         seconds: u32,

@@ -18,7 +18,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, value_parser};
 use figures::{Figures, Sample};
 pub(crate) use process::granted;
-use process::{Cores, Running};
+use process::{Cores, RunningProgram};
 
 /// The options of the task.
 #[derive(Args)]
@@ -115,7 +115,7 @@ pub(crate) struct Row {
 }
 
 fn measure(programs: &Programs, work: &Path, cores: Cores, options: &Options) -> Result<Vec<Row>, String> {
-    let ours = Running::reference(programs, cores)?;
+    let ours = RunningProgram::reference(programs, cores)?;
     let world = World::make(&ours, work)?;
     let (mut rows, mut servers) = (Vec::new(), Vec::new());
     for case in CASES.iter().filter(|case| options.takes(case.name)) {
@@ -126,7 +126,8 @@ fn measure(programs: &Programs, work: &Path, cores: Cores, options: &Options) ->
     for round in 0..options.rounds {
         for (row, (bare, prepared)) in rows.iter_mut().zip(&servers) {
             eprintln!("{}: round {} of {}, {}", cores.name(), round + 1, options.rounds, row.case.name);
-            let sample = |server: &Running| Sample::take(programs, server, prepared, cores, options.seconds);
+            let sample =
+                |server: &RunningProgram| Sample::take(programs, server, prepared, cores, options.seconds);
             // The order alternates, because the first one may run on a cooler or busier machine.
             if round % 2 == 0 {
                 let first = sample(&ours)?;

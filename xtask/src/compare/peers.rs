@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::case::{CASES, CaseRequest, Prepared, World};
 use super::figures::{Figures, Sample, Spread};
-use super::process::{Cores, Running};
+use super::process::{Cores, RunningProgram};
 use super::{Options, Programs};
 
 /// A mock server with its figures, or the reason why it was skipped.
@@ -45,7 +45,7 @@ const KINDS: &[PeerKind] = &[
 const UNKNOWN: &[&str] = &["WireMock", "json-server"];
 
 pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Result<Vec<Peer>, String> {
-    let ours = Running::reference(programs, Cores::Shared)?;
+    let ours = RunningProgram::reference(programs, Cores::Shared)?;
     let world = World::make(&ours, work)?;
     let reads = CASES.iter().filter(|case| matches!(case.what, CaseRequest::Get(_)));
     let answers = reads.map(|case| world.prepare(case, work)).collect::<Result<Vec<_>, _>>()?;
@@ -73,17 +73,18 @@ fn one(
     programs: &Programs,
     work: &Path,
     answers: &[Prepared],
-    bare: &[Running],
+    bare: &[RunningProgram],
     options: &Options,
 ) -> Result<(Vec<Spread>, u64), String> {
     let context = MockContext { work, answers, address: testkit::free_address()? };
-    let peer = Running::foreign((kind.command)(&context)?, context.address, &answers[0].path)?;
+    let peer = RunningProgram::foreign((kind.command)(&context)?, context.address, &answers[0].path)?;
     let mut all = vec![Figures::default(); answers.len()];
     for round in 0..options.rounds {
         for ((figures, answer), bare) in all.iter_mut().zip(answers).zip(bare) {
             eprintln!("{}: round {} of {}, {}", kind.name, round + 1, options.rounds, answer.path);
-            let sample =
-                |server: &Running| Sample::take(programs, server, answer, Cores::Shared, options.seconds);
+            let sample = |server: &RunningProgram| {
+                Sample::take(programs, server, answer, Cores::Shared, options.seconds)
+            };
             figures.add(sample(&peer)?, sample(bare)?);
         }
     }
@@ -97,10 +98,11 @@ impl MockContext<'_> {
 
     /// Returns the path of each response without its query, and its body.
     fn bodies(&self) -> Result<Vec<(&str, String)>, String> {
-        let read = |it: &Prepared| {
-            fs::read_to_string(&it.file).map_err(|err| format!("cannot read `{}`: {err}", it.file.display()))
+        let read = |prepared: &Prepared| {
+            fs::read_to_string(&prepared.file)
+                .map_err(|err| format!("cannot read `{}`: {err}", prepared.file.display()))
         };
-        let path = |it: &Prepared| it.path.find('?').map_or(it.path.len(), |end| end);
+        let path = |prepared: &Prepared| prepared.path.find('?').map_or(prepared.path.len(), |end| end);
         self.answers.iter().map(|answer| Ok((&answer.path[..path(answer)], read(answer)?))).collect()
     }
 }
@@ -174,7 +176,7 @@ fn mockoon(context: &MockContext<'_>) -> Result<Command, String> {
         }));
     }
     let children: Vec<_> =
-        routes.iter().map(|it| serde_json::json!({ "type": "route", "uuid": it["uuid"] })).collect();
+        routes.iter().map(|route| serde_json::json!({ "type": "route", "uuid": route["uuid"] })).collect();
     let document = serde_json::json!({
         "uuid": "00000000-0000-4000-8000-000000000099", "lastMigration": 33, "name": "prepared",
         "endpointPrefix": "", "latency": 0, "port": context.address.port(), "hostname": "127.0.0.1", "folders": [],

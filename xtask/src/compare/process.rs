@@ -1,4 +1,4 @@
-//! [`Running`]: server processes, started on selected cores and measured.
+//! [`RunningProgram`]: server processes, started on selected cores and measured.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -54,17 +54,17 @@ fn on(cores: &str, program: &Path) -> Command {
 }
 
 /// A running server. Stopped on drop.
-pub(crate) struct Running {
-    process: testkit::Running,
+pub(crate) struct RunningProgram {
+    process: testkit::RunningProgram,
     pub(crate) address: SocketAddr,
     /// A key of mode test; empty if the server has none.
     pub(crate) key: String,
 }
 
-impl Running {
+impl RunningProgram {
     /// Starts the reference server without a rate limit.
-    pub(crate) fn reference(programs: &Programs, cores: Cores) -> Result<Running, String> {
-        Running::reference_with(programs, cores, &[])
+    pub(crate) fn reference(programs: &Programs, cores: Cores) -> Result<RunningProgram, String> {
+        RunningProgram::reference_with(programs, cores, &[])
     }
 
     /// Starts the reference server with further options.
@@ -72,27 +72,31 @@ impl Running {
         programs: &Programs,
         cores: Cores,
         options: &[&str],
-    ) -> Result<Running, String> {
+    ) -> Result<RunningProgram, String> {
         let mut command = cores.server(programs.path("chargeproof"));
         command.stderr(Stdio::null());
         let process = served::start_as(command, &[&["--rate-limit", "off"], options].concat())?;
         let (address, key) = (parse(process.word("address"))?, process.word("test_key").to_owned());
-        Ok(Running { process, address, key })
+        Ok(RunningProgram { process, address, key })
     }
 
     /// Starts a bare server, which prints its address when it is ready, for clients that send `key`.
-    pub(crate) fn bare(mut command: Command, key: &str) -> Result<Running, String> {
+    pub(crate) fn bare(mut command: Command, key: &str) -> Result<RunningProgram, String> {
         command.stderr(Stdio::null());
-        let process = testkit::Running::start(command)?;
-        Ok(Running { address: parse(&process.first_line)?, process, key: key.to_owned() })
+        let process = testkit::RunningProgram::start(command)?;
+        Ok(RunningProgram { address: parse(&process.first_line)?, process, key: key.to_owned() })
     }
 
     /// Starts another program's server, which listens on `address` once it is ready, with its child processes.
-    pub(crate) fn foreign(mut command: Command, address: SocketAddr, path: &str) -> Result<Running, String> {
+    pub(crate) fn foreign(
+        mut command: Command,
+        address: SocketAddr,
+        path: &str,
+    ) -> Result<RunningProgram, String> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let answers = || ask(address, ("GET", path), "", "").is_ok_and(|answer| answer.status == 200);
-        let process = testkit::Running::start_until(&mut command, answers)?;
-        Ok(Running { process, address, key: String::new() })
+        let process = testkit::RunningProgram::start_until(&mut command, answers)?;
+        Ok(RunningProgram { process, address, key: String::new() })
     }
 
     /// Returns the processor time of all threads and child processes, in nanoseconds.
@@ -136,7 +140,7 @@ pub(crate) fn granted(
 /// Returns the time from the start of the process to its first response, in microseconds.
 pub(crate) fn start_up(programs: &Programs) -> Result<u128, String> {
     let begin = Instant::now();
-    let server = Running::reference(programs, Cores::Shared)?;
+    let server = RunningProgram::reference(programs, Cores::Shared)?;
     let answer = ask(server.address, ("GET", "/v1/account"), &server.key, "")?;
     let took = begin.elapsed().as_micros();
     if answer.status == 200 { Ok(took) } else { Err(format!("the first answer is {}", answer.status)) }

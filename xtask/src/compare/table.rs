@@ -15,7 +15,7 @@ const END: &str = "<!-- end of what is measured -->\n";
 pub(crate) fn heading(rounds: u32, seconds: u32) -> String {
     let printed = |program: &str, arguments: &[&str]| {
         let done = Command::new(program).args(arguments).output().ok();
-        done.map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned()).unwrap_or_default()
+        done.map(|done| String::from_utf8_lossy(&done.stdout).trim().to_owned()).unwrap_or_default()
     };
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::objects::{AcknowledgedCharge, AcknowledgedObjects, differs, open_charge};
 use super::receiver::{Post, Receiver};
 use crate::served;
-use testkit::{Connection, Running};
+use testkit::{Connection, RunningProgram};
 
 /// The maximum number of hours until all deliveries have arrived.
 const HOURS_MAX: u32 = 48;
@@ -43,7 +43,7 @@ impl Acknowledged {
 
 /// A running program.
 pub(crate) struct ServedProgram {
-    served: Running,
+    served: RunningProgram,
     line: RefCell<Connection>,
     /// The time from the start until it was ready.
     pub(crate) took: Duration,
@@ -172,7 +172,7 @@ impl ServedProgram {
             }
         }
         let seen: BTreeSet<String> = receiver.seen().into_iter().map(|post| post.delivery).collect();
-        let never = |it: &&Value| !seen.contains(it["id"].as_str().unwrap_or_default());
+        let never = |value: &&Value| !seen.contains(value["id"].as_str().unwrap_or_default());
         let mut findings: Vec<String> = open
             .iter()
             .map(|delivery| format!("delivery {} is {} forever", delivery["id"], delivery["status"]))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::packages::{ask, cargo};
+use crate::packages::{cargo, output_of};
 
 /// The prefixes of licence file names, in lower case.
 const NAMES: [&str; 5] = ["license", "licence", "copying", "notice", "copyright"];
@@ -35,7 +35,7 @@ struct Package {
 /// Cargo fails, or a package has no licence.
 pub(super) fn of_dependencies(root: &Path, platform: &str) -> Result<String, String> {
     let linked = linked(root, platform)?;
-    let answer = ask(cargo(root).args(["metadata", "--locked", "--format-version", "1"]))?;
+    let answer = output_of(cargo(root).args(["metadata", "--locked", "--format-version", "1"]))?;
     let metadata: Metadata = serde_json::from_str(&answer)
         .map_err(|err| format!("`cargo metadata` returned invalid JSON: {err}"))?;
     let mut heads = String::from("The program contains the following packages.\n\n");
@@ -65,9 +65,11 @@ pub(super) fn of_dependencies(root: &Path, platform: &str) -> Result<String, Str
 
 /// Returns name and version of each package that is linked into the program.
 fn linked(root: &Path, platform: &str) -> Result<BTreeSet<String>, String> {
-    let answer = ask(cargo(root)
-        .args(["tree", "--locked", "--package", "chargeproof", "--edges", "normal,no-proc-macro"])
-        .args(["--target", platform, "--prefix", "none", "--format", "{p}"]))?;
+    let answer = output_of(
+        cargo(root)
+            .args(["tree", "--locked", "--package", "chargeproof", "--edges", "normal,no-proc-macro"])
+            .args(["--target", platform, "--prefix", "none", "--format", "{p}"]),
+    )?;
     // `name v1.2.3 (where)`; `cargo metadata` also lists optional packages that are not built.
     let read = |line: &str| {
         let mut words = line.split(' ');

@@ -122,7 +122,7 @@ impl Build<'_> {
         println!("==> chargeproof, profile {profile}");
         let mut command = cargo(root);
         command.args(["build", "--locked", "--package", "chargeproof", "--profile", profile]);
-        command.args(target.map(|it| format!("--target={it}")));
+        command.args(target.map(|target| format!("--target={target}")));
         if !succeeds(&mut command)? {
             return Err("the program cannot be built".to_owned());
         }
@@ -139,7 +139,7 @@ impl Build<'_> {
         let version = workspace.version("chargeproof").ok_or("no package `chargeproof`")?.to_owned();
         let out = root.join("target/packages");
         fresh(&out)?;
-        let platform = target.map_or_else(platform, |it| Ok(it.to_owned()))?;
+        let platform = target.map_or_else(platform, |target| Ok(target.to_owned()))?;
         let licences = licences::of_dependencies(root, &platform)?;
         Ok(Build { root, profile, target, repository, licences, version, platform, program, out })
     }

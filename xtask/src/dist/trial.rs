@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// The timeout for the start and the stop of a server.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Runs `check` with an empty home directory.
 ///
@@ -81,6 +81,6 @@ fn stops(started: &mut Child, ready: &Path, code: Option<i32>) -> Result<(), Str
 }
 
 fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> Result<T, String> {
-    testkit::wait_until(PATIENCE, look)
-        .ok_or_else(|| format!("timed out after {} s before it {what}", PATIENCE.as_secs()))
+    testkit::wait_until(TIMEOUT, look)
+        .ok_or_else(|| format!("timed out after {} s before it {what}", TIMEOUT.as_secs()))
 }

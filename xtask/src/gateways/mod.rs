@@ -67,7 +67,7 @@ pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String>
         .filter(|one| options.selects(&one.gateway.name, &one.deployment.name))
         .collect();
     // A burst waits for a minute: the other deployments are tried meanwhile.
-    assignments.sort_by_key(|it| !it.deployment.has_burst());
+    assignments.sort_by_key(|assignment| !assignment.deployment.has_burst());
     let trials = trials(&assignments, &stage, &home, options.jobs.into());
     let _ = std::fs::remove_dir_all(&home);
     let skipped: BTreeMap<_, _> = missing

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use testkit::Running;
+use testkit::RunningProgram;
 
 use crate::compare::granted;
 use crate::served;
@@ -20,7 +20,7 @@ pub(crate) struct Stage {
 }
 
 struct Server {
-    _served: Running,
+    _served: RunningProgram,
     address: SocketAddr,
     /// The snapshot that every world starts from.
     snapshot: String,

@@ -199,7 +199,7 @@ fn statements<'a>(report: &'a Value, verdicts: &'a [&str]) -> impl Iterator<Item
 }
 
 fn ids(report: &Value, verdicts: &[&str]) -> Vec<String> {
-    statements(report, verdicts).filter_map(|it| it["id"].as_str()).map(str::to_owned).collect()
+    statements(report, verdicts).filter_map(|statement| statement["id"].as_str()).map(str::to_owned).collect()
 }
 
 /// Returns the rows that explain the exit code.

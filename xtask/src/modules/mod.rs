@@ -56,7 +56,7 @@ fn idle(package: &str, trees: &[Tree]) -> Vec<String> {
         .map(|(_, modules, _)| modules.join(", "));
     let times = |name: &str| {
         let types = trees.iter().flat_map(|tree| &tree.modules).flat_map(|module| &module.source.types);
-        types.filter(|it| *it == name).count()
+        types.filter(|kind| *kind == name).count()
     };
     let names = NAMES_ALLOWED
         .iter()

@@ -84,7 +84,7 @@ pub(crate) struct PlantedOptions {
     bugs: Option<PathBuf>,
 }
 
-/// Runs the task. Returns `true` if every bug is found that the list does not call unseen, and no other.
+/// Runs the task. Returns `true` if the searches find exactly the bugs that have no reason under `unseen`.
 ///
 /// # Errors
 ///
@@ -233,19 +233,19 @@ fn build(root: &Path, copy: &Path) -> Result<PathBuf, String> {
 }
 
 /// The results of one bug: the names of the searches with the first finding, or `-`.
-type Found = Vec<(String, String)>;
+type SearchResults = Vec<(String, String)>;
 
-/// Searches for one bug. `figures` are the numbers of worlds, of the first world and of the longest sequences.
-fn search(program: &Path, number: usize, figures: [u64; 3]) -> Result<Found, String> {
+/// Searches for one bug. `limits`: the number of worlds, the first seed, and the length of the longest sequences.
+fn search(program: &Path, number: usize, limits: [u64; 3]) -> Result<SearchResults, String> {
     let mut search = Command::new(program);
-    search.args(figures.map(|n| n.to_string()));
+    search.args(limits.map(|n| n.to_string()));
     search.env("PLANTED", number.to_string());
     let output = search.output().map_err(|err| format!("cannot start {search:?}: {err}"))?;
     let lines = String::from_utf8_lossy(&output.stdout).into_owned();
-    let found: Found = lines
+    let found: SearchResults = lines
         .lines()
         .filter_map(|line| line.split_once('\t'))
-        .map(|(way, found)| (way.to_owned(), found.to_owned()))
+        .map(|(name, found)| (name.to_owned(), found.to_owned()))
         .collect();
     if found.len() == 3 {
         Ok(found)
@@ -258,15 +258,15 @@ fn search_all(
     program: &Path,
     bugs: &[(usize, &Bug)],
     options: &PlantedOptions,
-) -> Result<Vec<Found>, String> {
-    let figures = [options.worlds, options.from, options.depth];
+) -> Result<Vec<SearchResults>, String> {
+    let limits = [options.worlds, options.from, options.depth];
     let next = AtomicUsize::new(0);
     let all = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..options.jobs {
             scope.spawn(|| {
                 while let Some((number, bug)) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let found = search(program, *number, figures);
+                    let found = search(program, *number, limits);
                     eprintln!("{number} {}: {found:?}", bug.name);
                     all.lock().expect("not poisoned").push((*number, found));
                 }
@@ -279,14 +279,14 @@ fn search_all(
 }
 
 /// Returns the table: for each bug the number of scenarios that differ, of worlds until it was found, and the scope.
-fn table(bugs: &[(usize, &Bug)], results: &[Found]) -> String {
+fn table(bugs: &[(usize, &Bug)], results: &[SearchResults]) -> String {
     let mut table = String::from("scenarios  worlds  scope     area         planted bug\n");
     for ((_, bug), found) in bugs.iter().zip(results) {
         let first = |nth: usize| found[nth].1.split([' ', ':']).next().unwrap_or("-");
         let Bug { area, name, .. } = bug;
         let _ = writeln!(table, "{:>9}  {:>6}  {:<8}  {area:<11}  {name}", first(0), first(1), first(2));
     }
-    let is_found = |found: &&Found| found.iter().any(|(_, what)| what != "-");
+    let is_found = |found: &&SearchResults| found.iter().any(|(_, what)| what != "-");
     let _ = writeln!(table, "{} of {} found", results.iter().filter(is_found).count(), results.len());
     table
 }

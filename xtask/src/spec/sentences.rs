@@ -107,7 +107,7 @@ impl Splitter {
             return;
         };
         let cells = cells(row);
-        if cells.iter().all(|cell| cell.chars().all(|it| matches!(it, '-' | ':'))) {
+        if cells.iter().all(|cell| cell.chars().all(|character| matches!(character, '-' | ':'))) {
             return;
         }
         self.rows = Some(seen + 1);
@@ -170,7 +170,7 @@ fn split(text: &str) -> Vec<&str> {
                 let (before, after) = text.split_at(at + 1);
                 let word = before.rsplit([' ', '(']).next().unwrap_or_default().to_lowercase();
                 let next = after.trim_start().chars().next();
-                let goes_on = after.starts_with(|it: char| !it.is_whitespace())
+                let goes_on = after.starts_with(|character: char| !character.is_whitespace())
                     || next.is_none_or(char::is_lowercase)
                     || ABBREVIATIONS.contains(&word.as_str());
                 if !goes_on {

@@ -32,7 +32,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
 fn fault(from: &str, target: &str, files: &BTreeMap<String, String>) -> Option<&'static str> {
     let (file, heading) = target.split_once('#').unwrap_or((target, ""));
     let path = if file.is_empty() { from.to_owned() } else { resolve(from, file)? };
-    let is_directory = || files.keys().any(|it| it.starts_with(&format!("{path}/")));
+    let is_directory = || files.keys().any(|key| key.starts_with(&format!("{path}/")));
     match files.get(&path) {
         None if is_directory() => None,
         None => Some("leads to no file"),

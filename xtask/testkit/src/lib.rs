@@ -13,5 +13,5 @@ mod receiver;
 pub use async_connection::AsyncConnection;
 pub use connection::{Connection, ask};
 pub use message::{Message, Request, response};
-pub use process::{PATIENCE, Running, free_address, free_ports, program, signal, until, wait_until};
+pub use process::{RunningProgram, TIMEOUT, free_address, free_ports, program, signal, until, wait_until};
 pub use receiver::{Receiver, serve, target};

@@ -1,4 +1,4 @@
-//! [`Running`]: starts, observes and stops programs.
+//! [`RunningProgram`]: starts, observes and stops programs.
 
 use std::env;
 use std::io::{BufRead, BufReader};
@@ -14,9 +14,9 @@ use crate::connection::ask;
 use crate::message::{Message, Request};
 
 /// The timeout of waits.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// The interval at which conditions are polled.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Returns a command for a program in a directory, without the tester's `CHARGEPROOF_` variables and without colours.
 pub fn program(program: impl AsRef<Path>, directory: &Path) -> Command {
@@ -32,7 +32,7 @@ pub fn program(program: impl AsRef<Path>, directory: &Path) -> Command {
 
 /// A running program. Killed on drop.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningProgram {
     /// The process.
     pub child: Child,
     lines: Option<BufReader<ChildStdout>>,
@@ -42,28 +42,28 @@ pub struct Running {
     pub first_line: String,
 }
 
-impl Running {
+impl RunningProgram {
     /// Starts a program and waits for its first line.
     ///
     /// # Errors
     /// The program cannot be started, or ends without a line.
-    pub fn start(mut command: Command) -> Result<Running, String> {
+    pub fn start(mut command: Command) -> Result<RunningProgram, String> {
         let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| format!("cannot start {command:?}: {error}"))?;
         let lines = child.stdout.take().map(BufReader::new);
-        let mut running = Running { child, lines, ready: Value::Null, first_line: String::new() };
+        let mut running = RunningProgram { child, lines, ready: Value::Null, first_line: String::new() };
         running.first_line = running.read_line().map_err(|why| format!("{command:?}: {why}"))?;
         running.ready = serde_json::from_str(&running.first_line).unwrap_or_default();
         Ok(running)
     }
 
-    /// Starts a served reference on a free port.
+    /// Starts the reference server on a free port.
     ///
     /// # Errors
-    /// The errors of [`Running::start`]; also if the first line has no address.
-    pub fn serve(mut command: Command, options: &[&str]) -> Result<Running, String> {
+    /// The errors of [`RunningProgram::start`]; also if the first line has no address.
+    pub fn serve(mut command: Command, options: &[&str]) -> Result<RunningProgram, String> {
         command.args(["serve", "--format", "json", "--listen", "127.0.0.1:0"]).args(options);
-        let running = Running::start(command)?;
+        let running = RunningProgram::start(command)?;
         match running.ready["address"] {
             Value::String(_) => Ok(running),
             _ => Err(format!("the server is not ready: {}", running.first_line)),
@@ -74,17 +74,21 @@ impl Running {
     ///
     /// # Errors
     /// The program cannot be started, ends, or is not ready in time.
-    pub fn start_until(command: &mut Command, mut is_ready: impl FnMut() -> bool) -> Result<Running, String> {
+    pub fn start_until(
+        command: &mut Command,
+        mut is_ready: impl FnMut() -> bool,
+    ) -> Result<RunningProgram, String> {
         let child = command.spawn().map_err(|error| format!("cannot start {command:?}: {error}"))?;
-        let mut running = Running { child, lines: None, ready: Value::Null, first_line: String::new() };
-        let state = wait_until(PATIENCE, || match is_ready() {
+        let mut running =
+            RunningProgram { child, lines: None, ready: Value::Null, first_line: String::new() };
+        let state = wait_until(TIMEOUT, || match is_ready() {
             true => Some(Ok(())),
             false => running.child.try_wait().ok().flatten().map(Err),
         });
         match state {
             Some(Ok(())) => Ok(running),
             Some(Err(status)) => Err(format!("{command:?} ended with {status}")),
-            None => Err(format!("{command:?} is not ready after {} s", PATIENCE.as_secs())),
+            None => Err(format!("{command:?} is not ready after {} s", TIMEOUT.as_secs())),
         }
     }
 
@@ -107,7 +111,7 @@ impl Running {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// Sends a request to the served reference over a new connection.
+    /// Sends a request to the server over a new connection.
     ///
     /// # Panics
     /// The server does not respond.
@@ -132,7 +136,7 @@ impl Running {
         let mut line = String::new();
         let lines = self.lines.as_mut().ok_or("its output is not read")?;
         let read = lines.read_line(&mut line).map_err(|error| error.to_string())?;
-        if read == 0 { Err("it ended without a word".to_owned()) } else { Ok(line.trim_end().to_owned()) }
+        if read == 0 { Err("it ended without output".to_owned()) } else { Ok(line.trim_end().to_owned()) }
     }
 
     /// Sends a signal, such as `TERM`.
@@ -144,8 +148,8 @@ impl Running {
     }
 
     /// Waits for the program to end and returns its status; `None` after the timeout.
-    pub fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
-        wait_until(patience, || self.child.try_wait().ok().flatten())
+    pub fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
+        wait_until(timeout, || self.child.try_wait().ok().flatten())
     }
 
     /// Stops the program by `TERM`. Returns the exit code.
@@ -155,7 +159,7 @@ impl Running {
     #[track_caller]
     pub fn stop(&mut self) -> Option<i32> {
         self.signal("TERM").expect("it runs");
-        self.wait(PATIENCE).expect("it ends").code()
+        self.wait(TIMEOUT).expect("it ends").code()
     }
 
     /// Returns `true` if the program is running.
@@ -164,7 +168,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         // An error means that it has already ended.
         let _ = self.child.kill();
@@ -185,12 +189,12 @@ pub fn signal(pid: u32, name: &str) -> Result<(), String> {
     }
 }
 
-/// Polls `look` until it returns a value; `None` after the timeout.
-pub fn wait_until<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    let until = Instant::now() + patience;
+/// Polls `condition` until it returns a value; `None` after the timeout.
+pub fn wait_until<T>(timeout: Duration, mut condition: impl FnMut() -> Option<T>) -> Option<T> {
+    let until = Instant::now() + timeout;
     loop {
-        match look() {
-            None if Instant::now() < until => thread::park_timeout(LOOK_EVERY),
+        match condition() {
+            None if Instant::now() < until => thread::park_timeout(POLL_INTERVAL),
             found => return found,
         }
     }
@@ -199,10 +203,10 @@ pub fn wait_until<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) ->
 /// Polls a condition until it holds.
 ///
 /// # Panics
-/// The condition does not hold within [`PATIENCE`].
+/// The condition does not hold within [`TIMEOUT`].
 #[track_caller]
 pub fn until(mut holds: impl FnMut() -> bool) {
-    assert!(wait_until(PATIENCE, || holds().then_some(())).is_some(), "it does not come");
+    assert!(wait_until(TIMEOUT, || holds().then_some(())).is_some(), "the condition does not hold in time");
 }
 
 /// Returns free ports of the loopback interface, all different. Another process may take one before it is used.
