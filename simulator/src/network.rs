@@ -115,6 +115,17 @@ pub struct Arrival {
     pub arrived: Option<Timestamp>,
     /// The number of copies that arrived.
     pub copies: u32,
+    /// `true` if it arrived although one of the addresses of the name is private.
+    pub is_private: bool,
+}
+
+/// Returns the addresses of a merchant's name. A private one follows a public one, so every address must be checked.
+fn addresses_of(behavior: ReceiverBehavior) -> Vec<IpAddr> {
+    let mut addresses = vec![IpAddr::V4(Ipv4Addr::new(44, 0, 0, 1))];
+    if matches!(behavior, ReceiverBehavior::Private) {
+        addresses.push(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 5)));
+    }
+    addresses
 }
 
 /// The details of an attempt inside the network that the delivery log records.
@@ -165,12 +176,7 @@ impl Network {
 
     /// Returns the addresses that a name currently resolves to.
     pub fn resolve(&self, host: &str) -> Vec<IpAddr> {
-        let behavior = self.merchants.get(host).map_or(ReceiverBehavior::Up, |merchant| merchant.behavior);
-        let address = match behavior {
-            ReceiverBehavior::Private => Ipv4Addr::new(10, 0, 0, 5),
-            _ => Ipv4Addr::new(44, 0, 0, 1),
-        };
-        vec![IpAddr::V4(address)]
+        addresses_of(self.merchants.get(host).map_or(ReceiverBehavior::Up, |merchant| merchant.behavior))
     }
 
     /// Posts a delivery to the checked address. Returns its arrival. Its headers, which are not read here, are signed
@@ -200,16 +206,16 @@ impl Network {
             let why = format!("{host} is not a host of the simulated network; its names end in .sim");
             return (ROUND_TRIP, AttemptResult::Unreachable(why), nothing);
         }
-        if let Err(refusal) = address_rule::judge_resolved(&self.resolve(&host)) {
+        let merchant = self.merchants.entry(host).or_default();
+        let is_private = matches!(merchant.behavior, ReceiverBehavior::Private);
+        let scripted = if is_private { None } else { merchant.script.pop_front() };
+        let behavior = scripted.unwrap_or(merchant.behavior);
+        let is_private = matches!(behavior, ReceiverBehavior::Private);
+        if let Err(refusal) = address_rule::judge_resolved(&addresses_of(behavior)) {
             return (Span::default(), AttemptResult::Refused(refusal.to_string()), nothing);
         }
-        let merchant = self.merchants.entry(host).or_default();
-        let behavior = merchant.script.pop_front().unwrap_or(merchant.behavior);
         if matches!(behavior, ReceiverBehavior::Down) {
             return (ROUND_TRIP, AttemptResult::Unreachable("connection refused".to_owned()), nothing);
-        }
-        if matches!(behavior, ReceiverBehavior::Private) {
-            return (Span::default(), AttemptResult::Refused("the address is private".to_owned()), nothing);
         }
         // The body was signed just now, so it verifies with the secret that signed it, and with no other.
         let verified = || {
@@ -217,7 +223,9 @@ impl Network {
             AttemptResult::Answered(if verifies { 200 } else { 401 })
         };
         let (delay, outcome) = match behavior {
-            ReceiverBehavior::Up | ReceiverBehavior::Twice => (ROUND_TRIP, verified()),
+            ReceiverBehavior::Up | ReceiverBehavior::Twice | ReceiverBehavior::Private => {
+                (ROUND_TRIP, verified())
+            }
             ReceiverBehavior::Lagging => (LAG, verified()),
             ReceiverBehavior::Lost => {
                 (ROUND_TRIP, AttemptResult::Unreachable("the connection broke".to_owned()))
@@ -225,10 +233,10 @@ impl Network {
             ReceiverBehavior::Slow => (TIME_OUT, AttemptResult::TimedOut),
             ReceiverBehavior::Redirect => (ROUND_TRIP, AttemptResult::Answered(302)),
             ReceiverBehavior::Status(status) => (ROUND_TRIP, AttemptResult::Answered(status)),
-            ReceiverBehavior::Down | ReceiverBehavior::Private => unreachable!("nothing is sent to these"),
+            ReceiverBehavior::Down => unreachable!("nothing is sent to it"),
         };
         let copies = if matches!(behavior, ReceiverBehavior::Twice) { 2 } else { 1 };
-        (delay, outcome, Arrival { arrived: Some(now.plus(delay)), copies })
+        (delay, outcome, Arrival { arrived: Some(now.plus(delay)), copies, is_private })
     }
 
     /// Returns the time of the next result.

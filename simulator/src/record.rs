@@ -73,6 +73,20 @@ pub struct RecordedCall {
 }
 
 impl RecordedCall {
+    /// Returns the API key; empty without one. The scheme before it is case-insensitive.
+    pub fn key(&self) -> &str {
+        let text = self.bearer.as_deref().unwrap_or_default();
+        match text.split_once(' ') {
+            Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key,
+            _ => text,
+        }
+    }
+
+    /// Returns `true` for a request to the API.
+    pub fn is_api(&self) -> bool {
+        self.path == "/v1" || self.path.starts_with("/v1/")
+    }
+
     /// Returns the value of a header of the response.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
@@ -110,6 +124,8 @@ pub struct RecordedPost {
     pub arrived: Option<Timestamp>,
     /// The number of copies that arrived.
     pub copies: u32,
+    /// `true` if it arrived although one of the addresses of the host is private.
+    pub is_private: bool,
 }
 
 /// The signature of a post.

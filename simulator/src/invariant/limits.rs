@@ -25,7 +25,7 @@ impl LimitWindows {
 
     /// Counts a request with a valid key. If it must be refused, returns the seconds until one is accepted.
     pub(super) fn admit(&mut self, at: Timestamp, call: &RecordedCall) -> Option<u64> {
-        let window = self.taken.entry(call.bearer.clone().unwrap_or_default()).or_default();
+        let window = self.taken.entry(call.key().to_owned()).or_default();
         while window.front().is_some_and(|first| at.since(*first) >= MINUTE) {
             window.pop_front();
         }
@@ -38,7 +38,7 @@ impl LimitWindows {
 
     /// Returns the number of further requests that the key of a request may send now.
     pub(super) fn remaining(&self, call: &RecordedCall) -> usize {
-        let window = self.taken.get(call.bearer.as_deref().unwrap_or_default());
+        let window = self.taken.get(call.key());
         PER_MINUTE - window.map_or(0, VecDeque::len)
     }
 }
@@ -57,7 +57,7 @@ pub fn judge_limits(record: &Record) -> Findings {
             Observation::Call(call) => call,
             _ => continue,
         };
-        if call.bearer.is_none() || !call.path.starts_with("/v1") || call.status == 401 {
+        if call.bearer.is_none() || !call.is_api() || call.status == 401 {
             continue;
         }
         let about = format!("{} {} at {at}", call.method, call.path);

@@ -9,6 +9,7 @@ mod account;
 mod book;
 mod charge;
 mod list;
+mod moment;
 pub mod money;
 pub mod operation;
 mod texts;

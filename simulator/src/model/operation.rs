@@ -3,13 +3,10 @@
 //! Random worlds draw from this table, the invariants judge refusals by it, and tests compare it with the API description
 //! and with the drawn requests.
 
-use reference_core::{
-    asset::{Asset, Currency},
-    time::Timestamp,
-};
+use reference_core::asset::{Asset, Currency};
 use serde_json::Value;
 
-use crate::model::money;
+use crate::model::{moment, money};
 
 /// The longest short text, in characters.
 pub const TEXT_MAX: usize = 255;
@@ -297,17 +294,6 @@ fn is_email(text: &str) -> bool {
     !local.is_empty() && is_named && !text.chars().any(|c| c.is_whitespace() || c.is_control())
 }
 
-fn is_day(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let [year, month, day] = parts[..] else { return false };
-    let is_good =
-        |part: &str, digits: usize| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit());
-    is_good(year, 4)
-        && is_good(month, 2)
-        && is_good(day, 2)
-        && Timestamp::parse(&format!("{text}T00:00:00Z")).is_some()
-}
-
 fn is_metadata(value: &Value) -> bool {
     let is_good = |(key, value): (&String, &Value)| {
         let fits = match value {
@@ -360,8 +346,8 @@ impl FieldKind {
             FieldKind::Asset => text.and_then(Asset::parse).is_some(),
             FieldKind::Bool => value.is_boolean(),
             FieldKind::Count => value.as_u64().is_some_and(|n| n >= 1 && u32::try_from(n).is_ok()),
-            FieldKind::Time => text.and_then(Timestamp::parse).is_some(),
-            FieldKind::Day => text.is_some_and(is_day),
+            FieldKind::Time => text.and_then(moment::read).is_some(),
+            FieldKind::Day => text.is_some_and(moment::is_day),
             FieldKind::Word(words) => text.is_some_and(|text| words.contains(&text)),
             FieldKind::Metadata => is_metadata(value),
             FieldKind::Assets => value.as_array().is_some_and(|list| {

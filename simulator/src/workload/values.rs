@@ -19,6 +19,9 @@ const EMAILS: [&str; 4] = ["ann@example.com", "Owner@acme.example", "owner@acme.
 const PLACES: [&str; 3] =
     ["https://shop.example/thanks?x=1", "http://shop.example", "https://shop.example/%C3%A9"];
 const COUNTRIES: [&str; 3] = ["DE", "PL", "JP"];
+/// Texts that are no times by RFC 3339, or have too many decimals.
+const TIMES: [&str; 4] =
+    ["2029-01-05", "2029-01-05T09:00:00", "2029-02-29T09:00:00Z", "2029-01-05T09:00:00.1234567890Z"];
 const IPS: [&str; 3] = ["203.0.113.7", "2001:db8::1", "0.0.0.0"];
 
 /// The facts on which the values of a request depend.
@@ -49,10 +52,19 @@ pub(super) fn fiat(cents: u64, draw: &mut RngStream) -> Value {
 
 /// Returns a time in one of its allowed forms.
 pub(super) fn time(at: Timestamp, draw: &mut RngStream) -> String {
-    let text = at.to_string();
-    match draw.below(3) {
-        0 => text.replace('Z', "+00:00"),
-        _ => text,
+    let in_zone = |at: Timestamp, zone: &str| at.to_string().replace('Z', zone);
+    // Of the decimals, the first six count.
+    let with_decimals = |count: usize| {
+        let text = at.to_string().replace('Z', "789");
+        format!("{}Z", &text[..if count == 0 { 19 } else { 20 + count }])
+    };
+    match draw.below(8) {
+        0 => in_zone(at, "+00:00"),
+        1 => in_zone(at.plus(Span::mins(330)), "+05:30"),
+        2 => in_zone(at.minus(Span::hours(8)), "-08:00"),
+        3 => with_decimals(draw.below(9) as usize),
+        4 => with_decimals(9),
+        _ => at.to_string(),
     }
 }
 
@@ -184,6 +196,7 @@ pub(super) fn bad(kind: FieldKind, context: Context<'_>, draw: &mut RngStream) -
         FieldKind::Fiat => json!("1.005"),
         FieldKind::Quantity => json!("0"),
         FieldKind::Day => json!("2026-02-30"),
+        FieldKind::Time => json!(pick(&TIMES, draw)),
         FieldKind::Country => json!("de"),
         FieldKind::CoinAmount | FieldKind::Bool => json!([]),
         FieldKind::Email
@@ -191,7 +204,6 @@ pub(super) fn bad(kind: FieldKind, context: Context<'_>, draw: &mut RngStream) -
         | FieldKind::IpAddress
         | FieldKind::Currency
         | FieldKind::Asset
-        | FieldKind::Time
         | FieldKind::Word(_) => json!("nowhere"),
     }
 }

@@ -12,7 +12,7 @@ use simulator::{
 };
 
 /// The number of worlds that together draw everything.
-const WORLDS: u64 = 120;
+const WORLDS: u64 = 200;
 
 /// The number of draws of a field or parameter: in granted and in refused requests, and with null.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use reference_core::time::{Span, Timestamp};
 
-use super::{ModelReplay, Object, bearer};
+use super::{ModelReplay, Object};
 use crate::{
     invariant::{
         Invariant,
@@ -34,10 +34,10 @@ impl ListReads {
 impl ModelReplay<'_> {
     /// Checks the authentication of a request. Returns `false` if there is nothing else to check.
     pub(super) fn judge_key(&mut self, at: Timestamp, call: &RecordedCall) -> bool {
-        if !call.path.starts_with("/v1/") {
+        if !call.is_api() {
             return true;
         }
-        let bearer = bearer(call);
+        let bearer = call.key();
         let is_live = self.bearers.contains_key(bearer) && !self.revoked.contains(bearer);
         let is_refused = call.status == 401;
         self.findings.check(Invariant::ModesApart, Some(at), || {
@@ -146,7 +146,7 @@ impl ModelReplay<'_> {
         let request = request?;
         let (book, ids) = (self.model.book(id), &self.ids[&id]);
         let mut members = request.members(book, ids);
-        let key = (bearer(call).to_owned(), request.place());
+        let key = (call.key().to_owned(), request.place());
         let anchors = &mut self.lists.anchors;
         let remembers = call.method == "GET";
         let remembered = anchors.get(&key).filter(|(read, _)| at.since(*read) < ANCHOR_TTL).copied();

@@ -61,7 +61,7 @@ fn request_of(call: &RecordedCall) -> Vec<u8> {
 impl ModelReplay<'_> {
     /// Repeats a call in the model and checks its response.
     pub(super) fn call(&mut self, at: Timestamp, call: &RecordedCall) {
-        let is_api = call.path.starts_with("/v1/");
+        let is_api = call.is_api();
         if !self.judge_key(at, call) {
             if is_api && call.status == 401 {
                 self.judge_form(at, call, None);
@@ -174,7 +174,7 @@ impl ModelReplay<'_> {
         account.zip(mode).zip(fields.asset.as_deref().and_then(Asset::parse))
     }
 
-    /// Sets a wallet, which must not be one of another account or mode. Drawn wallets have no other fault.
+    /// Sets a wallet, which must not be one of another account or mode.
     fn set_wallet(&mut self, at: Timestamp, call: &RecordedCall, fields: &RequestFields) {
         let Some((id, asset)) = self.wallet_of(fields) else { return };
         let wallet = match (&fields.key, &fields.addresses) {
@@ -191,12 +191,21 @@ impl ModelReplay<'_> {
             .books()
             .any(|(other, book)| other != id && (book.wallets.share(&wallet) || has_charge(&other)));
         let is_taken = call.status == 200;
+        // Keys can be refused for other reasons, and so can texts that are no addresses.
+        let is_address = |text: &String| {
+            (32..=44).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
+        let is_faultless = match &wallet {
+            WalletModel::Key(_) => false,
+            WalletModel::List(list) => !list.is_empty() && list.iter().all(is_address),
+        };
         self.findings.check(Invariant::Conservation, Some(at), || {
             let shape = match is_elsewhere {
                 true => "a wallet is taken that another account or mode has or had",
                 false => "a wallet is refused that no other account or mode has or had",
             };
-            (is_elsewhere == is_taken).then(|| (shape.to_owned(), format!("{} {asset} at {at}", id.1)))
+            (is_elsewhere == is_taken && (is_taken || is_faultless))
+                .then(|| (shape.to_owned(), format!("{} {asset} at {at}", id.1)))
         });
         if is_taken {
             self.model.at(id).1.wallets.set(asset, wallet);

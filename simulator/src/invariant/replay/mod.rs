@@ -63,15 +63,6 @@ pub struct ReplayStart<'a> {
     pub public_url: &'a str,
 }
 
-/// Returns the key of a call. The scheme is case-insensitive.
-fn bearer(call: &RecordedCall) -> &str {
-    let text = call.bearer.as_deref().unwrap_or_default();
-    match text.split_once(' ') {
-        Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key,
-        _ => text,
-    }
-}
-
 /// An object, as a number in its book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Object {
@@ -192,7 +183,7 @@ impl<'a> ModelReplay<'a> {
 
     /// Returns the book of the key in a call.
     fn calling_book(&self, call: &RecordedCall) -> Option<BookId> {
-        self.bearers.get(bearer(call)).copied()
+        self.bearers.get(call.key()).copied()
     }
 
     /// Expires locks, one after the other.

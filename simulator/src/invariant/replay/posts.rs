@@ -175,6 +175,10 @@ impl<'a> ModelReplay<'a> {
             };
             self.begin_delivery(at, post, &read);
         }
+        self.findings.check(Invariant::Deliveries, Some(at), || {
+            let shape = "a delivery goes to a host with a private address";
+            post.is_private.then(|| (shape.to_owned(), post.delivery.to_string()))
+        });
         let first = &self.posts.first[&post.delivery];
         let same = first.body == post.body && first.kind == post.kind;
         let same_endpoint = first.endpoint == post.endpoint;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Book;
 use crate::model::{
-    Status,
+    Status, moment,
     texts::{LinkTexts, cents, text},
 };
 
@@ -132,7 +132,7 @@ impl LinkModel {
             self.questions = questions.iter().filter_map(question).collect();
         }
         if names("expires_at") {
-            self.expires_at = body["expires_at"].as_str().and_then(Timestamp::parse);
+            self.expires_at = body["expires_at"].as_str().and_then(moment::read);
         }
         if names("max_payments") {
             self.max_payments = body["max_payments"].as_u64().and_then(|n| u32::try_from(n).ok());
@@ -168,7 +168,7 @@ impl LinkModel {
             None => (None, None),
         };
         let has_title = if names("title") { text(body, "title").is_some() } else { before.is_some() };
-        let end = body["expires_at"].as_str().and_then(Timestamp::parse);
+        let end = body["expires_at"].as_str().and_then(moment::read);
         let is_open = match body["pricing_type"].as_str() {
             Some("open") => true,
             Some("fixed") => false,

@@ -36,6 +36,7 @@ impl Observer for Record {
             body,
             arrived: arrival.arrived,
             copies: arrival.copies,
+            is_private: arrival.is_private,
         };
         self.note(view.now, Observation::Post(Box::new(posted)));
     }
