@@ -144,13 +144,14 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Removes fields that are null or false.
+/// Removes fields that are null or false. The body of a request can itself be `false`.
 pub(super) fn without_defaults(step: Value) -> Value {
     match step {
         Value::Object(fields) => {
-            let fields =
-                fields.into_iter().filter(|(_, value)| !value.is_null() && *value != Value::Bool(false));
-            Value::Object(fields.collect())
+            let is_default = |name: &str, value: &Value| {
+                value.is_null() || (*value == Value::Bool(false) && name != "body")
+            };
+            Value::Object(fields.into_iter().filter(|(name, value)| !is_default(name, value)).collect())
         }
         other => other,
     }
