@@ -162,6 +162,11 @@ impl<'s> FullList<'s> {
         FullList { target: &first.exchange.target, rows, is_all }
     }
 
+    /// Returns the beginning of a list, from a read of its first long page and later pages with the same total.
+    pub(super) fn beginning(views: &'s [PageView<'_>], first: &'s PageView<'_>) -> FullList<'s> {
+        FullList::joined(views, first, |_| true)
+    }
+
     /// Returns the list between two reads of its first long page. Only that page, if the list grew between them or
     /// `is_first_enough` is set.
     pub(super) fn between(
@@ -181,9 +186,8 @@ impl<'s> FullList<'s> {
         view: &PageView<'_>,
     ) -> impl Iterator<Item = FullList<'s>> {
         let number = view.number();
-        let earlier =
-            first_long_pages(views, view.request.list, view.mode).filter(move |it| it.number() < number);
-        earlier.map(|first| FullList::joined(views, first, |_| true))
+        let earlier = first_long_pages(views, view.request.list, view.mode).filter(move |it| it.number() < number);
+        earlier.map(|first| FullList::beginning(views, first))
     }
 
     /// Returns the list at the time of a page: the nearest read with the same total, because records are never deleted;

@@ -11,7 +11,7 @@ use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::CheckError;
 
 use crate::diff::{KINDS, LATENESS, SETTLED, STATE, at, clock, contradict, contradiction, differ};
-use crate::evidence::{PageView, comparable_groups, first_long_pages, pages};
+use crate::evidence::{FullList, PageView, comparable_groups, first_long_pages, pages};
 
 /// The longest delay between a timed change and its event: a job may record the expiry of a charge later.
 const EVENT_DELAY_MAX: Duration = Duration::days(1);
@@ -32,6 +32,7 @@ pub(super) struct ObjectHistory<'a> {
 }
 
 /// An event on a page.
+#[derive(Clone, Copy)]
 pub(super) struct ListedEvent<'a> {
     pub(super) number: u32,
     pub(super) row: &'a Value,
@@ -58,37 +59,64 @@ impl ListedEvent<'_> {
     }
 }
 
-/// Returns the histories of all charges and invoices in the lists of events.
-pub(super) fn histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
+/// Returns the histories of the objects in the longest beginning of the list of events that was read, in each mode. No event
+/// that is newer than another one is missing there.
+pub(super) fn recent_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
     let mut found = Vec::new();
     for mode in Mode::BOTH {
-        let of_mode = || views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
-        // The same event may be on several pages.
-        let mut events: BTreeMap<&str, ListedEvent<'_>> = BTreeMap::new();
-        for view in of_mode() {
-            let newest = view.rows().iter().filter_map(at).max();
-            // The `Date` may be wrong or from a cache; then the newest event counts.
-            let read_at = clock(view.exchange).filter(|date| Some(*date) >= newest).or(newest);
-            let rows = view.rows().iter().filter_map(|row| Some((text_at(row, &["id"])?, row)));
-            events.extend(rows.map(|(id, row)| (id, ListedEvent { number: view.number(), row, read_at })));
-        }
-        let is_snapshot = of_mode().any(|view| keeps_objects(view.rows()));
-        for (_, member) in KINDS {
-            let mut histories: BTreeMap<&str, Vec<ListedEvent<'_>>> = BTreeMap::new();
-            for ListedEvent { number, row, read_at } in events.values() {
-                if let Some(code) = text_at(row, &[member, "code"]) {
-                    let event = ListedEvent { number: *number, row, read_at: *read_at };
-                    histories.entry(code).or_default().push(event);
-                }
-            }
-            found.extend(histories.into_iter().map(|(code, mut events)| {
-                events.sort_by_key(|event| (event.at(), !event.kind().ends_with(".created")));
-                let name = format!("{member} {code}");
-                ObjectHistory { name, mode, member, events, is_snapshot }
-            }));
-        }
+        let beginnings =
+            first_long_pages(views, List::Events, mode).map(|first| (first, FullList::beginning(views, first)));
+        let Some((first, list)) = beginnings.max_by_key(|(first, list)| (list.rows.len(), first.number()))
+        else {
+            continue;
+        };
+        let newest = list.rows.iter().filter_map(|row| at(row)).max();
+        // The `Date` may be wrong or from a cache; then the newest event counts.
+        let read_at = clock(first.exchange).filter(|date| Some(*date) >= newest).or(newest);
+        let events = list.rows.into_iter().map(|row| ListedEvent { number: first.number(), row, read_at });
+        found.extend(grouped(views, mode, events));
     }
     found
+}
+
+/// Returns the histories of all events on all pages. Events between two of them may be missing.
+fn all_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
+    let mut found = Vec::new();
+    for mode in Mode::BOTH {
+        let of_mode = views.iter().filter(|view| view.mode == mode && view.ask.list == List::Events);
+        let rows = of_mode.flat_map(|view| view.rows().iter().map(|row| (view.number(), row)));
+        found.extend(grouped(
+            views,
+            mode,
+            rows.map(|(number, row)| ListedEvent { number, row, read_at: None }),
+        ));
+    }
+    found
+}
+
+/// Groups events by their objects. The same event may be on several pages; the last one counts.
+fn grouped<'a>(
+    views: &[PageView<'_>],
+    mode: Mode,
+    events: impl Iterator<Item = ListedEvent<'a>>,
+) -> Vec<ObjectHistory<'a>> {
+    let mut of_mode = views.iter().filter(|view| view.mode == mode && view.ask.list == List::Events);
+    let is_snapshot = of_mode.any(|view| keeps_objects(view.rows()));
+    let distinct: BTreeMap<&str, ListedEvent<'_>> =
+        events.filter_map(|event| Some((text_at(event.row, &["id"])?, event))).collect();
+    let mut histories: BTreeMap<(&'static str, &str), Vec<ListedEvent<'_>>> = BTreeMap::new();
+    for event in distinct.into_values() {
+        for (_, member) in KINDS {
+            if let Some(code) = text_at(event.row, &[member, "code"]) {
+                histories.entry((member, code)).or_default().push(event);
+            }
+        }
+    }
+    let history = |((member, code), mut events): (_, Vec<ListedEvent<'a>>)| {
+        events.sort_by_key(|event| (event.at(), !event.kind().ends_with(".created")));
+        ObjectHistory { name: format!("{member} {code}"), mode, member, events, is_snapshot }
+    };
+    histories.into_iter().map(history).collect()
 }
 
 /// Returns `true` if two events on a page show one object in different states.
@@ -146,10 +174,8 @@ impl<'a> ObjectHistory<'a> {
 /// and does not expire.
 pub(super) fn created_once_and_first(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
-    histories(&views).iter().try_for_each(|history| {
-        in_order(history)?;
-        paid_once(history)
-    })
+    all_histories(&views).iter().try_for_each(in_order)?;
+    recent_histories(&views).iter().try_for_each(paid_once_and_last)
 }
 
 fn in_order(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
@@ -161,32 +187,39 @@ fn in_order(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
             return Err(CheckError::broken(second.number, format!("one {once} of {name}"), actual));
         }
     }
-    let has_late_payment = history.of_type("charge.late_payment").next().is_some();
     for event in events {
-        let is_excluded_by = |earlier: &ListedEvent<'_>| match (event.kind(), earlier.kind()) {
-            ("invoice.paid", "invoice.voided") => true,
-            // A late payment may be accepted before a job records the expiry.
-            ("charge.expired", "charge.paid") => !has_late_payment,
-            (kind, _) => kind.ends_with(".created"),
+        let is_excluded_by = |earlier: &ListedEvent<'_>| {
+            event.kind().ends_with(".created")
+                || (event.kind(), earlier.kind()) == ("invoice.paid", "invoice.voided")
         };
         let earlier = events.iter().find(|other| event.is_later_than(other) && is_excluded_by(other));
         if let Some(earlier) = earlier {
-            let event_text = |it: &ListedEvent<'_>| format!("{} at {}", it.kind(), it.row["created_at"]);
-            let expected = format!("no {} of {name} after its {}", event.kind(), earlier.kind());
-            let actual = format!("{}, {}", event_text(earlier), event_text(event));
-            return Err(CheckError::broken(event.number, expected, actual));
+            return Err(disorder(history, earlier, event));
         }
     }
     Ok(())
 }
 
-/// Checks that one payment is not recorded twice: two events with the same details or time, or with the same kept charge.
+fn disorder(history: &ObjectHistory<'_>, earlier: &ListedEvent<'_>, event: &ListedEvent<'_>) -> CheckError {
+    let event_text = |it: &ListedEvent<'_>| format!("{} at {}", it.kind(), it.row["created_at"]);
+    let expected = format!("no {} of {} after its {}", event.kind(), history.name(), earlier.kind());
+    CheckError::broken(event.number, expected, format!("{}, {}", event_text(earlier), event_text(event)))
+}
+
+/// Checks that a paid charge does not expire, and that one payment is not recorded twice: two events with the same details or time, or with the same kept charge.
 /// A second transfer, a late payment or a refund may be a reason for another event.
-fn paid_once(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
+fn paid_once_and_last(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     const OF_ONE_PAYMENT: [&str; 3] = ["charge.created", "charge.payment_detected", "charge.paid"];
     let paid: Vec<_> = history.of_type("charge.paid").collect();
+    let Some(first) = paid.first().filter(|_| history.is_complete()) else { return Ok(()) };
+    // A late payment may be accepted before a job records the expiry.
+    let is_late = history.of_type("charge.late_payment").next().is_some();
+    let expired = history.of_type("charge.expired").find(|it| it.is_later_than(first) && !is_late);
+    if let Some(expired) = expired {
+        return Err(disorder(history, first, expired));
+    }
     let [first, second] = paid[..] else { return Ok(()) };
-    if !history.is_complete() || !history.has_one_transfer() || !history.has_only(&OF_ONE_PAYMENT, second) {
+    if !history.has_one_transfer() || !history.has_only(&OF_ONE_PAYMENT, second) {
         return Ok(());
     }
     let [one, other] = [first.row, second.row];
@@ -209,7 +242,7 @@ pub(super) fn paid_too_early(recording: &Recording) -> Result<(), CheckError> {
     const WITHOUT_PAYMENT: [&str; 4] =
         ["charge.created", "charge.payment_detected", "charge.expired", "charge.canceled"];
     let views = pages(recording);
-    for history in histories(&views).iter().filter(|it| it.is_of("charge") && it.is_complete()) {
+    for history in recent_histories(&views).iter().filter(|it| it.is_of("charge") && it.is_complete()) {
         let unpaid = |event: &&ListedEvent<'_>| {
             event.row["charge"]["paid_at"].is_string()
                 && history.has_only(&WITHOUT_PAYMENT, event)

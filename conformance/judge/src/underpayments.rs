@@ -17,7 +17,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use crate::check::Check;
 use crate::diff::{compare_numbers, contradict_as_written};
 use crate::evidence::pages;
-use crate::object_history::{ListedEvent, ObjectHistory, histories};
+use crate::object_history::{ListedEvent, ObjectHistory, recent_histories};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
@@ -43,7 +43,7 @@ struct Shortfall<'a> {
 
 fn underpaid(recording: &Recording) -> CheckResult {
     let views = pages(recording);
-    let histories = histories(&views);
+    let histories = recent_histories(&views);
     let charges =
         || histories.iter().filter(|it| it.is_of("charge") && it.is_complete() && it.has_one_transfer());
     let mut judged = false;

@@ -73,7 +73,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("an event is listed in both modes", &["isolation.lists"], |server| {
         *server.live.events.last_mut().expect("an event") = server.test.events[27].clone()
     })
-    .may(&["isolation.not_found", "lists.complete"]),
+    .may(&["isolation.not_found", "lists.complete", "charges.paid_at"]),
     rule("an invoice is paid by a charge of the other mode", &["isolation.lists"], |server| {
         let charge = server.live.charges[2]["code"].clone();
         let Some(paid) = server.test.invoices.iter_mut().find(|invoice| invoice["status"] == "paid") else {
@@ -87,6 +87,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may(&[
         "lists.complete",
+        "charges.paid_at",
         "events.recorded",
         "events.single",
         "filters.total",

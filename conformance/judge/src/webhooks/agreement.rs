@@ -54,15 +54,29 @@ impl<'a> Api<'a> {
         alone.or_else(|| self.listed[&key].get(id).cloned())
     }
 
-    /// The first field of a delivered object that the API shows otherwise. Whatever happens to an object leaves an event:
-    /// what it received is as delivered, if the delivered event is its newest.
-    fn contradiction(&self, event: &Value, sent: &Value, mode: Mode) -> Option<(&'static str, &'static str)> {
+    /// Returns the first field of a delivered object that the API shows otherwise, with the value there. Whatever happens to
+    /// an object leaves an event: what it received is as delivered, if the list shows the event as its newest. After the list
+    /// was read, the object may have received more.
+    fn contradiction(
+        &self,
+        event: &Value,
+        sent: &Value,
+        mode: Mode,
+    ) -> Option<(&'static str, &'static str, String)> {
         let code = |it: &Value| text_at(it, &["charge", "code"]).map(str::to_owned);
-        let mut later = self.listed[&mode].values().filter(|it| code(it) == code(event));
-        let is_newest = later.all(|it| it["id"] == event["id"] || at(it) < at(event));
-        let is_same_state = event["charge"]["status"] == sent["charge"]["status"];
-        let fields: &[_] = if is_newest && is_same_state { &[SETTLED, RECEIVED] } else { &[SETTLED] };
-        fields.iter().find_map(|fields| contradiction(event, sent, fields, contradict_as_written))
+        let is_newest = |row: &Value| {
+            let mut later = self.listed[&mode].values().filter(|it| code(it) == code(row));
+            later.all(|it| it["id"] == row["id"] || at(it) < at(row))
+        };
+        let is_same_state = |row: &Value| row["charge"]["status"] == sent["charge"]["status"];
+        let listed = text_at(event, &["id"]).and_then(|id| self.listed[&mode].get(id));
+        let listed = listed.filter(|row| is_newest(row) && is_same_state(row));
+        let compared = [(Some(event), SETTLED), (listed, RECEIVED)];
+        compared.into_iter().find_map(|(shown, fields)| {
+            let shown = shown?;
+            let (member, name) = contradiction(shown, sent, &fields, contradict_as_written)?;
+            Some((member, name, shown[member][name].to_string()))
+        })
     }
 
     /// Returns the exchange in which the key got a 404 for the event.
@@ -117,9 +131,8 @@ fn event_id(recording: &Recording) -> CheckResult {
             (Some(shown), Some(sent)) if shown != sent => {
                 Some(("type".to_owned(), sent.to_owned(), shown.to_owned()))
             }
-            _ => api.contradiction(&event, sent, mode).map(|(member, name)| {
-                let value = |it: &Value| it[member][name].to_string();
-                (format!("{member}.{name}"), value(sent), value(&event))
+            _ => api.contradiction(&event, sent, mode).map(|(member, name, shown)| {
+                (format!("{member}.{name}"), sent[member][name].to_string(), shown)
             }),
         };
         if let Some((what, sent, shown)) = differing {

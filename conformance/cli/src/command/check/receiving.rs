@@ -31,9 +31,10 @@ const TEST_PATH: &str = "/test";
 const ADDED_PATH: &str = "/added";
 
 /// Addresses that must be refused: loopback, private networks, cloud metadata services.
-pub(super) const REFUSED: [&str; 14] = [
+pub(super) const REFUSED: [&str; 15] = [
     "https://localhost/hooks",
     "https://127.0.0.1/hooks",
+    "https://127.0.0.2/hooks",
     "https://[::1]/hooks",
     "https://0.0.0.0/hooks",
     "https://10.0.0.1/hooks",
