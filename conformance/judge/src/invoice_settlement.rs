@@ -38,8 +38,10 @@ struct EventHistory {
     is_whole: bool,
     /// The events of lists with one filter.
     filtered: Vec<Value>,
-    /// The charges whose events were listed completely by a filter.
-    complete_charges: BTreeSet<String>,
+    /// The charges whose events were listed completely by a filter, with the number of the last such page.
+    complete_charges: BTreeMap<String, u32>,
+    /// The number of the first page that shows an event, by its id.
+    first_seen: BTreeMap<String, u32>,
     /// The items of the list of invoices.
     invoices: Vec<Value>,
 }
@@ -60,9 +62,15 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
     let page = Page::of(exchange)?;
     let rows = page.rows()?.clone();
     let is_whole = page.meta("total").is_some_and(|total| total <= rows.len() as u64);
-    let (filtered, complete_charges, invoices) = (Vec::new(), BTreeSet::new(), Vec::new());
-    let mut history =
-        EventHistory { number: exchange.number, rows, is_whole, filtered, complete_charges, invoices };
+    let mut history = EventHistory {
+        number: exchange.number,
+        rows,
+        is_whole,
+        filtered: Vec::new(),
+        complete_charges: BTreeMap::new(),
+        first_seen: BTreeMap::new(),
+        invoices: Vec::new(),
+    };
     for view in pages(recording).iter().filter(|it| it.mode == mode) {
         match view.request.list {
             List::Charges => continue,
@@ -72,11 +80,14 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
             }
             List::Events => {}
         }
+        for id in view.rows().iter().filter_map(|row| text_at(row, &["id"])) {
+            history.first_seen.entry(id.to_owned()).or_insert(view.number());
+        }
         let [(name, value)] = &view.request.filters[..] else { continue };
         history.filtered.extend(view.rows().iter().cloned());
         let is_all = view.page.meta("total") == Some(view.rows().len() as u64);
         if name == "charge" && is_all && !view.rows().is_empty() {
-            history.complete_charges.insert(value.clone());
+            history.complete_charges.insert(value.clone(), view.number());
         }
     }
     Some(history)
@@ -100,16 +111,23 @@ impl EventHistory {
     /// listed, and every charge.paid has the code of its charge.
     fn is_telling(&self, row: &Value) -> bool {
         let is_named = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
-        let is_complete = || {
-            charges_of(row)
-                .is_some_and(|codes| codes.iter().all(|code| self.complete_charges.contains(*code)))
-        };
+        // The events of a charge are complete as of their page, which must be later than the event.
+        let seen = text_at(row, &["id"]).and_then(|id| self.first_seen.get(id));
+        let is_listed = |code: &&str| self.complete_charges.get(*code) > seen;
+        let is_complete =
+            || seen.is_some() && charges_of(row).is_some_and(|codes| codes.iter().all(is_listed));
         is_named && self.is_long_ago(row) && (self.goes_back_before(row) || is_complete())
     }
 
     fn goes_back_before(&self, row: &Value) -> bool {
         let oldest = self.rows.iter().filter_map(at).min();
         self.is_whole || oldest.zip(at(row)).is_some_and(|(oldest, then)| then - oldest >= BEFORE)
+    }
+
+    /// Returns `true` if the long page begins before an event, and before related events.
+    fn is_within(&self, row: &Value) -> bool {
+        let oldest = self.rows.iter().filter_map(at).min();
+        oldest.zip(at(row)).is_some_and(|(oldest, then)| then - oldest >= APART)
     }
 
     /// Returns `true` if an event is old enough that its related events must be listed.
@@ -207,8 +225,8 @@ fn settled(recording: &Recording) -> CheckResult {
             }
         }
         // An invoice may have been settled by an earlier charge, but not several, if no event settles any.
-        let is_never =
-            || unsettled.len() >= UNSETTLED_MIN && history.of_type("invoice.paid").next().is_none();
+        let recent = unsettled.values().filter(|paid| history.is_within(paid)).count();
+        let is_never = || recent >= UNSETTLED_MIN && history.of_type("invoice.paid").next().is_none();
         let sure = unsettled.iter().find(|(_, paid)| history.goes_back_before(paid) || is_never());
         if let Some((code, paid)) = sure {
             return Err(CheckError::broken(

@@ -1,6 +1,6 @@
 //! The events of a paid invoice.
 
-use conformance_model::recording::Recording;
+use conformance_model::recording::{PageAsk, Recording};
 
 use super::{check, check_says, events_request, page, recording};
 
@@ -69,24 +69,48 @@ fn a_paid_charge_settles_its_invoice_unless_it_is_void() {
 
 #[test]
 fn several_invoices_are_not_all_settled_by_earlier_charges() {
+    let at = |id: &str, kind: &str, then: &str, member: &str, object: Value| json!({ "id": id, "type": kind, "created_at": then, member: object });
+    let older = at("old", "charge.created", "2026-02-01T09:00:00Z", "charge", json!({ "code": "c9" }));
     let unsettled = |count: usize| {
-        let each = (0..count).flat_map(|at| {
-            let (invoice, charge) = (format!("in{at}"), format!("c{at}"));
+        let each = (0..count).flat_map(|n| {
+            let (invoice, charge) = (format!("in{n}"), format!("c{n}"));
+            let (issued, paid) = (json!({ "code": invoice, "charges": [charge] }), json!({ "code": charge }));
             [
-                json!({ "id": invoice, "type": "invoice.created", "created_at": THEN,
-                    "invoice": { "code": invoice, "charges": [charge] } }),
-                json!({ "id": charge, "type": "charge.paid", "charge": { "code": charge }, "created_at": THEN }),
+                at(&invoice, "invoice.created", THEN, "invoice", issued),
+                at(&charge, "charge.paid", THEN, "charge", paid),
             ]
         });
-        each.collect::<Vec<_>>()
+        each.chain([older.clone()]).collect::<Vec<_>>()
     };
     let settled = invoice("invoice.paid", json!([]));
+    let oldest = unsettled(3)[..6].to_vec();
     for (rows, newest, expected) in [
         (unsettled(3), LATER, "fail"),
         (unsettled(2), LATER, "not judged"),
         (unsettled(3), AT_ONCE, "not judged"),
+        // Their invoices may have been settled before the oldest listed event.
+        (oldest, LATER, "not judged"),
         ([unsettled(3), vec![settled]].concat(), LATER, "pass"),
     ] {
         check(&events(&rows, newest, 1), "invoices.settled", expected);
+    }
+}
+
+#[test]
+fn the_events_of_a_charge_are_complete_only_as_of_their_page() {
+    let mut events = events(&[], LATER, 100).exchanges;
+    let filtered = |name: &str, value: &str, row: Value| {
+        let filters = vec![(name.to_owned(), value.to_owned())];
+        page(PageAsk { filters, ..ask(None, 100) }, &json!([row]), [1, 1, 100, 1])
+    };
+    let paid = filtered("type", "invoice.paid", invoice("invoice.paid", json!(["c1"])));
+    let opened =
+        json!({ "id": "o", "type": "charge.created", "charge": { "code": "c1" }, "created_at": THEN });
+    let charge = filtered("charge", "c1", opened);
+    let long = events.remove(0);
+    for (exchanges, expected) in
+        [(vec![long.clone(), paid.clone(), charge.clone()], "fail"), (vec![long, charge, paid], "not judged")]
+    {
+        check(&recording(exchanges), "events.both_paid", expected);
     }
 }

@@ -119,7 +119,7 @@ fn records_that_are_created_meanwhile_are_no_violation() {
         if asked.path == "/v1/events" && asked.mode == Some(Mode::Live) && reply.status == 200 {
             request += 1;
             // A record was created between two requests.
-            if request > 4 && !asked.query.contains_key("type") {
+            if request > 4 && asked.query.get("type").is_none_or(|kind| kind == "invoice.sent") {
                 grow(asked, reply);
             }
         }
