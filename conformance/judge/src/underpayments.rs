@@ -23,8 +23,10 @@ const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
 pub(super) const CHECKS: &[Check] = &[Check::of("types.charge_underpaid", NEEDS, underpaid)];
 
-/// The part of the amount by which shortfalls must differ, so that they are on different sides of any tolerance.
-const SHORTFALL_STEP: f64 = 0.05;
+/// The parts of a whole amount in which shortfalls are computed.
+const PARTS: u128 = 1_000;
+/// The number of parts by which shortfalls must differ, so that they are on different sides of any tolerance.
+const SHORTFALL_STEP: u128 = 50;
 /// The fewest charges that are paid in spite of a larger shortfall. The owner may have accepted a single one.
 const PAID_SHORT_MIN: usize = 3;
 
@@ -35,10 +37,10 @@ struct Shortfall<'a> {
     event: &'a ListedEvent<'a>,
     name: &'a str,
     currency: &'a str,
-    /// The part of the amount.
-    part: f64,
-    /// The value in the currency.
-    value: f64,
+    /// The missing parts of the amount.
+    parts: u128,
+    /// The value in the currency, in an arbitrary unit.
+    value: u128,
 }
 
 fn underpaid(recording: &Recording) -> CheckResult {
@@ -108,7 +110,7 @@ fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
     };
     let lacks_more = |paid: &Shortfall<'_>, than: &Shortfall<'_>| {
         (than.mode, than.currency) == (paid.mode, paid.currency)
-            && than.part + SHORTFALL_STEP < paid.part
+            && than.parts + SHORTFALL_STEP < paid.parts
             && than.value < paid.value
     };
     let found: Vec<_> = shortfalls("charge.paid")
@@ -126,29 +128,41 @@ fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
     let Some(last) = found.last().filter(|_| found.len() >= PAID_SHORT_MIN && is_mixed) else {
         return Ok(());
     };
-    let percent = |part: f64| format!("{:.0} %", part * 100.0);
     Err(CheckError::broken(
         last.event.number,
         format!("charge.underpaid for {}, as for others that lack less", last.name),
-        format!("charge.paid although {} are missing, in {} charges", percent(last.part), found.len()),
+        format!(
+            "charge.paid although {} of {PARTS} parts are missing, in {} charges",
+            last.parts,
+            found.len()
+        ),
     ))
 }
 
 impl<'a> Shortfall<'a> {
     fn of(history: &'a ObjectHistory<'_>, event: &'a ListedEvent<'a>) -> Option<Shortfall<'a>> {
         let charge = &event.row["charge"];
-        let number = |name: &str| text_at(charge, &[name])?.parse::<f64>().ok().filter(|it| it.is_finite());
-        let (received, due, fiat) =
-            (number("received_amount")?, number("asset_amount")?, number("fiat_amount")?);
-        let part = 1.0 - received / due;
-        (due > 0.0 && part > 0.0).then_some(Shortfall {
+        let number = |name: &str| scaled(text_at(charge, &[name])?);
+        let (received, due) = (number("received_amount")?, number("asset_amount")?);
+        let missing = due.checked_sub(received).filter(|missing| *missing > 0)?;
+        let parts = missing.checked_mul(PARTS)?.checked_div(due)?;
+        Some(Shortfall {
             mode: history.mode,
             at: event.at(),
             event,
             name: history.name(),
             currency: text_at(charge, &["fiat_currency"])?,
-            part,
-            value: part * fiat,
+            parts,
+            value: parts.checked_mul(number("fiat_amount")?)?,
         })
     }
+}
+
+/// Returns a decimal number in units of its 18th decimal.
+fn scaled(text: &str) -> Option<u128> {
+    const DECIMALS: usize = 18;
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = (whole.bytes().chain(fraction.bytes())).all(|it| it.is_ascii_digit());
+    let padded = format!("{whole}{fraction:0<DECIMALS$}");
+    (is_number && fraction.len() <= DECIMALS).then(|| padded.parse().ok())?
 }
