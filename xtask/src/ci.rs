@@ -148,7 +148,7 @@ pub(crate) const STEPS: &[Step] = &[
                 "--bin=xtask",
                 "--bin=bare",
                 "--bin=large",
-                "--bin=lives",
+                "--bin=charges",
                 "--bin=steps",
             ],
             env: Some(("RUSTDOCFLAGS", "-D warnings")),

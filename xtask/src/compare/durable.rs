@@ -8,33 +8,32 @@ use super::process::{Cores, RunningProgram};
 use super::{Options, Programs};
 
 /// The name on the command line.
-pub(crate) const NAME: &str = "kept";
+pub(crate) const NAME: &str = "stored";
 const CASE: &str = "open-btc";
 
 /// Measures both servers: the one with `--data`, then the one in memory.
 pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Result<Figures, String> {
-    let directory = work.join("kept");
+    let directory = work.join("stored");
     if directory.exists() {
         std::fs::remove_dir_all(&directory)
             .map_err(|error| format!("cannot empty `{}`: {error}", directory.display()))?;
     }
     let data = directory.to_str().ok_or("the path of the workspace is no text")?;
-    let kept = RunningProgram::reference_with(programs, Cores::Shared, &["--data", data])?;
+    let stored = RunningProgram::reference_with(programs, Cores::Shared, &["--data", data])?;
     let in_memory = RunningProgram::reference(programs, Cores::Shared)?;
     let case = CASES.iter().find(|case| case.name == CASE).expect("it is one of them");
     let prepared = World::make(&in_memory, work)?.prepare(case, work)?;
     let mut figures = Figures::default();
     for round in 0..options.rounds {
-        eprintln!("kept: round {} of {}", round + 1, options.rounds);
-        let sample = |server: &RunningProgram| {
-            Sample::take(programs, server, &prepared, Cores::Shared, options.seconds)
-        };
+        eprintln!("stored: round {} of {}", round + 1, options.rounds);
+        let sample =
+            |server: &RunningProgram| Sample::take(programs, server, &prepared, Cores::Shared, options.seconds);
         if round % 2 == 0 {
-            let first = sample(&kept)?;
+            let first = sample(&stored)?;
             figures.add(first, sample(&in_memory)?);
         } else {
             let first = sample(&in_memory)?;
-            figures.add(sample(&kept)?, first);
+            figures.add(sample(&stored)?, first);
         }
     }
     Ok(figures)

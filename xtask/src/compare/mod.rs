@@ -59,7 +59,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
         text.push_str(&table::ratios(cores, &rows));
     }
     if options.takes(durable::NAME) {
-        text.push_str(&table::kept(&durable::measure(&programs, &work, options)?));
+        text.push_str(&table::stored(&durable::measure(&programs, &work, options)?));
     }
     text.push_str(&table::peers(&peers::measure(&programs, &work, options)?));
     text.push_str(&table::moments(&moments(&programs)?));
@@ -163,7 +163,7 @@ fn moments(programs: &Programs) -> Result<Vec<(&'static str, u128)>, String> {
         Ok(median((0..5).map(|_| act()).collect::<Result<Vec<_>, _>>()?))
     };
     Ok(vec![
-        ("from start to the first answer", repeat(&|| process::start_up(programs))?),
+        ("from start to the first response", repeat(&|| process::start_up(programs))?),
         ("`check` of the built-in server", repeat(&|| timed(&["check"]))?),
         ("`play`: all scenarios", repeat(&|| timed(&["play"]))?),
     ])

@@ -10,7 +10,7 @@ use super::peers::Peer;
 use super::process::Cores;
 
 const BEGIN: &str = "<!-- measured: written by `cargo xtask compare --write` -->\n";
-const END: &str = "<!-- end of what is measured -->\n";
+const END: &str = "<!-- end of the measured part -->\n";
 
 pub(crate) fn heading(rounds: u32, seconds: u32) -> String {
     let printed = |program: &str, arguments: &[&str]| {
@@ -40,7 +40,7 @@ pub(crate) fn ratios(cores: Cores, rows: &[Row]) -> String {
         }
     };
     text.push_str(
-        "| answer | bytes | to bare hyper | goal | server CPU to bare | CPU | bare | answers/s |\n",
+        "| response | bytes | to bare hyper | goal | server CPU to bare | CPU | bare | responses/s |\n",
     );
     text.push_str("|---|---|---|---|---|---|---|---|\n");
     for row in rows {
@@ -82,9 +82,9 @@ pub(crate) fn peers(peers: &[Peer]) -> String {
     text
 }
 
-pub(crate) fn kept(figures: &Figures) -> String {
+pub(crate) fn stored(figures: &Figures) -> String {
     format!(
-        "\n**Kept**: opening a charge, BTC, with `serve --data` to the same in memory, shared cores; every answer waits for the \
+        "\n**Stored**: opening a charge, BTC, with `serve --data` to the same in memory, shared cores; every response waits for the \
          disk. The goal is 0.70.\n\n| to in memory | charges/s |\n|---|---|\n| {} | {} |\n",
         spread(figures.ratio()),
         figures.rate().median

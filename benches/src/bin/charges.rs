@@ -1,6 +1,6 @@
 //! Measures the charges that one core takes from opened to paid in a second, with written and signed deliveries.
 //!
-//! `lives [COUNT]`: measured in processor time, so that other load has little effect. Prints JSON.
+//! `charges [COUNT]`: measured in processor time, so that other load has little effect. Prints JSON.
 
 use std::{collections::BTreeMap, env, fs, process::ExitCode};
 
@@ -27,10 +27,10 @@ fn main() -> ExitCode {
         let before = cpu_nanos();
         (0..count).for_each(|_| driver.complete_charge());
         let nanos = (cpu_nanos() - before).max(1);
-        let lives = count * 1_000_000_000 / nanos;
-        figures.insert(format!("{asset}, {} deliveries each", 3 * endpoints), lives);
+        let rate = count * 1_000_000_000 / nanos;
+        figures.insert(format!("{asset}, {} deliveries each", 3 * endpoints), rate);
     }
-    let report = serde_json::json!({ "lives": count, "a_second_of_one_core": figures });
+    let report = serde_json::json!({ "charges": count, "a_second_of_one_core": figures });
     println!("{report:#}");
     ExitCode::SUCCESS
 }
