@@ -46,7 +46,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 /// Development tasks.
 #[derive(Parser)]
-#[command(name = "cargo xtask", disable_help_subcommand = true)]
+#[command(name = "cargo xtask")]
 struct Xtask {
     #[command(subcommand)]
     task: Task,

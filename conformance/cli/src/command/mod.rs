@@ -14,7 +14,7 @@ pub(crate) mod sweep;
 pub(crate) mod trigger;
 
 use tokio::runtime::Runtime;
-use url::{Host, Url};
+use url::{Host, ParseError, Url};
 
 use crate::Failure;
 
@@ -38,8 +38,13 @@ fn web_address(text: &str, example: &str) -> Result<Url, Failure> {
         Some(address) => format!("did you mean `{address}`?"),
         None => format!("it takes one such as {example}"),
     };
-    let url = Url::parse(text)
-        .map_err(|error| Failure::usage(format!("`{text}` is not an address: {error}; {takes}")))?;
+    let url = Url::parse(text).map_err(|error| {
+        let why = match error {
+            ParseError::RelativeUrlWithoutBase => "it does not begin with https://".to_owned(),
+            error => error.to_string(),
+        };
+        Failure::usage(format!("`{text}` is not an address: {why}; {takes}"))
+    })?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(Failure::usage(format!("`{text}` is not an http or https address; {takes}")));
     }

@@ -171,7 +171,9 @@ fn the_job_of_init_passes_on_a_fresh_server_and_the_demo_leaves_no_gap() {
         let left_out = "second, other, revoked, inserts, webhooks";
         assert!(text(&written.stdout).contains(&format!("left out: {left_out}")), "{written:?}");
         let job = read(here, file);
-        assert!(["KEYS", "WITHOUT", "COMMAND"].iter().all(|it| !job.contains(it)), "{job}");
+        assert!(["KEYS", "WITHOUT", "COMMAND", "VERSION"].iter().all(|word| !job.contains(word)), "{job}");
+        let pinned = format!("chargeproof=={}", env!("CARGO_PKG_VERSION"));
+        assert!(job.contains(&pinned), "{pinned} is not in {job}");
         let line = job.lines().find_map(|line| line.find("chargeproof check \"").map(|at| &line[at..]));
         let command = line.expect("a command");
         let fresh = run_job(here, command, &serve(here, &[]));

@@ -53,6 +53,7 @@ fn write((_, path, job, next): &CiSystem) -> Result<u8, Failure> {
     let secrets: Vec<_> = keys.iter().map(|key| format!("      {key}: ${{{{ secrets.{key} }}}}")).collect();
     let job = job
         .replace("COMMAND", &command)
+        .replace("VERSION", env!("CARGO_PKG_VERSION"))
         .replace("WITHOUT", &without.join(", "))
         .replace("\nKEYS\n", &format!("\n{}\n", secrets.join("\n")))
         .replace("KEYS", &keys.join(", "));

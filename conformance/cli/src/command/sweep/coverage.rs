@@ -28,7 +28,7 @@ impl Width {
     }
 }
 
-/// Returns one line about the number of reached cells.
+/// Returns one line about the number of pairs that were not reached.
 pub(super) fn brief(matrix: &Matrix) -> String {
     let gaps = matrix.gaps().len();
     let gap_count = match gaps {
@@ -36,7 +36,7 @@ pub(super) fn brief(matrix: &Matrix) -> String {
         1 => "1 pair of event and fault was not reached".to_owned(),
         _ => format!("{gaps} pairs of event and fault were not reached"),
     };
-    format!("coverage: {gap_count} ({} cells; --coverage shows them)", matrix.reached().count())
+    format!("coverage: {gap_count} (--coverage shows the table)")
 }
 
 /// Returns a table of the first seed that reached each cell, counted from the first seed of the sweep: rows are types

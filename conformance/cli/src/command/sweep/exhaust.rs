@@ -170,7 +170,7 @@ fn text(all: &[ScopeResult], args: &Sweep, code: u8) -> String {
         let how_far = match (extent.is_exhausted, is_cut) {
             (true, _) => "no longer sequence reaches a new state",
             (false, true) => "stopped before the next length was done",
-            (false, false) => "longer sequences come to new states",
+            (false, false) => "longer sequences reach new states",
         };
         let _ = writeln!(
             text,

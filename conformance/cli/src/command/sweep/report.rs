@@ -107,7 +107,7 @@ fn figures(sum: &SweepTotals, table: Option<Width>) -> String {
         Invariant::ALL.len()
     ));
     line(format!(
-        "per second: {} simulations, {} events, {} checks, with {} jobs; {} twins and second runs",
+        "per second: {} simulations, {} events, {} checks, with {} jobs; {} comparison runs",
         rate(sum.worlds, sum),
         rate(sum.events, sum),
         rate(checks, sum),
