@@ -77,7 +77,7 @@ fn writes(c: &mut Criterion) {
         b.iter_batched(open, pay, BatchSize::PerIteration);
     });
     let mut world = World::new();
-    world.granted("POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim/hooks"}"#);
+    world.granted("POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.sim/hooks"}"#);
     c.bench_function("life of a charge in the sandbox, by its calls", |b| {
         b.iter(|| world.complete_a_charge());
     });

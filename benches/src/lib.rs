@@ -64,7 +64,7 @@ impl World {
     pub fn complete_a_charge(&mut self) {
         let code = self.open_charge();
         self.granted("POST", "/sandbox/pay", &format!(r#"{{"charge":"{code}"}}"#));
-        self.granted("POST", "/sandbox/mine", r#"{"asset":"BTC","blocks":2,"at_once":true}"#);
+        self.granted("POST", "/sandbox/mine", r#"{"mode":"live","asset":"BTC","blocks":2,"at_once":true}"#);
         self.granted("POST", "/sandbox/advance", r#"{"by":"1s"}"#);
     }
 }
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn the_benchmark_world_completes_a_charge_with_its_deliveries() {
         let mut world = World::new();
-        world.granted("POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim/hooks"}"#);
+        world.granted("POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.sim/hooks"}"#);
         world.complete_a_charge();
         let events = world.granted("GET", "/v1/events", "");
         assert_eq!(events["meta"]["total"], 3);

@@ -77,11 +77,11 @@ impl Config {
 /// let server = Local::frozen("2026-01-05T09:00:00Z")?;
 ///
 /// // Your own client, with the server's address and a key.
-/// let charge = open_charge(server.url(), server.live_key());
+/// let charge = open_charge(server.url(), server.test_key());
 ///
-/// // The customer pays, and two blocks are mined.
+/// // The customer pays, and a block is mined.
 /// server.sandbox("pay", &format!(r#"{{"charge":"{charge}"}}"#))?;
-/// let events = server.sandbox("mine", r#"{"asset":"BTC","blocks":2}"#)?;
+/// let events = server.sandbox("mine", r#"{"asset":"BTC","blocks":1}"#)?;
 /// assert!(events.contains("charge.paid"));
 /// # Ok::<(), std::io::Error>(())
 /// ```

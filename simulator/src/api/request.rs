@@ -101,7 +101,7 @@ request_bodies! {
     pub struct KeyRequest {
         /// The account; the first one if `None`.
         pub account: Option<String>,
-        /// The mode; live if `None`.
+        /// The mode; test if `None`.
         pub mode: Option<Mode>,
     }
 
@@ -109,7 +109,7 @@ request_bodies! {
     pub struct WalletRequest {
         /// The account; the first one if `None`.
         pub account: Option<String>,
-        /// The mode; live if `None`.
+        /// The mode; test if `None`.
         pub mode: Option<Mode>,
         /// The coin.
         pub asset: Asset,
@@ -125,7 +125,7 @@ request_bodies! {
     pub struct WalletRemoval {
         /// The account; the first one if `None`.
         pub account: Option<String>,
-        /// The mode; live if `None`.
+        /// The mode; test if `None`.
         pub mode: Option<Mode>,
         /// The coin.
         pub asset: Asset,
@@ -136,7 +136,7 @@ request_bodies! {
     pub struct EndpointRequest {
         /// The account; the first one if `None`.
         pub account: Option<String>,
-        /// In which mode; live if `None`.
+        /// The mode; test if `None`.
         pub mode: Option<Mode>,
         /// The URL that receives deliveries.
         pub url: String => |f| f.required_text("url", PROSE_MAX).unwrap_or_default(),
@@ -206,7 +206,7 @@ request_bodies! {
         pub amount: Option<Amount>,
         /// The share of the remaining amount, up to 1000.
         pub share: Option<Share>,
-        /// The mode of the address; live if `None`.
+        /// The mode of the address; test if `None`.
         pub mode: Option<Mode>,
         /// The fee level; normal if `None`.
         pub fee: Option<FeeLevel>,
@@ -222,7 +222,7 @@ request_bodies! {
     pub struct Mine {
         /// The coin of the chain.
         pub asset: AssetCode,
-        /// Of which mode; by default live, in a scenario the scenario's.
+        /// The mode; by default test, in a scenario the scenario's.
         pub mode: Option<InMode>,
         /// The number of blocks; one if not given.
         pub blocks: Option<u32>,
@@ -235,7 +235,7 @@ request_bodies! {
     pub struct ReorgRequest {
         /// The coin of the chain.
         pub asset: Asset,
-        /// The mode of the chain; live if `None`.
+        /// The mode of the chain; test if `None`.
         pub mode: Option<Mode>,
         /// The account whose transfers lose their block; all if `None`.
         pub account: Option<String>,
@@ -269,7 +269,7 @@ request_bodies! {
     pub struct Stall {
         /// The coin of the chain.
         pub asset: AssetCode,
-        /// Of which mode; by default live, in a scenario the scenario's.
+        /// The mode; by default test, in a scenario the scenario's.
         pub mode: Option<InMode>,
         /// For how long.
         pub r#for: Duration,
@@ -279,7 +279,7 @@ request_bodies! {
     pub struct CongestRequest {
         /// The coin of the chain.
         pub asset: Asset,
-        /// The mode of the chain; live if `None`.
+        /// The mode of the chain; test if `None`.
         pub mode: Option<Mode>,
         /// Blocks without any transaction; 0 if `None`.
         pub empty: Option<u32>,
@@ -293,7 +293,7 @@ request_bodies! {
     pub struct Watcher {
         /// The coin of the chain.
         pub asset: AssetCode,
-        /// Of which mode; by default live, in a scenario the scenario's.
+        /// The mode; by default test, in a scenario the scenario's.
         pub mode: Option<InMode>,
         /// The treatment of its notices from now on.
         pub notices: Notices,

@@ -79,7 +79,9 @@ mod tests {
         let mut world = world();
         let keys = |world: &Sandbox| world.service().keys().iter().count() as u64;
         assert_eq!((keys(&world), world.held_bytes()), (2, WORLD_BYTES + 2 * KEY_BYTES));
-        for (path, body) in [("/sandbox/accounts", r#"{"id":"bakery"}"#), ("/sandbox/keys", "{}")] {
+        for (path, body) in
+            [("/sandbox/accounts", r#"{"id":"bakery"}"#), ("/sandbox/keys", r#"{"mode":"live"}"#)]
+        {
             let (before, had) = (world.held_bytes(), keys(&world));
             let now = world.now();
             let response = world.respond(now, &Request::json("", "POST", path, body));

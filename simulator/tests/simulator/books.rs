@@ -111,7 +111,7 @@ fn the_owner_records_a_refund_and_archives_a_link() {
         code(&world.done("POST", &format!("{book}/charges"), json!({"asset": "BTC", "amount": "10"})));
     world.done("POST", "/sandbox/pay", json!({ "charge": charge }));
     world.done("POST", "/sandbox/advance", json!({ "by": "10s" }));
-    world.done("POST", "/sandbox/mine", json!({ "asset": "BTC", "blocks": 2 }));
+    world.done("POST", "/sandbox/mine", json!({ "mode": "live", "asset": "BTC", "blocks": 2 }));
     let link = json!({ "title": "Coffee", "pricing_type": "open" });
     let link = code(&world.done("POST", &format!("{book}/payment-links"), link));
     let (refunds, archive) =
@@ -214,9 +214,13 @@ fn a_book_counts_its_objects() {
     let paid = world.charge();
     world.charge();
     world.done("POST", "/sandbox/pay", json!({"charge": paid}));
-    world.done("POST", "/sandbox/mine", json!({"asset": "BTC", "blocks": 2, "at_once": true}));
+    world.done(
+        "POST",
+        "/sandbox/mine",
+        json!({"mode": "live", "asset": "BTC", "blocks": 2, "at_once": true}),
+    );
     world.advance("31m");
-    world.done("POST", "/sandbox/endpoints", json!({"url": "https://shop.sim"}));
+    world.done("POST", "/sandbox/endpoints", json!({"mode": "live", "url": "https://shop.sim"}));
     let counts = world.read("/sandbox/books/acme/live");
     let charges = json!({"all": 2, "pending": 0, "underpaid": 0, "paid": 1, "expired": 1, "canceled": 0});
     assert_eq!(counts["charges"], charges);
@@ -233,7 +237,7 @@ fn a_late_payment_is_listed_until_it_is_accepted() {
     world.advance("1s");
     for (blocks, confirmed) in [(None, false), (Some(1), false), (Some(1), true)] {
         if let Some(blocks) = blocks {
-            let mine = json!({"asset": "BTC", "blocks": blocks, "at_once": true});
+            let mine = json!({"mode": "live", "asset": "BTC", "blocks": blocks, "at_once": true});
             world.done("POST", "/sandbox/mine", mine);
         }
         let late = world.read("/sandbox/books/acme/live/late");
@@ -252,7 +256,8 @@ fn a_late_payment_is_listed_until_it_is_accepted() {
 #[test]
 fn the_delivery_log_is_filtered_and_paged() {
     let mut world = World::new();
-    let endpoint = world.done("POST", "/sandbox/endpoints", json!({"url": "https://shop.sim"}));
+    let endpoint =
+        world.done("POST", "/sandbox/endpoints", json!({"mode": "live", "url": "https://shop.sim"}));
     world.done("POST", "/sandbox/endpoints", json!({"url": "https://test.sim", "mode": "test"}));
     let id = endpoint["endpoint"]["id"].as_str().expect("an id").to_owned();
     let codes: Vec<String> = (0..3).map(|_| world.charge()).collect();
@@ -308,7 +313,7 @@ fn the_delivery_log_is_filtered_and_paged() {
 #[test]
 fn a_delivery_shows_the_body_that_was_posted() {
     let mut world = World::new();
-    world.done("POST", "/sandbox/endpoints", json!({"url": "https://shop.sim"}));
+    world.done("POST", "/sandbox/endpoints", json!({"mode": "live", "url": "https://shop.sim"}));
     let code = world.charge();
     let log = world.read(&format!("/sandbox/deliveries?charge={code}"));
     let id = log["deliveries"][0]["id"].as_str().expect("an id").to_owned();

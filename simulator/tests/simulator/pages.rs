@@ -67,7 +67,7 @@ fn check_stage(calls: &[(&str, &str)], stage: &str) {
 const PAY: (&str, &str) = ("/sandbox/pay", r#"{"charge":"CODE"}"#);
 const PAY_HALF: (&str, &str) = ("/sandbox/pay", r#"{"charge":"CODE","share":"0.5"}"#);
 const DROP: (&str, &str) = ("/sandbox/drop", r#"{"txid":"TXID"}"#);
-const MINE: (&str, &str) = ("/sandbox/mine", r#"{"asset":"LTC","blocks":3}"#);
+const MINE: (&str, &str) = ("/sandbox/mine", r#"{"mode":"live","asset":"LTC","blocks":3}"#);
 const WAIT: (&str, &str) = ("/sandbox/advance", r#"{"by":"31m"}"#);
 const CANCEL: (&str, &str) = ("/sandbox/charges/CODE/cancel", "{}");
 const ACCEPT: (&str, &str) = ("/sandbox/charges/CODE/accept", "{}");
@@ -153,7 +153,7 @@ fn a_coin_of_an_invoice_can_be_chosen_until_a_transfer_is_pending() {
     world.ask("POST", "/sandbox/pay", &json!({ "charge": charge }));
     let page = world.page(&path);
     assert_eq!((&page["may_choose"], &page["coins"]), (&json!(false), &json!([])));
-    world.ask("POST", "/sandbox/mine", &json!({ "asset": "LTC", "blocks": 3 }));
+    world.ask("POST", "/sandbox/mine", &json!({ "mode": "live", "asset": "LTC", "blocks": 3 }));
     let page = world.page(&path);
     assert_eq!((&page["invoice"]["status"], &page["payment"]["stage"]), (&json!("paid"), &json!("paid")));
     assert_eq!(page["may_choose"], false);
@@ -198,7 +198,7 @@ fn a_coin_is_offered_if_it_is_accepted_and_has_a_rate() {
     assert_eq!(coins(world.page(&path)), ["BTC", "LTC", "XMR"]);
     world.ask("POST", "/sandbox/rates", &json!({ "asset": "LTC", "currency": "EUR", "rate": null }));
     assert_eq!(coins(world.page(&path)), ["BTC", "XMR"]);
-    world.ask("DELETE", "/sandbox/wallets", &json!({ "asset": "XMR" }));
+    world.ask("DELETE", "/sandbox/wallets", &json!({ "mode": "live", "asset": "XMR" }));
     assert_eq!(coins(world.page(&path)), ["BTC"]);
 }
 

@@ -79,9 +79,13 @@ fn a_reorganisation_refuses_to_keep_an_unknown_transaction() {
     let (code, _) = world.charge("ETH");
     let txid = world.done("POST", "/sandbox/pay", &json!({ "charge": code }))["txid"].clone();
     for asset in ["ETH", "BTC"] {
-        world.done("POST", "/sandbox/mine", &json!({ "asset": asset, "blocks": 1, "at_once": true }));
+        world.done(
+            "POST",
+            "/sandbox/mine",
+            &json!({ "mode": "live", "asset": asset, "blocks": 1, "at_once": true }),
+        );
     }
-    let keep = |asset, txid: &Value| json!({ "asset": asset, "depth": 1, "keep": [txid] });
+    let keep = |asset, txid: &Value| json!({ "mode": "live", "asset": asset, "depth": 1, "keep": [txid] });
     world.refused("/sandbox/reorg", &keep("BTC", &txid), "keep");
     world.refused("/sandbox/reorg", &keep("ETH", &json!("0xabc")), "keep");
     world.done("POST", "/sandbox/reorg", &keep("ETH", &txid));
@@ -229,7 +233,11 @@ fn a_payment_arrives_for_every_spelling_of_its_address() {
         let (code, address) = world.charge(asset);
         let spelled = spell(&address);
         assert_ne!(spelled, address);
-        world.done("POST", "/sandbox/pay", &json!({"address": spelled, "asset": asset, "amount": "1"}));
+        world.done(
+            "POST",
+            "/sandbox/pay",
+            &json!({"mode": "live", "address": spelled, "asset": asset, "amount": "1"}),
+        );
         world.done("POST", "/sandbox/advance", &json!({"by": "10s"}));
         let key = world.0.first_keys().live;
         let shown = world.send("GET", &format!("/v1/charges/{code}"), &key, "");

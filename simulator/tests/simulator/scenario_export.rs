@@ -156,10 +156,13 @@ impl Client {
 
     fn act_on_the_world(&mut self, op: &Op) {
         let (path, body) = match op {
-            Op::Mine { blocks, at_once } => {
-                ("/sandbox/mine", json!({ "asset": "BTC", "blocks": blocks, "at_once": at_once }))
+            Op::Mine { blocks, at_once } => (
+                "/sandbox/mine",
+                json!({ "mode": "live", "asset": "BTC", "blocks": blocks, "at_once": at_once }),
+            ),
+            Op::Reorg => {
+                ("/sandbox/reorg", json!({ "mode": "live", "asset": "BTC", "depth": 1, "keep": "all" }))
             }
-            Op::Reorg => ("/sandbox/reorg", json!({ "asset": "BTC", "depth": 1, "keep": "all" })),
             Op::Advance(ms) => ("/sandbox/advance", json!({ "by": format!("{ms}ms") })),
             Op::Endpoint { test, .. } => {
                 let mode = if *test { "test" } else { "live" };
@@ -284,8 +287,7 @@ fn passing_time_becomes_a_wait() {
     client.act(&Op::Mine { blocks: 2, at_once: false });
     let (text, _) = saved_scenario(&mut client);
     let steps: Vec<&str> = text.lines().filter(|line| line.starts_with("  - ")).collect();
-    let mined =
-        "  - request: { body: { asset: BTC, at_once: true, blocks: 1 }, method: POST, path: /sandbox/mine }";
+    let mined = "  - request: { body: { asset: BTC, at_once: true, blocks: 1, mode: live }, method: POST, path: /sandbox/mine }";
     assert_eq!((steps.len(), &steps[1..3]), (4, &["  - wait: 1m30s", mined][..]), "{text}");
     assert!(steps[3].starts_with("  - wait: "), "{text}");
 }

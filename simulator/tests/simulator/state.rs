@@ -119,7 +119,7 @@ fn shared_values_are_written_once() {
         assert!((200..300).contains(&status), "{path}: {status}");
     };
     for n in 0..8 {
-        post(&mut stage, "/sandbox/endpoints", &format!(r#"{{"url":"https://shop{n}.sim/"}}"#));
+        post(&mut stage, "/sandbox/endpoints", &format!(r#"{{"mode":"live","url":"https://shop{n}.sim/"}}"#));
     }
     let before = size(&stage.sandbox);
     let text = "x".repeat(2_000);

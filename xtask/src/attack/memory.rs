@@ -141,7 +141,7 @@ fn advance(context: &CaseContext) -> Measured {
     let mut host = context.serve(&["--clock", "frozen"])?;
     host.post("/sandbox/merchants", &json!({ "name": "shop", "state": "down", "answers": [] }))?;
     for n in 0..5 {
-        host.post("/sandbox/endpoints", &json!({ "url": format!("https://shop.sim/{n}") }))?;
+        host.post("/sandbox/endpoints", &json!({ "mode": "live", "url": format!("https://shop.sim/{n}") }))?;
     }
     let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
     let live = host.live.clone();

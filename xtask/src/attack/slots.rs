@@ -166,7 +166,7 @@ fn descriptors(context: &CaseContext) -> Measured {
         Host::start(command, &["--rate-limit", "off", "--forward", &forward, "--forward", closed])?;
     let mut tests = Vec::new();
     for url in ["https://shop.example/hooks", "https://closed.example/"] {
-        let answer = host.post("/sandbox/endpoints", &json!({ "url": url }))?;
+        let answer = host.post("/sandbox/endpoints", &json!({ "mode": "live", "url": url }))?;
         tests.push(format!(
             "/sandbox/endpoints/{}/test",
             answer["endpoint"]["id"].as_str().unwrap_or_default()
@@ -187,7 +187,7 @@ fn stop(context: &CaseContext, signals: &[&str]) -> Measured {
     names.be_slow(false);
     let mut host = context.serve(&[])?;
     let url = format!("https://{SLOW}-stop.example/");
-    let answer = host.post("/sandbox/endpoints", &json!({ "url": url }))?;
+    let answer = host.post("/sandbox/endpoints", &json!({ "mode": "live", "url": url }))?;
     let id = answer["endpoint"]["id"].as_str().unwrap_or_default().to_owned();
     names.be_slow(true);
     let before = names.left_waiting();

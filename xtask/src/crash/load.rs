@@ -83,7 +83,7 @@ fn pay(address: &str, key: &str) -> Option<()> {
         if let Some(code) = newest["data"][0]["code"].as_str() {
             line.ask("POST", "/sandbox/pay", None, &format!(r#"{{"charge":"{code}"}}"#)).ok()?;
         }
-        line.ask("POST", "/sandbox/mine", None, r#"{"asset":"BTC","blocks":1}"#).ok()?;
+        line.ask("POST", "/sandbox/mine", None, r#"{"mode":"live","asset":"BTC","blocks":1}"#).ok()?;
     }
 }
 

@@ -90,7 +90,7 @@ pub(crate) fn create(address: &str, round: u32, created: &mut AcknowledgedObject
     let charge = post(&format!("/w/{id}/v1/charges"), Some(&key), body)?;
     created.worlds.push((id, key, charge["data"].clone()));
     loop {
-        let key = post("/sandbox/keys", None, "{}")?;
+        let key = post("/sandbox/keys", None, r#"{"mode":"live"}"#)?;
         created.keys.push(text(&key["key"]["secret"])?);
     }
 }

@@ -111,7 +111,7 @@ impl ServedProgram {
     pub(crate) fn add_endpoint(&self) -> Result<(), String> {
         let known = self.ask("GET", "/sandbox/endpoints", "")?;
         if known["endpoints"].as_array().is_some_and(Vec::is_empty) {
-            self.ask("POST", "/sandbox/endpoints", r#"{"url":"https://shop.example/hooks"}"#)?;
+            self.ask("POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.example/hooks"}"#)?;
         }
         Ok(())
     }

@@ -25,7 +25,11 @@ fn directories() -> (tempfile::TempDir, tempfile::TempDir) {
 
 /// Adds an endpoint; its id and secret depend on the seed only.
 fn add_endpoint(server: &RunningProgram) -> (String, String) {
-    let answer = server.post("/sandbox/endpoints", None, &json!({ "url": "https://shop.example/hooks" }));
+    let answer = server.post(
+        "/sandbox/endpoints",
+        None,
+        &json!({ "mode": "live", "url": "https://shop.example/hooks" }),
+    );
     let word =
         |name: &str| answer["endpoint"][name].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
     (word("id"), word("secret"))

@@ -26,7 +26,7 @@ fn a_charge_is_served_paid_and_read_back() {
     let body = answer.json();
     let code = body["data"]["id"].as_str().unwrap();
     served.ask("POST", "/sandbox/pay", None, &format!(r#"{{"charge":"{code}"}}"#));
-    served.ask("POST", "/sandbox/mine", None, r#"{"asset":"BTC","blocks":2}"#);
+    served.ask("POST", "/sandbox/mine", None, r#"{"mode":"live","asset":"BTC","blocks":2}"#);
     let charge = served.ask("GET", &format!("/v1/charges/{code}"), key, "").body;
     assert!(charge.contains(r#""status":"paid""#), "{charge}");
     let events = served.ask("GET", &format!("/v1/events?charge={code}"), key, "").body;
@@ -49,7 +49,7 @@ fn the_same_seed_and_calls_give_the_same_bytes_in_another_process() {
         let mut bodies = vec![live.clone(), served.word("test_key").to_owned()];
         for (method, path, body) in [
             ("POST", "/v1/charges", r#"{"asset":"ETH","amount":"10","currency":"USD"}"#),
-            ("POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim/hooks"}"#),
+            ("POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.sim/hooks"}"#),
             (
                 "POST",
                 "/v1/invoices",

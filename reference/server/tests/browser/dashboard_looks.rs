@@ -60,10 +60,11 @@ fn hostile_invoice(bad: &str, short: &str) -> Value {
 async fn full(shop: &Shop) -> Vec<(&'static str, String)> {
     let bad = hostile();
     let short: String = bad.chars().take(250).collect();
-    let endpoint = shop.sandbox("endpoints", json!({ "url": "https://shop.sim/hooks" })).await;
+    let endpoint =
+        shop.sandbox("endpoints", json!({ "mode": "live", "url": "https://shop.sim/hooks" })).await;
     let endpoint = endpoint["endpoint"]["id"].as_str().expect("an id").to_owned();
     let long = format!("https://down.sim/{}", "very/long/path/".repeat(20));
-    shop.sandbox("endpoints", json!({ "url": long })).await;
+    shop.sandbox("endpoints", json!({ "mode": "live", "url": long })).await;
     shop.sandbox("merchants", json!({ "name": "down", "state": "down" })).await;
     let link = api(shop, "payment-links", hostile_link(&bad, &short)).await;
     let charge = api(shop, "charges", hostile_charge(&bad, &short, &link)).await;

@@ -118,10 +118,10 @@ async fn a_payment_on_its_way_is_not_paid_again() {
     // Input survives updates of the page.
     page.click("#pay-more summary").await;
     page.fill("#amount", "0.5").await;
-    shop.sandbox("mine", json!({ "asset": "BTC", "blocks": 1 })).await;
+    shop.sandbox("mine", json!({ "mode": "live", "asset": "BTC", "blocks": 1 })).await;
     page.wait_for_text("main", "1 of 2 confirmations").await;
     must_stay(&page, ("#amount", "0.5")).await;
-    shop.sandbox("mine", json!({ "asset": "BTC", "blocks": 1 })).await;
+    shop.sandbox("mine", json!({ "mode": "live", "asset": "BTC", "blocks": 1 })).await;
     page.until(&title("paid · Charge"), || "the title never showed that it is paid".to_owned()).await;
     hosted.until(&title("Paid · "), || "the customer's title never showed that it is paid".to_owned()).await;
     assert_eq!(page.complaints(), Vec::<String>::new());

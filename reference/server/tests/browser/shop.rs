@@ -131,7 +131,7 @@ impl Shop {
         self.sandbox("advance", json!({ "by": "10s" })).await;
         if blocks > 0 {
             let asset = self.api("GET", &format!("/v1/charges/{code}"), Value::Null).await["asset"].take();
-            self.sandbox("mine", json!({ "asset": asset, "blocks": blocks })).await;
+            self.sandbox("mine", json!({ "mode": "live", "asset": asset, "blocks": blocks })).await;
         }
     }
 }

@@ -69,7 +69,7 @@ async fn a_stored_world_continues_after_a_restart() {
     assert!(Data::has_world(&path));
     let keys = server.first_keys().unwrap();
     open_charge(&server).await;
-    ok(&server, "POST", "/sandbox/mine", &json!({ "asset": "BTC", "blocks": 2 })).await;
+    ok(&server, "POST", "/sandbox/mine", &json!({ "mode": "live", "asset": "BTC", "blocks": 2 })).await;
     ok(&server, "POST", "/sandbox/advance", &json!({ "by": "5m" })).await;
     let (now, before) = (server.now(), look(&server).await);
 

@@ -49,7 +49,12 @@ fn two_servers_have_equal_but_separate_worlds() {
 async fn it_works_inside_a_runtime() {
     let server = Local::with(Config { clock: ClockKind::Frozen, rate_limit: None, ..Config::local() });
     let server = server.expect("a free port");
-    assert!(server.sandbox("mine", r#"{"asset":"BTC","blocks":2}"#).expect("a coin").contains("happened"));
+    assert!(
+        server
+            .sandbox("mine", r#"{"mode":"live","asset":"BTC","blocks":2}"#)
+            .expect("a coin")
+            .contains("happened")
+    );
 }
 
 #[test]

@@ -170,7 +170,7 @@ impl ModelReplay<'_> {
     /// Returns the book and the coin of a wallet.
     fn wallet_of(&self, fields: &RequestFields) -> Option<(BookId, Asset)> {
         let account = fields.account.as_deref().map_or(Some(0), |id| self.account(id));
-        let mode = fields.mode.as_deref().map_or(Some(Mode::Live), Mode::parse);
+        let mode = fields.mode.as_deref().map_or(Some(Mode::Test), Mode::parse);
         account.zip(mode).zip(fields.asset.as_deref().and_then(Asset::parse))
     }
 

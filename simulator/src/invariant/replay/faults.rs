@@ -91,7 +91,7 @@ impl FaultTracker {
 
     /// Records a successful sandbox call. `path` is the part after `/sandbox/`.
     pub(super) fn note(&mut self, at: Timestamp, path: &[&str], call: &RecordedCall, fields: &RequestFields) {
-        let mode = fields.mode.as_deref().and_then(Mode::parse).unwrap_or(Mode::Live);
+        let mode = fields.mode.as_deref().and_then(Mode::parse).unwrap_or(Mode::Test);
         let chain = fields.asset.as_deref().and_then(Asset::parse).map(|asset| (mode, asset));
         let txid = fields.txid.as_deref().unwrap_or_default();
         match (path, chain) {

@@ -154,7 +154,7 @@ mod tests {
             });
             let mut world = OutsideWorld { sandbox, endpoint: String::new() };
             world.sandbox.vouch_for("shop.example");
-            let answer = world.done("/sandbox/endpoints", r#"{"url":"https://shop.example"}"#);
+            let answer = world.done("/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.example"}"#);
             world.endpoint = answer["endpoint"]["id"].as_str().expect("an id").to_owned();
             world
         }

@@ -122,10 +122,11 @@ fn filled(path: &str, ids: &[(&str, String)]) -> String {
 #[test]
 fn unknown_fields_are_refused_everywhere() {
     let mut world = world();
-    let endpoint = done(&mut world, "POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim"}"#);
+    let endpoint =
+        done(&mut world, "POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.sim"}"#);
     let endpoint = endpoint["endpoint"]["id"].as_str().unwrap().to_owned();
     let test = done(&mut world, "POST", &format!("/sandbox/endpoints/{endpoint}/test"), "");
-    let key = done(&mut world, "POST", "/sandbox/keys", "{}");
+    let key = done(&mut world, "POST", "/sandbox/keys", r#"{"mode":"live"}"#);
     let ids = [
         ("/sandbox/endpoints", endpoint),
         ("/sandbox/deliveries", test["delivery"].as_str().unwrap().to_owned()),
@@ -180,13 +181,35 @@ fn unknown_filters_are_refused_with_the_allowed_values() {
 }
 
 #[test]
+fn test_is_the_mode_of_calls_without_one() {
+    let mut world = world();
+    for (path, body, mode) in [
+        ("/sandbox/keys", "{}", "/key/mode"),
+        ("/sandbox/endpoints", r#"{"url":"https://shop.sim"}"#, "/endpoint/mode"),
+    ] {
+        let made = done(&mut world, "POST", path, body);
+        assert_eq!(made.pointer(mode), Some(&"test".into()), "{made}");
+    }
+    let before = done(&mut world, "GET", "/sandbox", "");
+    done(&mut world, "POST", "/sandbox/mine", r#"{"asset":"BTC","at_once":true}"#);
+    let after = done(&mut world, "GET", "/sandbox", "");
+    let height = |world: &Value, mode: &str| {
+        let chains = world["chains"].as_array().expect("a list of chains");
+        let chain = chains.iter().find(|chain| chain["asset"] == "BTC" && chain["mode"] == mode);
+        chain.expect("a BTC chain")["height"].as_u64().expect("a height")
+    };
+    assert_eq!(height(&before, "test") + 1, height(&after, "test"));
+    assert_eq!(height(&before, "live"), height(&after, "live"));
+}
+
+#[test]
 fn the_first_address_is_shown_when_a_wallet_is_set() {
     let mut world = world();
     let wallets = done(&mut world, "GET", "/sandbox/wallets", "");
     let is_sol = |wallet: &&Value| wallet["asset"] == "SOL" && wallet["mode"] == "live";
     let wallet = wallets["wallets"].as_array().unwrap().iter().find(is_sol).unwrap().clone();
     let address = wallet["first_address"].as_str().expect("a world starts with wallets").to_owned();
-    let body = format!(r#"{{"asset":"SOL","addresses":["{address}"]}}"#);
+    let body = format!(r#"{{"mode":"live","asset":"SOL","addresses":["{address}"]}}"#);
     let set = done(&mut world, "PUT", "/sandbox/wallets", &body);
     assert_eq!((&set["wallet"]["first_address"], &set["wallet"]["listed"]), (&address.into(), &1.into()));
 }
@@ -197,7 +220,8 @@ const XPUB: &str = "xpub6BosfCnifzxcFwrSzQiqu2DBVTshkCXacvNsWGYJVVhhawA7d4R5WSWG
 #[test]
 fn the_address_type_of_an_xpub_is_explicit() {
     let mut world = world();
-    let body = |asset: &str, script: &str| format!(r#"{{"asset":"{asset}","key":"{XPUB}"{script}}}"#);
+    let body =
+        |asset: &str, script: &str| format!(r#"{{"mode":"live","asset":"{asset}","key":"{XPUB}"{script}}}"#);
     let (status, answer) = ask(&mut world, "PUT", "/sandbox/wallets", &body("BTC", ""));
     assert_eq!(status, 422);
     assert!(answer["errors"]["script"][0].as_str().unwrap().contains("p2sh-p2wpkh or p2pkh"), "{answer}");
@@ -212,7 +236,7 @@ fn the_address_type_of_an_xpub_is_explicit() {
     // The next charge gets such an address, and a payment to it arrives.
     let charge = made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"1","currency":"EUR"}"#);
     done(&mut world, "POST", "/sandbox/pay", &format!(r#"{{"charge":"{charge}"}}"#));
-    done(&mut world, "POST", "/sandbox/mine", r#"{"asset":"BTC","blocks":2,"at_once":true}"#);
+    done(&mut world, "POST", "/sandbox/mine", r#"{"mode":"live","asset":"BTC","blocks":2,"at_once":true}"#);
     let paid = done(&mut world, "GET", &format!("/sandbox/books/acme/live/charges/{charge}"), "");
     assert_eq!(paid["data"]["status"], "paid", "{paid}");
     assert!(paid["data"]["deposit_address"].as_str().unwrap().starts_with('1'), "{paid}");
@@ -260,14 +284,12 @@ fn observers_stay_when_a_world_is_replaced() {
     let mut world = world();
     world.disable_log();
     done(&mut world, "POST", "/sandbox/world", r#"{"seed":2}"#);
-    let key = done(&mut world, "POST", "/sandbox/keys", "{}");
+    let key = done(&mut world, "POST", "/sandbox/keys", r#"{"mode":"live"}"#);
     assert_eq!(key["happened"], Value::Null, "it stays terse: {key}");
     world.keep_record(crate::record::Detail::Bytes);
     done(&mut world, "POST", "/sandbox/world", r#"{"seed":3}"#);
-    done(&mut world, "POST", "/sandbox/keys", "{}");
-    let seen = world.take_record().seen;
-    let calls = seen.iter().filter(|entry| matches!(entry.what, crate::record::Observation::Call(_)));
-    assert_eq!(calls.count(), 2);
+    done(&mut world, "POST", "/sandbox/keys", r#"{"mode":"live"}"#);
+    assert_eq!(world.take_record().seen.len(), 2);
 }
 
 #[test]
@@ -279,7 +301,7 @@ fn late_money_that_was_sent_back_is_resolved() {
         let pay = format!(r#"{{"charge":"{charge}","amount":"{amount}"}}"#);
         done(&mut world, "POST", "/sandbox/pay", &pay);
     }
-    done(&mut world, "POST", "/sandbox/mine", r#"{"asset":"BTC","blocks":2,"at_once":true}"#);
+    done(&mut world, "POST", "/sandbox/mine", r#"{"mode":"live","asset":"BTC","blocks":2,"at_once":true}"#);
     for (refund, waiting) in [(None, 2), (Some("0.0005"), 2), (Some("0.0005"), 1), (Some("0.002"), 0)] {
         if let Some(amount) = refund {
             let body = format!(r#"{{"amount":"{amount}"}}"#);
@@ -305,10 +327,15 @@ fn late_money_that_was_sent_back_is_resolved() {
 fn a_repeated_sighting_causes_no_event() {
     let mut world = world();
     let charge = made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"100","currency":"EUR"}"#);
-    done(&mut world, "POST", "/sandbox/watchers", r#"{"asset":"BTC","notices":"twice"}"#);
+    done(&mut world, "POST", "/sandbox/watchers", r#"{"mode":"live","asset":"BTC","notices":"twice"}"#);
     done(&mut world, "POST", "/sandbox/pay", &format!(r#"{{"charge":"{charge}"}}"#));
     for _ in 0..2 {
-        done(&mut world, "POST", "/sandbox/mine", r#"{"asset":"BTC","blocks":1,"at_once":true}"#);
+        done(
+            &mut world,
+            "POST",
+            "/sandbox/mine",
+            r#"{"mode":"live","asset":"BTC","blocks":1,"at_once":true}"#,
+        );
     }
     let happened = done(&mut world, "GET", "/sandbox/happenings?after=0", "")["happened"].clone();
     let states: Vec<_> = happened
@@ -339,7 +366,8 @@ fn a_limit_of_mails_applies_to_the_total() {
 #[test]
 fn a_post_inside_the_simulated_network_shows_its_headers() {
     let mut world = world();
-    let endpoint = done(&mut world, "POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim/hooks"}"#);
+    let endpoint =
+        done(&mut world, "POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.sim/hooks"}"#);
     let id = endpoint["endpoint"]["id"].as_str().unwrap();
     let test = done(&mut world, "POST", &format!("/sandbox/endpoints/{id}/test"), "{}");
     done(&mut world, "POST", "/sandbox/advance", r#"{"by":"1s"}"#);
@@ -396,7 +424,8 @@ fn a_key_jumps_at_most_a_year() {
 /// A world with one endpoint that is down and this number of deliveries to it.
 fn overdue(deliveries: u32) -> Sandbox {
     let mut world = world();
-    let endpoint = done(&mut world, "POST", "/sandbox/endpoints", r#"{"url":"https://shop.sim"}"#);
+    let endpoint =
+        done(&mut world, "POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.sim"}"#);
     done(&mut world, "POST", "/sandbox/merchants", r#"{"name":"shop","state":"down","answers":[]}"#);
     let test = format!("/sandbox/endpoints/{}/test", endpoint["endpoint"]["id"].as_str().unwrap());
     for _ in 0..deliveries {
@@ -459,7 +488,7 @@ fn a_world_is_healed_before_it_is_left_alone() {
     let code = made(&mut world, "/v1/charges", r#"{"asset":"LTC","amount":"10.00","currency":"EUR"}"#);
     done(&mut world, "POST", "/sandbox/watchers", r#"{"asset":"LTC","mode":"live","notices":"lost"}"#);
     done(&mut world, "POST", "/sandbox/pay", &format!(r#"{{"charge":"{code}"}}"#));
-    done(&mut world, "POST", "/sandbox/mine", r#"{"asset":"LTC","blocks":3}"#);
+    done(&mut world, "POST", "/sandbox/mine", r#"{"mode":"live","asset":"LTC","blocks":3}"#);
     let status = |world: &mut Sandbox| {
         done(world, "GET", &format!("/sandbox/books/acme/live/charges/{code}"), "")["data"]["status"].take()
     };

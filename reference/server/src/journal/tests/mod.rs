@@ -89,7 +89,7 @@ fn ops() -> impl Strategy<Value = Op> {
         request("GET", "/v1/charges", "", true),
         request("GET", "/v1/events", "", true),
         request("GET", "/sandbox", "", false),
-        request("POST", "/sandbox/mine", r#"{"asset":"BTC","blocks":2}"#, false),
+        request("POST", "/sandbox/mine", r#"{"mode":"live","asset":"BTC","blocks":2}"#, false),
         request("POST", "/sandbox/advance", r#"{"by":"40m"}"#, false),
         request("POST", "/sandbox/advance", r#"{"by":"soon"}"#, false),
         request("POST", "/sandbox/restart", "{}", false),
@@ -177,7 +177,8 @@ impl Driver {
                 } else {
                     self.world.learn_name("shop.example", vec!["93.184.216.34".parse().expect("an address")]);
                 }
-                self.ask("POST", "/sandbox/endpoints", r#"{"url":"https://shop.example"}"#, None);
+                let body = r#"{"mode":"live","url":"https://shop.example"}"#;
+                self.ask("POST", "/sandbox/endpoints", body, None);
             }
         }
         self.catch_up();

@@ -32,8 +32,8 @@ fn used_world(checkpoint_after: Option<u64>) -> UsedWorld {
     let mut acknowledged = vec![(first_write, shown(&mut driver, &journal))];
     let calls = [
         ("/v1/charges", CHARGE),
-        ("/sandbox/keys", "{}"),
-        ("/sandbox/mine", r#"{"asset":"BTC","blocks":1}"#),
+        ("/sandbox/keys", r#"{"mode":"live"}"#),
+        ("/sandbox/mine", r#"{"mode":"live","asset":"BTC","blocks":1}"#),
         ("/v1/charges", r#"{"asset":"ETH","amount":"12.00","currency":"EUR"}"#),
         ("/sandbox/advance", r#"{"by":"40m"}"#),
         ("/v1/payment-links", r#"{"title":"Tea","amount":"5.00","currency":"EUR"}"#),

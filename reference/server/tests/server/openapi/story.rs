@@ -13,18 +13,18 @@ use super::{
 
 impl World {
     fn get(&mut self, target: &str, name: &str) -> Value {
-        let key = self.live.clone();
+        let key = self.test.clone();
         self.ask("GET", target, 200, Ask { key: &key, ..Ask::default() }, name)
     }
 
     fn refused(&mut self, method: &str, target: &str, status: u16, body: &str, name: &str) {
-        let key = self.live.clone();
+        let key = self.test.clone();
         self.ask(method, target, status, Ask { key: &key, body: body.as_bytes(), ..Ask::default() }, name);
     }
 
     /// Calls the API without a body, or with one that is not an example of a request.
     fn call(&mut self, method: &str, target: &str, body: &Value, name: &str) -> Value {
-        let key = self.live.clone();
+        let key = self.test.clone();
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.ask(method, target, 200, Ask { key: &key, body: body.as_bytes(), ..Ask::default() }, name)
     }
@@ -61,7 +61,7 @@ impl World {
         let verdict = self.document.judge_request(&operation, &value);
         verdict.unwrap_or_else(|why| panic!("example {example} does not fit its schema: {why}"));
         self.examples.insert(example.to_owned(), body.clone());
-        let key = if target.starts_with("/v1") { self.live.clone() } else { String::new() };
+        let key = if target.starts_with("/v1") { self.test.clone() } else { String::new() };
         self.ask(method, target, status, Ask { key: &key, body: &body, ..Ask::default() }, name)
     }
 
@@ -169,7 +169,7 @@ fn invoices(world: &mut World, link: &str) {
 
     let void = code(&world.example(at, "new_invoice_of_items", &[], ""));
     world.call("POST", &format!("/v1/invoices/{void}/void"), &Value::Null, "invoice_void");
-    let key = world.live.clone();
+    let key = world.test.clone();
     let again = r#"{"amount":"5.00","customer_email":"owner@acme.example"}"#;
     let twice = Ask { key: &key, idempotency_key: Some("once"), body: again.as_bytes(), ..Ask::default() };
     let sent = code(&world.ask("POST", "/v1/invoices", 201, twice, ""));
@@ -192,7 +192,7 @@ fn events(world: &mut World) {
 
 /// The requests of the dashboard and the hosted pages.
 fn looks(world: &mut World) {
-    let book = "/books/acme/live";
+    let book = "/books/acme/test";
     world.act("GET", book, &Value::Null, "");
     world.act("GET", &format!("{book}/account"), &Value::Null, "");
     for (list, page) in [("charges", "c"), ("payment-links", "pay"), ("invoices", "i"), ("events", "")] {
@@ -246,14 +246,14 @@ fn refusals(world: &mut World) {
     world.refused("POST", "/v1/charges", 400, "[1]", "bad_request");
     world.refused("POST", "/v1/charges", 422, r#"{"amount":"ten","currency":"EUR"}"#, "invalid");
     world.ask("GET", "/v1/account", 401, Ask::default(), "unauthenticated");
-    let key = world.live.clone();
+    let key = world.test.clone();
     let text = Ask { key: &key, content_type: Some("text/plain"), body: b"asset=BTC", ..Ask::default() };
     world.ask("POST", "/v1/charges", 415, text, "not_json");
     world.act("POST", "/rates", &json!({ "asset": "DOGE", "currency": "PLN", "rate": null }), "");
     let body = r#"{"asset":"DOGE","amount":"10.00","currency":"PLN"}"#;
     world.refused("POST", "/v1/charges", 503, body, "no_rate");
     // The other key, because this exhausts its rate limit.
-    let key = world.test.clone();
+    let key = world.live.clone();
     for left in (0..120).rev() {
         let ask = Ask { key: &key, ..Ask::default() };
         world.ask("GET", "/v1/account", 200, ask, "");

@@ -108,7 +108,7 @@ impl Shop {
 }
 
 pub(crate) async fn save(server: &Server, url: &str) -> (u16, Value) {
-    ask(server, "POST", "/sandbox/endpoints", &json!({ "url": url })).await
+    ask(server, "POST", "/sandbox/endpoints", &json!({ "mode": "live", "url": url })).await
 }
 
 /// Sends a JSON request on a new connection.

@@ -44,7 +44,11 @@ impl Sale {
     }
 
     async fn mine(&mut self, blocks: u32) {
-        self.call("/sandbox/mine", json!({"asset": "BTC", "blocks": blocks, "at_once": true})).await;
+        self.call(
+            "/sandbox/mine",
+            json!({"mode": "live", "asset": "BTC", "blocks": blocks, "at_once": true}),
+        )
+        .await;
     }
 
     async fn refund(&mut self, amount: &str) {
@@ -99,7 +103,7 @@ async fn a_paid_checkout_reorganises_at_the_true_depth_and_says_so() {
     sale.check("/c/{code}", &["Other blocks replace the newest 5.", "&#34;depth&#34;:5"], &[]).await;
     let dashboard = format!("{PLACE}/charges/{{code}}");
     sale.check(&dashboard, &["5 confirmations"], &["reorganised"]).await;
-    let depth = json!({"asset": "BTC", "depth": 5});
+    let depth = json!({"mode": "live", "asset": "BTC", "depth": 5});
     assert_eq!(sale.call("/sandbox/reorg", depth).await["orphaned"], json!([txid]));
     let says = ["Paid, but no longer confirmed", "0 of 0.01 BTC is confirmed now", "waits for another block"];
     sale.check("/c/{code}", &says, &["0 BTC received"]).await;
