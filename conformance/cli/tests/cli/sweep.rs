@@ -52,7 +52,7 @@ fn a_world_is_rendered_as_one_page_without_external_resources() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.starts_with("pass  every invariant held in the simulation of seed 1\n"), "{text}");
-    assert!(text.contains("--coverage shows them") && !text.contains("charge.paid"), "{text}");
+    assert!(text.contains("--coverage shows the table") && !text.contains("charge.paid"), "{text}");
     let page = fs::read_to_string(directory.path().join("world.html")).unwrap();
     assert!(page.contains("charge.created") && page.contains("<time datetime=\"2"), "{page}");
     assert!(
