@@ -186,7 +186,8 @@ impl<'s> FullList<'s> {
         view: &PageView<'_>,
     ) -> impl Iterator<Item = FullList<'s>> {
         let number = view.number();
-        let earlier = first_long_pages(views, view.request.list, view.mode).filter(move |it| it.number() < number);
+        let earlier =
+            first_long_pages(views, view.request.list, view.mode).filter(move |it| it.number() < number);
         earlier.map(|first| FullList::beginning(views, first))
     }
 

@@ -64,8 +64,8 @@ impl ListedEvent<'_> {
 pub(super) fn recent_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
     let mut found = Vec::new();
     for mode in Mode::BOTH {
-        let beginnings =
-            first_long_pages(views, List::Events, mode).map(|first| (first, FullList::beginning(views, first)));
+        let beginnings = first_long_pages(views, List::Events, mode)
+            .map(|first| (first, FullList::beginning(views, first)));
         let Some((first, list)) = beginnings.max_by_key(|(first, list)| (list.rows.len(), first.number()))
         else {
             continue;
@@ -83,7 +83,7 @@ pub(super) fn recent_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHisto
 fn all_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
     let mut found = Vec::new();
     for mode in Mode::BOTH {
-        let of_mode = views.iter().filter(|view| view.mode == mode && view.ask.list == List::Events);
+        let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
         let rows = of_mode.flat_map(|view| view.rows().iter().map(|row| (view.number(), row)));
         found.extend(grouped(
             views,
@@ -100,7 +100,7 @@ fn grouped<'a>(
     mode: Mode,
     events: impl Iterator<Item = ListedEvent<'a>>,
 ) -> Vec<ObjectHistory<'a>> {
-    let mut of_mode = views.iter().filter(|view| view.mode == mode && view.ask.list == List::Events);
+    let mut of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
     let is_snapshot = of_mode.any(|view| keeps_objects(view.rows()));
     let distinct: BTreeMap<&str, ListedEvent<'_>> =
         events.filter_map(|event| Some((text_at(event.row, &["id"])?, event))).collect();

@@ -26,8 +26,9 @@ pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Re
     let mut figures = Figures::default();
     for round in 0..options.rounds {
         eprintln!("stored: round {} of {}", round + 1, options.rounds);
-        let sample =
-            |server: &RunningProgram| Sample::take(programs, server, &prepared, Cores::Shared, options.seconds);
+        let sample = |server: &RunningProgram| {
+            Sample::take(programs, server, &prepared, Cores::Shared, options.seconds)
+        };
         if round % 2 == 0 {
             let first = sample(&stored)?;
             figures.add(first, sample(&in_memory)?);

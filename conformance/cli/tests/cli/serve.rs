@@ -392,7 +392,7 @@ fn logged(arguments: &[&str], last: &str, ask: impl Fn(&RunningProgram)) -> Vec<
 }
 
 fn one_charge(served: &RunningProgram) {
-    served.request("POST", "/sandbox/endpoints", None, r#"{"mode":"live","url":"https://shop.sim/hooks"}"#);
+    served.ask("POST", "/sandbox/endpoints", None, r#"{"mode":"live","url":"https://shop.sim/hooks"}"#);
     let key = served.word("live_key");
     served.ask("POST", "/v1/charges", Some(key), r#"{"amount":"ten"}"#);
     served.ask("POST", "/v1/charges", Some(key), r#"{"asset":"BTC","amount":"10.00","currency":"EUR"}"#);
