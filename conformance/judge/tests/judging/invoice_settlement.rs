@@ -1,6 +1,6 @@
 //! The events of a paid invoice.
 
-use conformance_model::recording::{PageAsk, Recording};
+use conformance_model::recording::{PageRequest, Recording};
 
 use super::{check, check_says, events_request, page, recording};
 
@@ -101,7 +101,7 @@ fn the_events_of_a_charge_are_complete_only_as_of_their_page() {
     let mut events = events(&[], LATER, 100).exchanges;
     let filtered = |name: &str, value: &str, row: Value| {
         let filters = vec![(name.to_owned(), value.to_owned())];
-        page(PageAsk { filters, ..ask(None, 100) }, &json!([row]), [1, 1, 100, 1])
+        page(PageRequest { filters, ..events_request(None, 100) }, &json!([row]), [1, 1, 100, 1])
     };
     let paid = filtered("type", "invoice.paid", invoice("invoice.paid", json!(["c1"])));
     let opened =

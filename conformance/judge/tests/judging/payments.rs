@@ -1,6 +1,6 @@
 //! The events of a charge, compared with its amounts and its time of payment.
 
-use conformance_model::recording::{PageAsk, Recording};
+use conformance_model::recording::{PageRequest, Recording};
 use serde_json::{Value, json};
 
 use super::{check, events_request, page, recording};
@@ -99,8 +99,8 @@ fn an_event_of_a_filtered_list_may_have_later_ones() {
     let newest = rows("ch2", &[(20, "created", OPEN)]);
     let filters = vec![("type".to_owned(), "charge.created".to_owned())];
     let created = json!([newest[0], paid[0]]);
-    let long = page(ask(None, 100), &json!(newest), [1, 2, 100, 150]);
-    let filtered = page(PageAsk { filters, ..ask(None, 100) }, &created, [1, 1, 100, 2]);
+    let long = page(events_request(None, 100), &json!(newest), [1, 2, 100, 150]);
+    let filtered = page(PageRequest { filters, ..events_request(None, 100) }, &created, [1, 1, 100, 2]);
     check(&recording(vec![long, filtered]), "charges.paid_at", "pass");
 }
 
