@@ -182,7 +182,7 @@ fn empty_for_unknown(recording: &Recording, list: List, name: &str) -> Result<()
         let rows = page.rows().map_or(0, Vec::len);
         let total = page.meta("total").unwrap_or_default();
         if rows > 0 || total > 0 {
-            if modes_share_codes(recording, name) {
+            if modes_share_codes(recording) {
                 // Each mode numbers its own objects, and the value may be another's number.
                 continue;
             }
