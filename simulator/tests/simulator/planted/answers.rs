@@ -233,7 +233,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         list("/v1/charges", |_, data| confirmations_stop(data))
     }),
     PlantedFault::new("what vanished blocks canceling", &[Edges], || Box::<VanishedBlocksCancel>::default()),
-    PlantedFault::new("late money is not sent back", &[Conservation], late_money_stays),
+    PlantedFault::new("late money is not sent back", &[Conservation, Edges], late_money_stays),
     PlantedFault::new(
         "a full link leaves its other charges open",
         &[Edges, Once, SameObject, Filters, LockEnd, LateMoney],
@@ -308,14 +308,14 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     // A client that reads too fast gets 200 for objects of another book as well.
-    PlantedFault::new("there is no limit", &[Limit, ModesApart], || {
+    PlantedFault::new("there is no limit", &[Limit, ModesApart, Edges], || {
         answers(|_, request, response| {
             if response.status == 429 && request.method == "GET" {
                 response.status = 200;
             }
         })
     }),
-    PlantedFault::new("the limit counts all keys of the account", &[Limit], || {
+    PlantedFault::new("the limit counts all keys of the account", &[Limit, Edges], || {
         let mut asked: Vec<Timestamp> = Vec::new();
         answers(move |now, request, response| {
             if request.path.starts_with("/v1/account") && response.status == 200 {
@@ -418,7 +418,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("a charge of another account is refused as if it were there", &[ModesApart], || {
         refused(404, "/refunds", 409)
     }),
-    PlantedFault::new("a description is kept without what is not ASCII", &[SameObject], || {
+    PlantedFault::new("a description is kept without what is not ASCII", &[SameObject, Edges], || {
         asked("/v1/charges", "description", |text| {
             let ascii = text.as_str().unwrap_or_default().chars().filter(char::is_ascii);
             *text = ascii.collect::<String>().into();
