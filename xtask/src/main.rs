@@ -186,7 +186,7 @@ mod tests {
             "ci --only tidy --only docs --allow-skip lookups",
             "attack --short --only queue --format json",
             "crash --rounds 3 --seed 7",
-            "compare --rounds 3 --only kept --write",
+            "compare --rounds 3 --only stored --write",
             "hostile judge --for 5m --jobs 2",
             "hostile --list",
             "gateways --only nginx --jobs 4 --format json",
