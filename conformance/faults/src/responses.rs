@@ -62,18 +62,8 @@ const FILTERS: &[&str] = &[
 ];
 
 const FILTERED: &[AnswerFault] = &[
-    ("nothing is found", FILTERS, |reply| {
-        reply.body["data"] = json!([]);
-        reply.body["meta"]["total"] = json!(0);
-        reply.body["meta"]["last_page"] = json!(1);
-        reply.body["links"]["next"] = Value::Null;
-    }),
-    ("only the newest is found", FILTERS, |reply| {
-        reply.body["data"].as_array_mut().into_iter().for_each(|rows| rows.truncate(1));
-        reply.body["meta"]["total"] = json!(1);
-        reply.body["meta"]["last_page"] = json!(1);
-        reply.body["links"]["next"] = Value::Null;
-    }),
+    ("nothing is found", FILTERS, |reply| find_only(reply, 0)),
+    ("only the newest is found", FILTERS, |reply| find_only(reply, 1)),
     ("`total` counts more than is found", &["filters.total", "filters.combined", "paging.length"], |reply| {
         let total = reply.body["meta"]["total"].as_u64().unwrap_or_default();
         reply.body["meta"]["total"] = json!(total + 3);
@@ -95,6 +85,14 @@ const FILTERED: &[AnswerFault] = &[
         },
     ),
 ];
+
+/// Reduces a list to its first rows, on one page.
+fn find_only(reply: &mut Reply, rows_max: usize) {
+    reply.body["data"].as_array_mut().into_iter().for_each(|rows| rows.truncate(rows_max));
+    reply.body["meta"]["total"] = json!(rows_max);
+    reply.body["meta"]["last_page"] = json!(1);
+    reply.body["links"]["next"] = Value::Null;
+}
 
 pub(crate) fn fill(all: &mut Vec<Fault>) {
     let mut each = |places: &[Place], faults: &[AnswerFault]| {
