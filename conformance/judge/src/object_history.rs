@@ -17,6 +17,8 @@ use crate::evidence::{FullList, PageView, comparable_groups, first_long_pages, p
 const EVENT_DELAY_MAX: Duration = Duration::days(1);
 /// The event types that occur once per object. A view event is defined as the first view.
 const ONCE: [&str; 3] = ["charge.created", "invoice.created", "invoice.viewed"];
+/// The event types of a charge that one transfer pays in time.
+pub(super) const OF_ONE_PAYMENT: [&str; 3] = ["charge.created", "charge.payment_detected", "charge.paid"];
 
 /// The events of a charge or an invoice, oldest first.
 pub(super) struct ObjectHistory<'a> {
@@ -206,10 +208,9 @@ fn disorder(history: &ObjectHistory<'_>, earlier: &ListedEvent<'_>, event: &List
     CheckError::broken(event.number, expected, format!("{}, {}", event_text(earlier), event_text(event)))
 }
 
-/// Checks that a paid charge does not expire, and that one payment is not recorded twice: two events with the same details or time, or with the same kept charge.
-/// A second transfer, a late payment or a refund may be a reason for another event.
+/// Checks that a paid charge does not expire, and that one payment is not recorded twice: two events with the same details
+/// or time, or with the same kept charge. A second transfer, a late payment or a refund may be a reason for another event.
 fn paid_once_and_last(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
-    const OF_ONE_PAYMENT: [&str; 3] = ["charge.created", "charge.payment_detected", "charge.paid"];
     let paid: Vec<_> = history.of_type("charge.paid").collect();
     let Some(first) = paid.first().filter(|_| history.is_complete()) else { return Ok(()) };
     // A late payment may be accepted before a job records the expiry.

@@ -17,7 +17,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use crate::check::Check;
 use crate::diff::{compare_numbers, contradict_as_written};
 use crate::evidence::pages;
-use crate::object_history::{ListedEvent, ObjectHistory, recent_histories};
+use crate::object_history::{ListedEvent, OF_ONE_PAYMENT, ObjectHistory, recent_histories};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
@@ -95,7 +95,6 @@ fn is_equal(charge: &Value) -> bool {
 
 /// Checks that no charges are paid with a larger shortfall, in part and in value, than others were underpaid with.
 fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
-    const OF_ONE_PAYMENT: [&str; 3] = ["charge.created", "charge.payment_detected", "charge.paid"];
     let shortfalls = |kind: &'static str| {
         let events = charges.iter().flat_map(move |history| {
             let shown = history.of_type(kind).filter(|event| history.shows_own_state(event));
