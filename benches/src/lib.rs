@@ -3,10 +3,10 @@
 mod driver;
 
 pub use driver::BenchDriver;
-use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
+use reference_core::{rng::Seed, time::Timestamp};
 use reference_wire::{Request, Response};
 use serde_json::Value;
-use simulator::sandbox::{Reach, Sandbox, Setup};
+use simulator::sandbox::{Sandbox, Setup};
 
 /// A world without a request limit, and a key to it.
 pub struct World {
@@ -17,17 +17,11 @@ pub struct World {
 impl World {
     /// Creates a world, always with the same seed.
     pub fn new() -> World {
-        let sandbox = Sandbox::new(&Setup {
-            seed: Seed(1),
-            start: Timestamp::parse("2026-01-05T09:00:00Z").expect("a constant"),
-            public_url: "https://pay.example".to_owned(),
-            rate_limit: None,
-            dialect: Dialect::default(),
-            journal: false,
-            reach: Reach::Simulated,
-            wallet_cache: None,
-            key_tag: String::new(),
-        });
+        let sandbox = Sandbox::new(&Setup::new(
+            Seed(1),
+            Timestamp::parse("2026-01-05T09:00:00Z").expect("a constant"),
+            "https://pay.example",
+        ));
         let authorization = format!("Bearer {}", sandbox.first_keys().live);
         World { sandbox, authorization }
     }

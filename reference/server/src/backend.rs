@@ -99,15 +99,11 @@ impl Backend {
         let mut clock = Clock::new(terms.clock, terms.start);
         let start = clock.read();
         let RunningWorld { world, journal, setup, in_flight, last_end } = begin(&Setup {
-            seed: terms.seed,
-            start: clock.at(start),
-            public_url: addresses.url().to_owned(),
             rate_limit: terms.rate_limit,
             dialect: shared.dialect.clone(),
-            journal: false,
             reach: if shared.exit.is_some() { Reach::Network } else { Reach::Simulated },
-            wallet_cache: None,
             key_tag: id.to_owned(),
+            ..Setup::new(terms.seed, clock.at(start), addresses.url())
         })?;
         if let Some((tip, wall)) = last_end {
             clock.set(start, Clock::resumed(terms.clock, Timestamp(tip.now), wall));

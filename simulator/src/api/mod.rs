@@ -4,24 +4,15 @@
 //! A client deserializes the type named for the call; other fields of the response are ignored:
 //!
 //! ```
-//! use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
+//! use reference_core::{rng::Seed, time::Timestamp};
 //! use reference_wire::Request;
 //! use simulator::{
 //!     api::{ChainRecord, Overview},
-//!     sandbox::{Reach, Sandbox, Setup},
+//!     sandbox::{Sandbox, Setup},
 //! };
 //!
-//! let mut sandbox = Sandbox::new(&Setup {
-//!     seed: Seed(1),
-//!     start: Timestamp::parse("2026-01-05T09:00:00Z").unwrap(),
-//!     public_url: "https://pay.example".to_owned(),
-//!     rate_limit: None,
-//!     dialect: Dialect::default(),
-//!     journal: false,
-//!     reach: Reach::Simulated,
-//!     wallet_cache: None,
-//!     key_tag: String::new(),
-//! });
+//! let start = Timestamp::parse("2026-01-05T09:00:00Z").unwrap();
+//! let mut sandbox = Sandbox::new(&Setup::new(Seed(1), start, "https://pay.example"));
 //! let request = Request::new("https://pay.example", "GET", "/sandbox");
 //! let answer = sandbox.respond(sandbox.now(), &request);
 //! let overview: Overview = serde_json::from_slice(&answer.body).unwrap();

@@ -3,14 +3,14 @@
 use std::fmt;
 
 use bytes::Bytes;
-use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
+use reference_core::{rng::Seed, time::Timestamp};
 use reference_wire::{Request, Response};
 use serde_json::Value;
 
 use super::extract::extract_str;
 use crate::{
     demo::DemoFault,
-    sandbox::{Reach, Sandbox, Setup},
+    sandbox::{Sandbox, Setup},
 };
 
 /// A request, before it becomes HTTP.
@@ -95,17 +95,8 @@ const BASE: &str = "https://pay.example";
 impl LocalStage {
     /// Creates a stage whose world gets its seed and start from the script.
     pub fn new() -> LocalStage {
-        let setup = Setup {
-            seed: Seed(1),
-            start: Timestamp::default(),
-            public_url: BASE.to_owned(),
-            rate_limit: Some(120),
-            dialect: Dialect::default(),
-            journal: true,
-            reach: Reach::Simulated,
-            wallet_cache: None,
-            key_tag: String::new(),
-        };
+        let setup =
+            Setup { rate_limit: Some(120), journal: true, ..Setup::new(Seed(1), Timestamp::default(), BASE) };
         LocalStage { sandbox: Sandbox::new(&setup), is_dry_run: false }
     }
 

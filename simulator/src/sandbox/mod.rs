@@ -82,6 +82,27 @@ pub struct Setup {
     pub wallet_cache: Option<WalletCache>,
     /// The tag that follows the mode in each key, so that a key identifies its world; empty for none.
     pub key_tag: String,
+    /// The mode of `/sandbox` calls that name none: test, except in worlds stored before that was the default.
+    pub default_mode: Mode,
+}
+
+impl Setup {
+    /// Creates the setup of a world without a rate limit or a journal, whose deliveries stay inside the simulated network.
+    /// `public_url` has no slash at the end.
+    pub fn new(seed: Seed, start: Timestamp, public_url: impl Into<String>) -> Setup {
+        Setup {
+            seed,
+            start,
+            public_url: public_url.into(),
+            rate_limit: None,
+            dialect: Dialect::default(),
+            journal: false,
+            reach: Reach::Simulated,
+            wallet_cache: None,
+            key_tag: String::new(),
+            default_mode: Mode::Test,
+        }
+    }
 }
 
 /// The reach of a world's deliveries.
@@ -146,20 +167,13 @@ impl Admitted {
 /// A world with its observers and its API.
 ///
 /// ```
-/// use reference_core::{dialect::Dialect, rng::Seed, time::{Span, Timestamp}};
-/// use simulator::sandbox::{Reach, Sandbox, Setup};
+/// use reference_core::{rng::Seed, time::{Span, Timestamp}};
+/// use simulator::sandbox::{Sandbox, Setup};
 ///
 /// let start = Timestamp::parse("2026-01-05T09:00:00Z").unwrap();
 /// let mut sandbox = Sandbox::new(&Setup {
-///     seed: Seed(1),
-///     start,
-///     public_url: "https://pay.example".to_owned(),
 ///     rate_limit: Some(120),
-///     dialect: Dialect::default(),
-///     journal: false,
-///     reach: Reach::Simulated,
-///     wallet_cache: None,
-///     key_tag: String::new(),
+///     ..Setup::new(Seed(1), start, "https://pay.example")
 /// });
 /// sandbox.advance_to(start.plus(Span::hours(1)));
 /// assert_eq!(sandbox.now().to_string(), "2026-01-05T10:00:00.000000Z");

@@ -33,7 +33,7 @@ mod trace;
 mod twins;
 
 use bytes::Bytes;
-use reference_core::{dialect::Dialect, mode::Mode, rng::Seed, time::Span, wallet::WalletCache};
+use reference_core::{mode::Mode, rng::Seed, time::Span, wallet::WalletCache};
 use reference_wire::Request;
 
 pub use self::{
@@ -49,7 +49,7 @@ use crate::{
     model::Account,
     play::{Cause, DryRun, DryRunError, dry_run},
     record::{BookId, Detail, Record},
-    sandbox::{Reach, Sandbox, Setup},
+    sandbox::{Sandbox, Setup},
     script::{
         Script,
         step::{Settings, Step},
@@ -180,15 +180,10 @@ impl Runner<'_> {
         let restarts = script.steps.iter().any(|step| matches!(step.value, Step::Restart));
         let mut sandbox = Sandbox::with_account(
             &Setup {
-                seed: Seed(script.seed),
-                start: script.start,
-                public_url: BASE.to_owned(),
                 rate_limit: Some(120),
-                dialect: Dialect::default(),
                 journal: restarts,
-                reach: Reach::Simulated,
                 wallet_cache: Some(self.wallet_cache.clone()),
-                key_tag: String::new(),
+                ..Setup::new(Seed(script.seed), script.start, BASE)
             },
             settings,
         );

@@ -1,25 +1,19 @@
 //! The content of the hosted pages: the state of a charge, the available coins, and the reason why there are none.
 
-use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
+use reference_core::{rng::Seed, time::Timestamp};
 use reference_wire::Request;
 use serde_json::{Value, json};
-use simulator::sandbox::{Reach, Sandbox, Setup};
+use simulator::sandbox::{Sandbox, Setup};
 
 struct World(Sandbox);
 
 impl World {
     fn new() -> World {
-        World(Sandbox::new(&Setup {
-            seed: Seed(1),
-            start: Timestamp::parse("2026-01-05T09:00:00Z").unwrap(),
-            public_url: "https://pay.example".to_owned(),
-            rate_limit: None,
-            dialect: Dialect::default(),
-            journal: false,
-            reach: Reach::Simulated,
-            wallet_cache: None,
-            key_tag: String::new(),
-        }))
+        World(Sandbox::new(&Setup::new(
+            Seed(1),
+            Timestamp::parse("2026-01-05T09:00:00Z").unwrap(),
+            "https://pay.example",
+        )))
     }
 
     #[track_caller]

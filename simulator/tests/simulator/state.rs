@@ -1,11 +1,11 @@
 //! A world that is restored from its written state continues identically.
 
-use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
+use reference_core::{rng::Seed, time::Timestamp};
 use reference_wire::{Request, Response};
 use serde_json::Value;
 use simulator::{
     play::{Answer, Call, Stage, StageError, play},
-    sandbox::{Reach, Sandbox, Setup},
+    sandbox::{Sandbox, Setup},
     script::Script,
     workload,
 };
@@ -17,17 +17,7 @@ const BASE: &str = "https://pay.example";
 const DRAWN: u64 = 16;
 
 fn setup() -> Setup {
-    Setup {
-        seed: Seed(1),
-        start: Timestamp::default(),
-        public_url: BASE.to_owned(),
-        rate_limit: Some(120),
-        dialect: Dialect::default(),
-        journal: false,
-        reach: Reach::Simulated,
-        wallet_cache: None,
-        key_tag: String::new(),
-    }
+    Setup { rate_limit: Some(120), ..Setup::new(Seed(1), Timestamp::default(), BASE) }
 }
 
 /// A stage that serializes and restores its world before every `every`th call, if given.

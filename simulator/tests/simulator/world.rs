@@ -1,24 +1,14 @@
 //! The world that the tests of `/sandbox` send requests to.
 
-use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
+use reference_core::{rng::Seed, time::Timestamp};
 use reference_wire::{Request, Response};
-use simulator::sandbox::{Progress, Reach, Sandbox, Setup};
+use simulator::sandbox::{Progress, Sandbox, Setup};
 
 const BASE: &str = "http://localhost";
 
 /// Creates a world without a rate limit that can be restarted.
 pub(crate) fn open() -> Sandbox {
-    Sandbox::new(&Setup {
-        seed: Seed(1),
-        start: Timestamp(1_789_898_400_000_000),
-        public_url: BASE.to_owned(),
-        rate_limit: None,
-        dialect: Dialect::default(),
-        journal: true,
-        reach: Reach::Simulated,
-        wallet_cache: None,
-        key_tag: String::new(),
-    })
+    Sandbox::new(&Setup { journal: true, ..Setup::new(Seed(1), Timestamp(1_789_898_400_000_000), BASE) })
 }
 
 /// Sends a request with a key; an empty one is refused where a key is required.

@@ -2,13 +2,13 @@
 
 use std::io;
 
-use reference_core::{dialect::Dialect, rng::Seed, time::Timestamp};
+use reference_core::{dialect::Dialect, mode::Mode, rng::Seed, time::Timestamp};
 use serde::{Deserialize, Serialize};
 use simulator::sandbox::{Reach, Setup};
 
-/// The format that this program writes: records with outcomes, commits with seals.
-const FORMAT: u32 = 2;
-/// The oldest format that this program reads: without outcomes and seals.
+/// The format that this program writes: records with outcomes, commits with seals, a setup with the default mode.
+const FORMAT: u32 = 3;
+/// The oldest format that this program reads. Format 2 added outcomes and seals, format 3 the default mode.
 const FORMAT_OLDEST: u32 = 1;
 
 /// The part of a world's setup that determines the outcomes of its calls.
@@ -28,6 +28,13 @@ pub(crate) struct SetupRecord {
     posts: bool,
     /// The tag of its keys after the mode: the id of a world that was opened on request.
     key_tag: String,
+    /// The mode of `/sandbox` calls that name none; live in formats without this field.
+    #[serde(default = "mode_of_old_formats")]
+    default_mode: Mode,
+}
+
+fn mode_of_old_formats() -> Mode {
+    Mode::Live
 }
 
 /// The only field that every format has.
@@ -48,6 +55,7 @@ impl SetupRecord {
             user_agent: setup.dialect.user_agent.clone(),
             posts: setup.reach == Reach::Network,
             key_tag: setup.key_tag.clone(),
+            default_mode: setup.default_mode,
         }
     }
 
@@ -97,6 +105,7 @@ impl SetupRecord {
             reach: if self.posts { Reach::Network } else { Reach::Simulated },
             wallet_cache: None,
             key_tag: self.key_tag.clone(),
+            default_mode: self.default_mode,
         }
     }
 

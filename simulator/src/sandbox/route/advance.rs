@@ -121,7 +121,6 @@ impl Sandbox {
 #[cfg(test)]
 mod tests {
     use reference_core::{
-        dialect::Dialect,
         outbox::{AttemptReport, AttemptResult, HttpTrace},
         rng::Seed,
         time::Span,
@@ -142,15 +141,9 @@ mod tests {
     impl OutsideWorld {
         fn new() -> OutsideWorld {
             let sandbox = Sandbox::new(&Setup {
-                seed: Seed(1),
-                start: START,
-                public_url: "http://localhost".to_owned(),
-                rate_limit: None,
-                dialect: Dialect::default(),
                 journal: true,
                 reach: Reach::Network,
-                wallet_cache: None,
-                key_tag: String::new(),
+                ..Setup::new(Seed(1), START, "http://localhost")
             });
             let mut world = OutsideWorld { sandbox, endpoint: String::new() };
             world.sandbox.vouch_for("shop.example");

@@ -120,10 +120,10 @@ impl<'c> SandboxCall<'c> {
         no.unwrap_or(default)
     }
 
-    /// Returns the mode, by default test, or the only one within reach.
+    /// Returns the mode, by default the world's default mode, or the only one within reach.
     pub(super) fn mode(&self, mode: Option<impl Into<Mode>>, fields: &mut Fields<'_>) -> Mode {
         let own = self.within.map(|(_, mode)| mode);
-        let mode = mode.map(Into::into).or(own).unwrap_or(Mode::Test);
+        let mode = mode.map(Into::into).or(own).unwrap_or(self.sandbox.world.setup.default_mode);
         if own.is_some_and(|own| mode != own) {
             fields.wrong("mode", "The {} field must be the mode of the key.");
         }

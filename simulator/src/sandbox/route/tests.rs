@@ -1,26 +1,19 @@
 //! Tests of the table of routes, and of common properties of calls.
 
 use reference_core::{
-    dialect::Dialect,
     rng::Seed,
     time::{Span, Timestamp},
 };
 
 use super::*;
-use crate::sandbox::{Reach, Setup};
+use crate::sandbox::Setup;
 
 pub(in crate::sandbox) fn world() -> Sandbox {
-    Sandbox::new(&Setup {
-        seed: Seed(1),
-        start: Timestamp::parse("2026-01-05T09:00:00Z").unwrap(),
-        public_url: "https://pay.example".to_owned(),
-        rate_limit: None,
-        dialect: Dialect::default(),
-        journal: false,
-        reach: Reach::Simulated,
-        wallet_cache: None,
-        key_tag: String::new(),
-    })
+    Sandbox::new(&Setup::new(
+        Seed(1),
+        Timestamp::parse("2026-01-05T09:00:00Z").unwrap(),
+        "https://pay.example",
+    ))
 }
 
 fn request<'r>(method: &'r str, target: &'r str, body: &'r str) -> Request<'r> {

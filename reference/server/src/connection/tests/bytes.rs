@@ -3,7 +3,7 @@
 
 use proptest::{prelude::*, sample::select};
 use reference_core::rng::Seed;
-use simulator::sandbox::{Reach, Sandbox, Setup};
+use simulator::sandbox::{Sandbox, Setup};
 use tokio::{runtime::Builder, time::timeout};
 
 use super::*;
@@ -117,17 +117,7 @@ fn manner() -> impl Strategy<Value = bool> {
 }
 
 fn router() -> Arc<Router> {
-    let world = Sandbox::new(&Setup {
-        seed: Seed(1),
-        start: Timestamp(1_789_898_741_000_000),
-        public_url: "http://localhost".to_owned(),
-        rate_limit: None,
-        dialect: Dialect::default(),
-        journal: false,
-        reach: Reach::Simulated,
-        wallet_cache: None,
-        key_tag: String::new(),
-    });
+    let world = Sandbox::new(&Setup::new(Seed(1), Timestamp(1_789_898_741_000_000), "http://localhost"));
     router_of(Box::new(world))
 }
 

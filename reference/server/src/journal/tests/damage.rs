@@ -2,6 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use reference_core::mode::Mode;
+
 use super::*;
 use crate::journal::{
     disk::Batch,
@@ -237,7 +239,7 @@ fn a_program_that_answers_differently_is_noticed_at_the_first_such_record() {
 }
 
 #[test]
-fn a_journal_of_the_format_before_is_read_and_sealed() {
+fn a_journal_of_the_oldest_format_is_read_and_sealed() {
     let world = ClosedWorld::of(3, None);
     let old = Memory::default();
     {
@@ -245,7 +247,7 @@ fn a_journal_of_the_format_before_is_read_and_sealed() {
         let disk = disk::Disk::open(&disk, DatabaseAccess::Write).expect("a sound disk");
         let end = disk.end().expect("a sound disk").expect("an end");
         let setup = disk.setup().expect("a sound disk").expect("a setup");
-        let setup = String::from_utf8(setup).expect("JSON").replace("\"format\":2", "\"format\":1");
+        let setup = setup_of_format(1, &setup);
         let mut chunks = Vec::new();
         disk.read(0..disk.records().expect("a sound disk"), |lines| {
             let records = lines.split_inclusive(|byte| *byte == b'\n');
@@ -276,6 +278,38 @@ fn a_journal_of_the_format_before_is_read_and_sealed() {
         try_open(&Memory::of(bytes)).is_err()
     });
     assert!(refused.count() > 0);
+}
+
+/// Returns a setup as an older format has it: without a default mode.
+fn setup_of_format(format: u32, setup: &[u8]) -> String {
+    let mut setup: Value = serde_json::from_slice(setup).expect("JSON");
+    setup["format"] = format.into();
+    setup.as_object_mut().expect("an object").remove("default_mode").expect("the default mode");
+    setup.to_string()
+}
+
+#[test]
+fn a_world_stored_before_test_was_the_default_mode_keeps_live() {
+    let live = Setup { default_mode: Mode::Live, ..setup(None) };
+    for format in [1, 2] {
+        let text = setup_of_format(format, &SetupRecord::of(&live).text());
+        let read = SetupRecord::parse(text.as_bytes()).expect("an older format");
+        assert_eq!(read.setup("http://localhost").default_mode, Mode::Live);
+    }
+
+    let storage = Memory::default();
+    let opened = Writer::open(Arc::new(storage.clone()), &live, None, |_| Ok(())).expect("a new world");
+    let (mut driver, journal) = Driver::new(opened);
+    driver.ask("POST", "/sandbox/keys", "{}", None);
+    flush(&journal);
+    let shown = driver.reads();
+    drop((driver, journal));
+    // A stored world keeps its default; the one of the server's new worlds is test.
+    let (mut driver, journal) = Driver::new(open(&storage, None));
+    same(&driver.reads(), &shown);
+    driver.ask("POST", "/sandbox/keys", "{}", None);
+    assert_eq!(driver.reads()[KEYS].matches(r#""mode":"live""#).count(), 3);
+    drop((driver, journal));
 }
 
 #[tokio::test]

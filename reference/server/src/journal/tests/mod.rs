@@ -13,7 +13,6 @@ use proptest::{
     prop_oneof, proptest,
 };
 use reference_core::{
-    dialect::Dialect,
     outbox::AttemptResult,
     rng::Seed,
     time::{Span, Timestamp},
@@ -35,17 +34,7 @@ use crate::{
 const START: Timestamp = Timestamp(1_789_898_741_000_000);
 
 fn setup(rate_limit: Option<u32>) -> Setup {
-    Setup {
-        seed: Seed(7),
-        start: START,
-        public_url: "http://localhost".to_owned(),
-        rate_limit,
-        dialect: Dialect::default(),
-        journal: false,
-        reach: Reach::Network,
-        wallet_cache: None,
-        key_tag: String::new(),
-    }
+    Setup { rate_limit, reach: Reach::Network, ..Setup::new(Seed(7), START, "http://localhost") }
 }
 
 fn open(storage: &Memory, rate_limit: Option<u32>) -> OpenedJournal {
@@ -524,11 +513,11 @@ fn another_format_and_another_world_are_refused_by_name() {
         assert!(why.contains(part), "{why}");
     }
     let mut later = serde_json::to_value(SetupRecord::of(&same)).expect("JSON");
-    later["format"] = 3.into();
+    later["format"] = 4.into();
     later["more"] = true.into();
     let why =
         SetupRecord::parse(later.to_string().as_bytes()).expect_err("it is of another format").to_string();
-    assert!(why.contains("format 3") && why.contains("formats 1 to 2"), "{why}");
+    assert!(why.contains("format 4") && why.contains("formats 1 to 3"), "{why}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reference_core::{dialect::Dialect, outbox::AttemptResult, rng::Seed, time::Timestamp};
+use reference_core::{outbox::AttemptResult, rng::Seed, time::Timestamp};
 use reference_wire::{Request, Response};
 use serde_json::Value;
 use simulator::sandbox::{Progress, Reach, Sandbox, Setup};
@@ -38,15 +38,10 @@ pub(crate) struct Ask<'a> {
 impl World {
     pub(crate) fn new() -> World {
         let mut sandbox = Sandbox::new(&Setup {
-            seed: Seed(1),
-            start: Timestamp::parse("2026-01-05T09:00:00Z").expect("a moment"),
-            public_url: BASE.to_owned(),
             rate_limit: Some(120),
-            dialect: Dialect::default(),
             journal: true,
             reach: Reach::Network,
-            wallet_cache: None,
-            key_tag: String::new(),
+            ..Setup::new(Seed(1), Timestamp::parse("2026-01-05T09:00:00Z").expect("a moment"), BASE)
         });
         sandbox.vouch_for("hooks.example");
         sandbox.keep_history();
