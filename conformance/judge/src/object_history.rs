@@ -1,6 +1,6 @@
 //! The history of a charge or an invoice: its events, compared with its entry in the list.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
@@ -28,8 +28,7 @@ pub(super) struct ObjectHistory<'a> {
     /// `charge` or `invoice`.
     member: &'static str,
     events: Vec<ListedEvent<'a>>,
-    /// `true` if the events of the mode keep their objects: those of one object differ on one page. Otherwise, they may
-    /// show the current object.
+    /// `true` if the events keep their object: they differ on one page. Otherwise, they may show the current object.
     is_snapshot: bool,
 }
 
@@ -102,8 +101,8 @@ fn grouped<'a>(
     mode: Mode,
     events: impl Iterator<Item = ListedEvent<'a>>,
 ) -> Vec<ObjectHistory<'a>> {
-    let mut of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
-    let is_snapshot = of_mode.any(|view| keeps_objects(view.rows()));
+    let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
+    let kept: BTreeSet<_> = of_mode.flat_map(|view| kept_objects(view.rows())).collect();
     let distinct: BTreeMap<&str, ListedEvent<'_>> =
         events.filter_map(|event| Some((text_at(event.row, &["id"])?, event))).collect();
     let mut histories: BTreeMap<(&'static str, &str), Vec<ListedEvent<'_>>> = BTreeMap::new();
@@ -116,20 +115,23 @@ fn grouped<'a>(
     }
     let history = |((member, code), mut events): (_, Vec<ListedEvent<'a>>)| {
         events.sort_by_key(|event| (event.at(), !event.kind().ends_with(".created")));
+        let is_snapshot = kept.contains(&(member, code));
         ObjectHistory { name: format!("{member} {code}"), mode, member, events, is_snapshot }
     };
     histories.into_iter().map(history).collect()
 }
 
-/// Returns `true` if two events on a page show one object in different states.
-fn keeps_objects(rows: &[Value]) -> bool {
-    KINDS.into_iter().any(|(_, member)| {
-        let mut states: BTreeMap<&str, &Value> = BTreeMap::new();
-        rows.iter().filter_map(|row| Some((text_at(row, &[member, "code"])?, row))).any(|(code, row)| {
-            let first = states.entry(code).or_insert(row);
-            contradiction(first, row, &STATE, differ).is_some()
-        })
-    })
+/// Returns the kind and code of each object that two events on a page show in different states.
+fn kept_objects(rows: &[Value]) -> Vec<(&'static str, &str)> {
+    let mut states: BTreeMap<(&'static str, &str), &Value> = BTreeMap::new();
+    let objects = KINDS.into_iter().flat_map(|(_, member)| {
+        rows.iter().filter_map(move |row| Some(((member, text_at(row, &[member, "code"])?), row)))
+    });
+    let kept = objects.filter(|(object, row)| {
+        let first = states.entry(*object).or_insert(row);
+        contradiction(first, row, &STATE, differ).is_some()
+    });
+    kept.map(|(object, _)| object).collect()
 }
 
 impl<'a> ObjectHistory<'a> {

@@ -23,6 +23,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may(&["filters.total"]),
+    requests("filter values are not percent-decoded", &["filters.combined"], |request| {
+        let pairs = request.raw_query.split('&').filter_map(|pair| pair.split_once('='));
+        request.query = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    }),
     requests("the charge filter is ignored", &["filters.charge", "filters.total"], |request| {
         drop(request.query.remove("charge"))
     })

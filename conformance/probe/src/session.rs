@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
-use url::form_urlencoded::Serializer;
 
 /// The number of consecutive requests without a response after which no more are sent.
 const SILENCES_MAX: u32 = 3;
@@ -565,17 +565,18 @@ fn pause_after_weakness(answer: &Answer) -> Option<Duration> {
     matches!(answer.status, 502..=504).then(|| retry_after(answer).unwrap_or(PAUSE_MIN))
 }
 
+/// Returns the path and query of a page. The values of combined filters have every punctuation mark percent-encoded: a server
+/// that compares the text as received does not find `charge%2Epaid`.
 pub(crate) fn path_of(request: &PageRequest) -> String {
-    let mut query = Serializer::new(String::new());
-    for (name, value) in &request.filters {
-        query.append_pair(name, value);
-    }
-    for (name, value) in [("per_page", request.per_page), ("page", request.page)] {
-        if let Some(value) = value {
-            query.append_pair(name, &value.to_string());
-        }
-    }
-    let query = query.finish();
+    let is_combined = request.filters.len() > 1;
+    let in_query = |value: &str| match is_combined {
+        true => utf8_percent_encode(value, NON_ALPHANUMERIC).to_string(),
+        false => encoded(value),
+    };
+    let filters = request.filters.iter().map(|(name, value)| format!("{name}={}", in_query(value)));
+    let place = [("per_page", request.per_page), ("page", request.page)];
+    let place = place.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+    let query = filters.chain(place).collect::<Vec<_>>().join("&");
     if query.is_empty() { request.list.path().to_owned() } else { format!("{}?{query}", request.list.path()) }
 }
 

@@ -85,6 +85,8 @@ pub struct Request {
     pub path: String,
     /// The parameters, each once.
     pub query: BTreeMap<String, String>,
+    /// The query as received, percent-encoded.
+    pub raw_query: String,
 }
 
 impl Request {

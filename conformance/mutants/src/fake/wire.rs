@@ -122,6 +122,7 @@ fn answer(server: &mut FakeServer, request: &http::Request<Incoming>) -> Respons
         authorization: authorization.map(str::to_owned),
         path: request.uri().path().strip_prefix(server.prefix).unwrap_or("/nowhere").to_owned(),
         query: form_urlencoded::parse(query.as_bytes()).into_owned().collect::<BTreeMap<_, _>>(),
+        raw_query: query.to_owned(),
     };
     let Reply { status, headers, body, raw } = server.answer(request);
     let mut response = Response::builder().status(status);

@@ -116,7 +116,7 @@ mod tests {
         check_query(&plain(List::Charges), "/v1/charges");
         check_query(&sized(List::Events, Some(2), 3), "/v1/events?per_page=3&page=2");
         let paid = [("type", "charge.paid"), ("charge", "k3")];
-        check_query(&filtered(List::Events, &paid, 2), "/v1/events?type=charge.paid&charge=k3&per_page=2");
+        check_query(&filtered(List::Events, &paid, 2), "/v1/events?type=charge%2Epaid&charge=k3&per_page=2");
     }
 
     #[test]
