@@ -110,10 +110,12 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     plain("pairs of records have the same time", |server| {
         for book in [&mut server.live, &mut server.test] {
-            for list in [&mut book.charges, &mut book.invoices, &mut book.events] {
-                for pair in list.chunks_mut(2) {
-                    let time = pair[0]["created_at"].clone();
-                    pair.iter_mut().for_each(|event| event["created_at"] = time.clone());
+            // Newest first: objects take the older time and events the newer one, so that no object is newer than its event.
+            let lists = [(&mut book.charges, 1), (&mut book.invoices, 1), (&mut book.events, 0)];
+            for (list, which) in lists {
+                for pair in list.chunks_exact_mut(2) {
+                    let time = pair[which]["created_at"].clone();
+                    pair.iter_mut().for_each(|row| row["created_at"] = time.clone());
                 }
             }
         }
