@@ -2,7 +2,7 @@
 
 use conformance_model::group::Group;
 use conformance_model::mode::Mode;
-use conformance_model::reading::{LONG, Page, identity};
+use conformance_model::reading::{LONG, Page, identity, named_identity};
 use conformance_model::recording::{Burst, Caller, Exchange, List, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
@@ -40,15 +40,13 @@ fn is_same_account(recording: &Recording) -> bool {
         let body = it.answer().and_then(|answer| answer.body.json())?;
         Some(body.get("data").filter(|data| data.is_object()).unwrap_or(&body).clone())
     };
-    let of_second = |wanted: fn(&Purpose) -> bool| {
-        recording.last(|it| it.caller == Caller::Second && wanted(&it.purpose))
-    };
-    let account = of_second(|it| *it == Purpose::Account).and_then(account_data);
+    let account = recording.last(|it| it.caller == Caller::Second && it.purpose == Purpose::Account);
+    let account = account.and_then(account_data);
     if account.is_some() && account == recording.account(Mode::Test).and_then(account_data) {
         return true;
     }
-    let theirs = of_second(|it| matches!(it, Purpose::Page(_))).and_then(Page::of);
-    let theirs = theirs.as_ref().and_then(Page::rows).map(|rows| ids(rows));
+    let theirs = page_of_second(recording, List::Events);
+    let theirs = theirs.as_ref().and_then(|(_, page)| page.rows()).map(|rows| ids(rows));
     let views = compared_pages(recording);
     let ours = last_long_page(&views, List::Events, Mode::Test).map(|it| ids(it.rows()));
     ours.is_some_and(|ours| !ours.is_empty() && Some(ours) == theirs)
@@ -99,12 +97,51 @@ fn limited_alone(recording: &Recording) -> CheckResult {
     }
 }
 
+/// Compares the three lists and a single event of both keys. Older recordings have the events alone.
 fn same_lists(recording: &Recording) -> CheckResult {
     account(recording)?;
-    let asked = recording.last(|it| it.caller == Caller::Second && matches!(it.purpose, Purpose::Page(_)));
-    let page = asked.and_then(Page::of);
-    let (Some(exchange), Some(theirs)) = (asked, page.as_ref().and_then(Page::rows)) else {
-        return Err(unanswered(asked, "the events of the second key"));
+    same_event(recording)?;
+    same_records(recording, List::Charges)?;
+    same_records(recording, List::Invoices)?;
+    same_events(recording)
+}
+
+/// Checks that the second key gets an event that the test key got.
+fn same_event(recording: &Recording) -> Result<(), CheckError> {
+    let asked = recording
+        .last(|it| it.caller == Caller::Second && matches!(it.purpose, Purpose::Event { .. }))
+        .filter(|it| it.status() == Some(404) && is_same_account(recording));
+    asked.map_or(Ok(()), |it| Err(CheckError::broken(it.number, "200, as to the test key", it.summary())))
+}
+
+/// Checks that the second key lists the oldest record that the test key was shown before. Newer ones may still be on their
+/// way into the list, and records are never deleted.
+fn same_records(recording: &Recording, list: List) -> Result<(), CheckError> {
+    let Some((exchange, page)) = page_of_second(recording, list) else { return Ok(()) };
+    let Some(theirs) = page.rows().filter(|rows| (rows.len() as u64) < LONG) else { return Ok(()) };
+    let views = pages(recording);
+    let before = first_long_pages(&views, list, Mode::Test).rfind(|it| it.number() < exchange.number);
+    let oldest = before.and_then(|it| named_identity(it.rows().last()?));
+    match oldest.filter(|oldest| !ids(theirs).contains(oldest)) {
+        Some(oldest) if is_same_account(recording) => {
+            let expected = format!("the {} that the test key sees, such as {oldest}", list.word());
+            Err(CheckError::broken(exchange.number, expected, format!("{} others", theirs.len())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the page of a list that the second key got.
+fn page_of_second(recording: &Recording, list: List) -> Option<(&Exchange, Page)> {
+    let is_asked = |purpose: &Purpose| matches!(purpose, Purpose::Page(request) if request.list == list);
+    let asked = recording.last(|it| it.caller == Caller::Second && is_asked(&it.purpose))?;
+    Some((asked, Page::of(asked)?))
+}
+
+fn same_events(recording: &Recording) -> CheckResult {
+    let asked = page_of_second(recording, List::Events);
+    let Some((exchange, theirs)) = asked.as_ref().and_then(|(it, page)| Some((it, page.rows()?))) else {
+        return Err(unanswered(asked.map(|(it, _)| it), "the events of the second key"));
     };
     let views = pages(recording);
     let ours: Vec<_> = first_long_pages(&views, List::Events, Mode::Test).collect();

@@ -16,6 +16,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["data"].as_array_mut().expect("rows").remove(0);
         }
     }),
+    list("a key lists the charges that were created with it", &["auth.same_lists"], |request, reply| {
+        if by_second(request) && request.path == "/v1/charges" {
+            reply.body["data"] = json!([]);
+        }
+    }),
+    reply("a single event is found by the first key only", &["auth.same_lists"], 200, |_, reply| {
+        *reply = Reply::json(404, json!({ "message": "Not Found" }));
+    })
+    .at(|request| by_second(request) && request.is_event()),
     requests("of two filters only the first is applied", &["filters.combined"], |request| {
         if request.query.contains_key("type") {
             request.query.remove("charge");

@@ -24,14 +24,14 @@ fn both_keys_of_an_account_list_the_same_events() {
         ("a", &[5, 4][..], &[5, 4][..], "pass"),
         ("b", &[5, 4], &[5, 4], "pass"),
         ("a", &[], &[], "not judged"),
-        ("a", &[9, 8], &[5, 4], "warn"),
+        ("a", &[9, 8], &[5, 4], "fail"),
         ("b", &[9, 8], &[5, 4], "not judged"),
         // A new event at the head of an unchanged list.
         ("a", &[6, 5, 4], &[5, 4], "not judged"),
-        ("a", &[7, 6, 5], &[5, 4, 3], "warn"),
-        ("a", &[6, 5, 3], &[5, 4], "warn"),
-        ("a", &[5, 3], &[5, 4], "warn"),
-        ("a", &[5], &[5, 4], "warn"),
+        ("a", &[7, 6, 5], &[5, 4, 3], "fail"),
+        ("a", &[6, 5, 3], &[5, 4], "fail"),
+        ("a", &[5, 3], &[5, 4], "fail"),
+        ("a", &[5], &[5, 4], "fail"),
     ] {
         let all = [account(TEST, "a"), account(Caller::Second, name), listed(TEST, ours)];
         let theirs = listed(Caller::Second, theirs);
@@ -56,8 +56,8 @@ fn the_reads_before_and_after_show_the_new_events() {
         (&[5, 4][..], &[6, 5, 4][..], &[6, 5, 4][..], "pass"),
         (&[5, 4], &[6, 5, 4], &[7, 6, 5, 4], "pass"),
         (&[5, 4], &[5, 4], &[7, 6, 5, 4], "pass"),
-        (&[5, 4], &[6, 5, 4], &[5, 4], "warn"),
-        (&[5, 4], &[5], &[5, 4], "warn"),
+        (&[5, 4], &[6, 5, 4], &[5, 4], "fail"),
+        (&[5, 4], &[5], &[5, 4], "fail"),
         // Too many events to compare.
         (&[5, 4], &[6, 4], &[6, 5, 4], "not judged"),
     ] {

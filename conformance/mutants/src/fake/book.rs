@@ -163,7 +163,8 @@ impl Book {
         self.create(|book| {
             for (kind, received, is_paid) in history {
                 let minute = 5 * book.events.len();
-                let now = format!("2025-12-20T{:02}:{:02}:00.000000Z", minute / 60, minute % 60);
+                let (day, hour) = (20 + minute / 1_440, minute / 60 % 24);
+                let now = format!("2025-12-{day}T{hour:02}:{:02}:00.000000Z", minute % 60);
                 if *is_paid && charge["paid_at"].is_null() {
                     charge["paid_at"] = json!(now);
                 }

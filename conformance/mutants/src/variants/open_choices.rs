@@ -377,7 +377,7 @@ fn payments(server: &mut FakeServer, is_current: bool) {
     ];
     for (world, book) in [(1, &mut server.live), (2, &mut server.test)] {
         book.choices.current_objects = is_current;
-        for (number, history) in (50..).zip(histories) {
+        for (number, history) in (500..).zip(histories) {
             book.record_charge(world, number, history);
         }
     }
