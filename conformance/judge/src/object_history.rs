@@ -304,7 +304,7 @@ fn is_final(member: &str, view: &PageView<'_>, event: &Value) -> bool {
 }
 
 /// Judges one field of listed items. Their fields and formats are not specified, so a different value counts only if
-/// some item has the value of its event, or both values are times.
+/// some item has the value of its event, if both values are times, or if the listed time is null.
 fn same(
     listed: &[(&PageView<'_>, &Value, &Value)],
     member: &str,
@@ -318,7 +318,10 @@ fn same(
     let is_alike = pairs.iter().any(|(.., one, other, _)| one.is_string() && !contradict(one, other));
     let is_time = |it: &Value| it.as_str().is_some_and(|text| utc(text).is_some());
     let odd = pairs.iter().find(|(view, _, one, other, event)| {
-        differ(name, one, other) && (is_alike || (is_time(one) && is_time(other))) && counts(view, event)
+        let is_lost = one.is_null() && is_time(other);
+        differ(name, one, other)
+            && (is_alike || is_lost || (is_time(one) && is_time(other)))
+            && counts(view, event)
     });
     let Some((view, row, listed, shown, event)) = odd else { return Ok(()) };
     let expected =

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::fake::FakeServer;
-use crate::mutant::{Mutant, rule};
+use crate::mutant::{Mutant, charges, rule};
 
 const WHOLE: &str = "0.00076192";
 const HALF: &str = "0.00038096";
@@ -46,6 +46,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             let code = event["charge"]["code"].clone();
             event["details"] = json!({ "txid": code });
         }
+    }),
+    charges("listed charges have no time of payment", &["lists.complete"], |_, reply| {
+        reply.body["data"].as_array_mut().into_iter().flatten().for_each(|row| row["paid_at"] = Value::Null);
     }),
     rule("no invoice is ever paid", &["invoices.settled"], |server| {
         for book in [&mut server.live, &mut server.test] {
