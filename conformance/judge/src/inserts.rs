@@ -219,7 +219,8 @@ fn walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
         )),
         Some(_) => Err(CheckError::unjudged(
             format!("no list grew, although {} was to create something", inserts.by.join(" and ")),
-            "let the command return only when the record exists, and create it in test mode",
+            "create the record in test mode, and let the command return when it is listed: here the lists were read right \
+             after it",
         )),
     }
 }

@@ -131,8 +131,8 @@ fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
         last.event.number,
         format!("charge.underpaid for {}, as for others that lack less", last.name),
         format!(
-            "charge.paid although {} of {PARTS} parts are missing, in {} charges",
-            last.parts,
+            "charge.paid with {} of {PARTS} parts received, in {} charges",
+            PARTS - last.parts,
             found.len()
         ),
     ))

@@ -29,6 +29,7 @@ pub use self::{
         InvoiceDraft, InvoiceModel, InvoiceStatus, LinkModel, NextAddress, Order, Pricing, Question,
         RepeatKind, Snapshot, Subject, TRIES, WalletModel, Wallets,
         json::{ObjectContext, Presentation},
+        prefixes,
         view::{
             ChargeView, Envelope, EventView, Ids, InvoiceView, LinkView, NestedCharge, SubjectView,
             TimelineEntry, TransferView, WithText,

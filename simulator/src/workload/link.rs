@@ -51,7 +51,8 @@ impl Plan {
             self.add(at + draw.below(2 * HOUR), Step::View(steps::name(&name)));
         }
         let mut opened_at = at;
-        for customer in 1..=draw.between(1, 4) {
+        let customers = draw.between(1, 4) + if is_crowded { 2 } else { 0 };
+        for customer in 1..=customers {
             opened_at += draw.between(SECOND, 50 * MINUTE) / if is_crowded { 50 } else { 1 };
             let (asset, charge) = (self.pick_coin(&mut draw), format!("p{n}-{customer}"));
             let cents = fixed.unwrap_or_else(|| draw.between(1, 60_000));
@@ -85,19 +86,26 @@ impl Plan {
                 })
             };
             self.add(opened_at, step);
-            if is_crowded && crowd.chance(1, 3) {
-                self.plan_dropped_transfer(&charge, opened_at);
-            }
             let due = self.market.rate(asset, opened_at).map(|rate| money::due(cents, rate, asset));
             let opened = OpenedCharge { name: charge, mode, asset, at: opened_at, due, bounds };
-            if draw.chance(3, 4) || self.strikes(Fault::CancelRace, &mut draw) {
-                self.plan_payment(&opened, &mut draw);
-            }
-            self.plan_owner(&opened, &mut draw);
+            self.plan_customer(&opened, is_crowded && crowd.chance(1, 2), &mut draw);
         }
     }
 
-    /// Plans a transfer that is dropped a second after it was seen, so that the charge is untouched again.
+    /// Plans the actions on a link's charge. With `has_only_dropped`, the only transfer to it vanishes.
+    fn plan_customer(&mut self, charge: &OpenedCharge, has_only_dropped: bool, draw: &mut RngStream) {
+        if has_only_dropped {
+            self.plan_dropped_transfer(&charge.name, charge.at);
+        }
+        let is_paid = draw.chance(3, 4) || self.strikes(Fault::CancelRace, draw);
+        if is_paid && !has_only_dropped {
+            self.plan_payment(charge, draw);
+        }
+        self.plan_owner(charge, draw);
+    }
+
+    /// Plans a transfer that is dropped a second after it was seen, so that the charge is untouched again. A full link
+    /// cancels it.
     fn plan_dropped_transfer(&mut self, charge: &str, at: u64) {
         let tx = format!("{charge}v");
         let pay = Pay { fee: Some(FeeLevel::Stuck), ..steps::pay(charge, &tx) };

@@ -173,6 +173,12 @@ fn pushed(recording: &Recording) -> CheckResult {
     }
     if let Some((place, events)) = silent.filter(|_| count > 0) {
         let mode = place.mode.map_or("its", Mode::word);
+        if let Some(accepted) = silent_registration(received.all, place) {
+            let expected = format!("deliveries at {accepted}, which the service accepted as an endpoint");
+            let actual =
+                format!("nothing there and at {}, for {events} new events of {mode} mode", place.path);
+            return Err(CheckError::broken(None, expected, actual));
+        }
         return Err(CheckError::unjudged(
             format!("nothing came to {}, although {events} events happened in {mode} mode", place.path),
             format!("add this address as an endpoint in {mode} mode, then check again"),
@@ -194,6 +200,15 @@ fn pushed(recording: &Recording) -> CheckResult {
             "let the addresses end in /live and /test, name their types with `--subscribed`, and cause an event",
         ),
     })
+}
+
+/// Returns an address that the service accepted as an endpoint in the mode of `place`, by the `--register` command, and to
+/// which nothing came for half a minute.
+fn silent_registration<'a>(all: &'a Deliveries, place: &DeclaredEndpoint) -> Option<&'a str> {
+    let accepted = all.registrations.iter().find(|it| it.public && it.accepted)?.address.as_str();
+    let is_silent = all.caught.iter().all(|it| !accepted.ends_with(&it.path));
+    // The command registers endpoints in test mode only.
+    (is_silent && place.mode == Some(Mode::Test) && all.lasted >= LATENESS).then_some(accepted)
 }
 
 /// Returns the result for an endpoint that received few of the types that happened: it may be registered for these only.

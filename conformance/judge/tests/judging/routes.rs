@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use conformance_model::catalogue::EVENT_TYPES;
-use conformance_model::deliveries::{DeclaredEndpoint, Delivery};
+use conformance_model::deliveries::{DeclaredEndpoint, Delivery, Registration};
 use conformance_model::mode::Mode;
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
@@ -246,6 +246,33 @@ fn events_after_the_last_failure_are_judged() {
         let mut recording = pushed([events, &[(paid, Some(1))]], &[paid, expired]);
         for it in &mut recording.deliveries.as_mut().expect("a receiver").caught {
             it.answered = Some(if it.arrived == Duration::from_secs(failed) { 302 } else { 200 });
+        }
+        check(&recording, "webhooks.pushed", expected);
+    }
+}
+
+#[test]
+fn a_registered_endpoint_receives_the_events_of_its_mode() {
+    let registered = |path: &str, accepted| Registration {
+        address: format!("https://hooks.example{path}"),
+        public: true,
+        accepted,
+        answer: "the command ended with 0".into(),
+    };
+    let (none, once): (&[Event], &[Event]) = (&[("charge.paid", None)], &[("charge.paid", Some(1))]);
+    for (modes, registrations, lasted, expected) in [
+        ([none, once], vec![registered("/added", true)], 30, "fail"),
+        ([none, once], vec![registered("/added", true)], 29, "not judged"),
+        ([none, once], vec![registered("/added", false)], 30, "not judged"),
+        ([none, once], vec![registered("/live", true)], 30, "not judged"),
+        ([none, once], vec![], 30, "not judged"),
+        ([once, none], vec![registered("/added", true)], 30, "not judged"),
+    ] {
+        let mut recording = pushed(modes, &["charge.paid"]);
+        let all = recording.deliveries.as_mut().expect("a receiver");
+        (all.registrations, all.lasted) = (registrations, Duration::from_secs(lasted));
+        for delivery in &mut all.caught {
+            delivery.path = "/live".into();
         }
         check(&recording, "webhooks.pushed", expected);
     }

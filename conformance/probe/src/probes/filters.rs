@@ -312,7 +312,8 @@ impl FilterValues {
     /// Returns every value of a filter in the lists.
     fn values(&self, list: List, filter: &str) -> BTreeSet<String> {
         let texts = |rows: &[Value], path: &[&str]| -> BTreeSet<String> {
-            rows.iter().filter_map(|row| text_at(row, path)).map(str::to_owned).collect()
+            let texts = rows.iter().filter_map(|row| text_at(row, path));
+            texts.filter(|text| !text.is_empty()).map(str::to_owned).collect()
         };
         match filter {
             "charge" | "invoice" => texts(&self.events, &[filter, "code"]),
@@ -342,7 +343,8 @@ impl FilterValues {
             Some(pair)
         };
         let by = |list, filters: Option<Filters>| {
-            let filters = filters?;
+            // An empty value is no filter.
+            let filters = filters.filter(|filters| filters.iter().all(|(_, value)| !value.is_empty()))?;
             let filters: Vec<_> = filters.iter().map(|(name, value)| (*name, value.as_str())).collect();
             Some(filtered(list, &filters, LONG))
         };
@@ -393,7 +395,8 @@ impl FilterValues {
         further.extend(asked.iter().find(has_second).map(by_default));
         let values = |list, name| counts(self.rows(list), name).into_keys().map(move |key| (list, name, key));
         let oldest = |list, name, path: [&str; 2]| {
-            let value = self.events.iter().rev().find_map(|event| text_at(event, &path))?;
+            let mut values = self.events.iter().rev().filter_map(|event| text_at(event, &path));
+            let value = values.find(|value| !value.is_empty())?;
             Some((list, name, value))
         };
         let values = values(List::Events, "type")

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     invariant::Invariant,
-    model::{ChargeTexts, Details, NextAddress, Order, Terms, money, operation},
+    model::{ChargeTexts, Details, NextAddress, Order, Terms, money, operation, prefixes},
     record::{BookId, RecordedCall},
 };
 
@@ -200,6 +200,17 @@ impl ModelReplay<'_> {
                 let shape = "a charge has another address than the next of its wallet's list";
                 let got = &seen.deposit_address;
                 Some((shape.to_owned(), format!("{code}: expected {expected}, got {got}")))
+            }
+            NextAddress::Derived => {
+                let (expected, got) = (prefixes(asset, id.1), &seen.deposit_address);
+                let is_of_mode = expected.iter().any(|prefix| got.starts_with(prefix));
+                let shape = "a charge has an address of another coin or network";
+                (!is_of_mode).then(|| {
+                    (
+                        shape.to_owned(),
+                        format!("{code}: expected one of {}…, got {got}", expected.join("…, ")),
+                    )
+                })
             }
             _ => None,
         });

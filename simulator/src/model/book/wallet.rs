@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reference_core::asset::Asset;
+use reference_core::{asset::Asset, mode::Mode};
 
 /// A source of deposit addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,12 +16,30 @@ pub enum WalletModel {
 /// The deposit address of the next charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextAddress<'a> {
-    /// An address that the wallet's key determines; the model does not derive it.
+    /// An address that the wallet's key determines. The model does not derive it, and knows how it begins
+    /// ([`prefixes`]).
     Derived,
     /// The next one of the wallet's list.
     Listed(&'a str),
     /// None: every address of the list is used.
     Exhausted,
+}
+
+/// Returns the beginnings of a coin's addresses on the network of a mode, for every script that wallets take.
+pub fn prefixes(asset: Asset, mode: Mode) -> &'static [&'static str] {
+    let [main, test]: [&[&str]; 2] = match asset.code() {
+        "BTC" => [&["bc1", "1", "3"], &["tb1", "m", "n", "2"]],
+        "LTC" => [&["ltc1", "L", "M"], &["tltc1", "m", "n", "Q"]],
+        "DOGE" => [&["D"], &["n"]],
+        "BCH" => [&["bitcoincash:q"], &["bchtest:q"]],
+        "XMR" => [&["4", "8"], &["5", "7"]],
+        // Base58 of any 32 bytes.
+        "SOL" => [&[""]; 2],
+        "USDT_TRON" => [&["T"]; 2],
+        // Ethereum and compatible networks.
+        _ => [&["0x"]; 2],
+    };
+    if mode == Mode::Live { main } else { test }
 }
 
 /// The wallets of one account in one mode.

@@ -62,7 +62,7 @@ const STARTS: [u64; 3] = [0, 1_000, 2_000];
 type Found = Option<(u64, Violation)>;
 
 /// The maximum number of worlds until a fault must be found.
-const WORLDS_MAX: u64 = 2_000;
+const WORLDS_MAX: u64 = 600;
 
 /// Returns the number of worlds from a start to the first violation. `right` shares its wallets.
 fn find(right: &Runner<'_>, fault: &PlantedFault, start: u64) -> Found {
