@@ -1,7 +1,5 @@
 //! Contradictions between two representations of one charge or invoice.
 
-use std::cmp::Ordering;
-
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
@@ -59,17 +57,6 @@ pub(crate) fn contradict(one: &Value, other: &Value) -> bool {
 pub(crate) fn contradict_as_written(_: &str, one: &Value, other: &Value) -> bool {
     let decimals = |it: &Value| it.as_str().and_then(number).map(|(_, decimals)| decimals);
     decimals(one) == decimals(other) && contradict(one, other)
-}
-
-/// Compares two numbers by size.
-pub(crate) fn compare_numbers(one: &str, other: &str) -> Option<Ordering> {
-    let parts = |text: &'_ str| -> Option<(String, String)> {
-        let (plain, _) = number(text)?;
-        let (whole, fraction) = plain.split_once('.').unwrap_or((plain, ""));
-        Some((whole.trim_start_matches('0').to_owned(), fraction.to_owned()))
-    };
-    let ((one, tail), (other, other_tail)) = (parts(one)?, parts(other)?);
-    Some(one.len().cmp(&other.len()).then(one.cmp(&other)).then(tail.cmp(&other_tail)))
 }
 
 /// Returns `true` if only one of two values of `paid_at` is a time.

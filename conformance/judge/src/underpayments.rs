@@ -15,7 +15,7 @@ use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::Check;
-use crate::diff::{compare_numbers, contradict_as_written};
+use crate::diff::contradict_as_written;
 use crate::evidence::pages;
 use crate::object_history::{ListedEvent, OF_ONE_PAYMENT, ObjectHistory, recent_histories};
 
@@ -54,7 +54,8 @@ fn underpaid(recording: &Recording) -> CheckResult {
         for event in shown {
             let charge = &event.row["charge"];
             let Some([received, due]) = amounts(charge) else { continue };
-            let is_larger = || compare_numbers(received, due) == Some(Ordering::Greater);
+            let is_larger =
+                || scaled(received).zip(scaled(due)).is_some_and(|(received, due)| received > due);
             if is_equal(charge) || (recording.exact_amounts && is_larger()) {
                 return Err(CheckError::broken(
                     event.number,

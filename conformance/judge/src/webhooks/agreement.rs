@@ -1,7 +1,6 @@
 //! The consistency of deliveries with the events of the API.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -13,16 +12,13 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use super::NEEDS;
 use crate::check::Check;
 use crate::delivered::{ParsedDelivery, ReceivedDeliveries, is_uuid, member_text, received_deliveries};
-use crate::diff::{SETTLED, at, contradict_as_written, contradiction};
+use crate::diff::{LATENESS, SETTLED, at, contradict_as_written, contradiction};
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.event_id", NEEDS, event_id),
     Check::of("webhooks.mode", NEEDS, mode),
     Check::of("isolation.delivered", NEEDS, isolated),
 ];
-
-/// The time after a delivery by which its event is listed.
-const LISTING_TIME: Duration = Duration::from_secs(10);
 
 /// The members that a payment changes. Events and deliveries show both with 18 decimals.
 const RECEIVED: [(&str, &[&str]); 2] = [("charge", &["received_amount"]), ("invoice", &[])];
@@ -163,7 +159,7 @@ fn unlisted(
         let list = recording
             .last(|it| it.caller == Caller::Own(mode) && it.purpose == Purpose::AfterDeliveries)
             .filter(|it| it.answer().is_some_and(|answer| cached(answer).is_none()));
-        if waited < LISTING_TIME || api.listed[&mode].contains_key(id) {
+        if waited < LATENESS || api.listed[&mode].contains_key(id) {
             continue;
         }
         let oldest = after_rows(recording, mode).and_then(|rows| rows.iter().filter_map(at).min());
