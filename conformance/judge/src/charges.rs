@@ -100,7 +100,6 @@ fn amounts(charge: &Value, it: &Subject) -> Flaw {
     for name in AMOUNTS {
         let fine = match charge.get(name) {
             None => true,
-            Some(Value::Null) => !it.is_paid(),
             Some(value) => value.as_str().is_some_and(|text| {
                 decimals(text).is_some() || (!it.is_delivered && decimals(mantissa(text)).is_some())
             }),

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use conformance_model::group::Group;
-use conformance_model::reading::text_at;
-use conformance_model::recording::Recording;
-use conformance_model::verdict::{CheckOutcome, CheckResult};
+use conformance_model::mode::Mode;
+use conformance_model::reading::{codes_of, text_at};
+use conformance_model::recording::{List, Recording};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::delivered::{ParsedDelivery, member_text, missing, received_deliveries};
 use crate::check::{Check, Flaw};
+use crate::evidence::{PageView, pages};
 use crate::subjects::each_subject;
 
 const NEEDS_EVENTS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
@@ -31,7 +33,40 @@ fn invoice<'a>(it: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
 }
 
 fn fields(recording: &Recording) -> CheckResult {
+    shared_charge(recording)?;
     each_subject(recording, "invoice", WANTS, |it| Some(missing_field(&it.object)))
+}
+
+/// Checks that no charge belongs to two invoices of one page of the list. Voided invoices may have passed theirs on.
+fn shared_charge(recording: &Recording) -> Result<(), CheckError> {
+    let views = pages(recording);
+    let is_voided = |code: &str, mode: Mode| {
+        let of_mode = views.iter().filter(|it| it.mode == mode && it.request.list == List::Events);
+        of_mode.flat_map(PageView::rows).any(|row| {
+            text_at(row, &["type"]) == Some("invoice.voided")
+                && text_at(row, &["invoice", "code"]) == Some(code)
+        })
+    };
+    for view in views.iter().filter(|it| it.request.list == List::Invoices) {
+        let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+        for row in view.rows() {
+            let (Some(code), Some(charges)) = (text_at(row, &["code"]), codes_of(row)) else { continue };
+            let is_void =
+                text_at(row, &["status"]).is_some_and(|status| status.to_lowercase().contains("void"));
+            if is_void || is_voided(code, view.mode) {
+                continue;
+            }
+            for charge in charges {
+                let owner = *owners.entry(charge).or_insert(code);
+                if owner != code {
+                    let expected = format!("charge {charge} in one invoice");
+                    let actual = format!("invoices {owner} and {code} both have it");
+                    return Err(CheckError::broken(view.number(), expected, actual));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 fn missing_field(invoice: &Value) -> Flaw {

@@ -18,6 +18,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     charge("a paid charge has no received_amount", &["charges.amounts"], "charge.paid", |charge| {
         charge["received_amount"] = Value::Null
     }),
+    charge("a charge without a payment has no amount", &["charges.amounts"], "charge.created", |charge| {
+        charge["received_amount"] = Value::Null
+    }),
+    rule("an invoice also has the charge of the one before it", &["invoices.fields"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            let of_older: Vec<_> = book.invoices.iter().skip(1).map(|it| it["charges"].clone()).collect();
+            for (invoice, older) in book.invoices.iter_mut().zip(of_older) {
+                let charges = invoice["charges"].as_array_mut().expect("charges");
+                charges.extend(older.as_array().expect("charges").clone());
+            }
+        }
+    })
+    .may(&["invoices.settled"]),
     charge("coins have 8 decimals", &["charges.asset_amount"], "charge.paid", |charge| {
         charge["asset_amount"] = json!("0.00076192")
     }),

@@ -67,7 +67,8 @@ fn one(kind: &str, charge: &Value) -> Recording {
 #[test]
 fn a_charge_may_be_open_until_it_is_paid() {
     for (kind, status, amount, metadata, expected) in [
-        ("charge.created", "pending", json!(null), json!(null), "pass"),
+        ("charge.created", "pending", json!(null), json!(null), "fail"),
+        ("charge.created", "pending", json!("0.00"), json!(null), "pass"),
         ("charge.paid", "pending", json!(null), json!({}), "fail"),
         ("charge.refunded", "paid", json!(null), json!({}), "fail"),
         ("charge.paid", "paid", json!("49.90"), json!({}), "pass"),
