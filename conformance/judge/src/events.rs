@@ -1,6 +1,9 @@
 //! Chapter "events": the fields of an event in lists and as a single object.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
+use time::Duration;
 
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
@@ -10,18 +13,24 @@ use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::delivered::{is_uuid, member_text};
-use super::diff::{SETTLED, STATE, TEXTS, contradict, contradiction, differ, is_still};
+use super::diff::{LATENESS, SETTLED, STATE, TEXTS, at, contradict, contradiction, differ, is_still};
 use super::evidence::{PageView, in_burst, may_be_limited, pages, unanswered};
 use crate::check::{Check, Flaw};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
+
+/// The difference between two neighbouring time zones, in minutes.
+const ZONE_STEP: i64 = 15;
+/// The fewest payments that show a wrong time zone, and the least time between the first and the last one.
+const PAYMENTS_MIN: usize = 3;
+const SPREAD_MIN: Duration = Duration::hours(1);
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("events.id", NEEDS, |it| each(it, id)),
     Check::of("events.type", NEEDS, |it| each(it, kind)),
     Check::of("events.details", NEEDS, |it| each(it, details)),
     Check::of("events.subject", NEEDS, |it| each(it, subject)),
-    Check::of("events.created_at", NEEDS, |it| each(it, created_at)),
+    Check::of("events.created_at", NEEDS, created_at),
     Check::of("events.single", NEEDS, single),
     Check::of("events.envelope", NEEDS, envelope),
 ];
@@ -100,9 +109,53 @@ fn subject(event: &Value) -> Flaw {
     None
 }
 
-fn created_at(event: &Value) -> Flaw {
-    let fine = text_at(event, &["created_at"]).is_some_and(|text| utc(text).is_some());
-    (!fine).then(|| ("an ISO 8601 time in UTC".into(), member_text(event, "created_at")))
+fn created_at(recording: &Recording) -> CheckResult {
+    let held = each(recording, |event| {
+        let fine = text_at(event, &["created_at"]).is_some_and(|text| utc(text).is_some());
+        (!fine).then(|| ("an ISO 8601 time in UTC".into(), member_text(event, "created_at")))
+    })?;
+    other_zone(recording)?;
+    Ok(held)
+}
+
+/// Checks that the events of payments have not all the same distance of a time zone from the times of payment. A service
+/// may have a clock of its own, so no time is compared with the `Date` of a response.
+fn other_zone(recording: &Recording) -> Result<(), CheckError> {
+    for mode in Mode::BOTH {
+        let views = pages(recording);
+        let of_mode = views.iter().filter(|it| it.mode == mode && it.request.list == List::Events);
+        let payments = of_mode.flat_map(|view| view.rows().iter().map(move |row| (view, row)));
+        let payments = payments.filter_map(|(view, row)| {
+            let is_payment = text_at(row, &["type"]) == Some("charge.paid");
+            let paid = utc(text_at(row, &["charge", "paid_at"]).filter(|_| is_payment)?)?;
+            Some((text_at(row, &["id"])?, (view.number(), at(row)?, at(row)? - paid)))
+        });
+        let payments: BTreeMap<_, _> = payments.collect();
+        let (newest, oldest) =
+            (payments.values().map(|it| it.1).max(), payments.values().map(|it| it.1).min());
+        let is_spread = newest.zip(oldest).is_some_and(|(newest, oldest)| newest - oldest > SPREAD_MIN);
+        let zone = |apart: Duration| {
+            let minutes = (apart.whole_minutes() + ZONE_STEP / 2).div_euclid(ZONE_STEP) * ZONE_STEP;
+            let rest = apart - Duration::minutes(minutes);
+            (minutes != 0 && rest.abs() <= LATENESS).then_some(minutes)
+        };
+        let Some((id, (number, _, apart))) =
+            payments.iter().next().filter(|_| payments.len() >= PAYMENTS_MIN)
+        else {
+            continue;
+        };
+        let first = zone(*apart);
+        if is_spread && first.is_some() && payments.values().all(|it| zone(it.2) == first) {
+            let actual = format!("{} min apart (event {id})", apart.whole_minutes());
+            let actual = format!("{actual}, as are all {} payments", payments.len());
+            return Err(CheckError::broken(
+                *number,
+                "created_at and paid_at of a charge.paid in one time zone",
+                actual,
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn single(recording: &Recording) -> CheckResult {

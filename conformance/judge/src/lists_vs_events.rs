@@ -144,8 +144,10 @@ fn recorded(recording: &Recording) -> CheckResult {
                 first_long_pages(views, List::Events, mode).last().filter(|it| it.number() > listed.number());
             let Some(events) = events else { continue };
             let until = settled_until(events, events);
-            for row in listed.rows() {
-                let Some(missing) = without_event(row, events, until) else { continue };
+            for (place, row) in listed.rows().iter().enumerate() {
+                let opened =
+                    at(row, "created_at").or_else(|| opened_between(listed.rows(), place, events, until));
+                let Some(missing) = without_event(row, opened, events, until) else { continue };
                 if let Err(kind) = missing {
                     let code = text_at(row, &["code"]).unwrap_or_default();
                     return Err(CheckError::broken(
@@ -166,10 +168,28 @@ fn recorded(recording: &Recording) -> CheckResult {
     }
 }
 
+/// Returns a time before a listed charge was opened, if its neighbours in the list, newest first, have creation events before
+/// and after: charges may have no time of their own.
+fn opened_between(
+    rows: &[Value],
+    place: usize,
+    events: &PageView<'_>,
+    until: Option<OffsetDateTime>,
+) -> Option<OffsetDateTime> {
+    let created = |row: &Value| {
+        let own = text_at(row, &["code"])?;
+        let mut created = events.rows().iter().filter(|event| is_of(event, "charge.created"));
+        at(created.find(|event| code(event, "charge") == Some(own))?, "created_at")
+    };
+    rows[..=place].iter().rev().find_map(created).filter(|newer| Some(*newer) <= until)?;
+    rows[place..].iter().find_map(created)
+}
+
 /// Returns the type of a missing event of a listed charge as an error. `None` if it cannot be judged: events older than
 /// the oldest listed one may have expired.
 fn without_event(
     row: &Value,
+    opened: Option<OffsetDateTime>,
     events: &PageView<'_>,
     until: Option<OffsetDateTime>,
 ) -> Option<Result<(), &'static str>> {
@@ -178,7 +198,7 @@ fn without_event(
         return None;
     }
     let oldest = events.rows().iter().filter_map(|event| at(event, "created_at")).min()?;
-    let opened = at(row, "created_at").filter(|at| *at > oldest + LATENESS && Some(*at) <= until)?;
+    let opened = opened.filter(|at| *at > oldest + LATENESS && Some(*at) <= until)?;
     let has = |kind: &str| {
         events.rows().iter().any(|event| is_of(event, kind) && code(event, "charge") == Some(own))
     };

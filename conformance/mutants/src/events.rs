@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::fake::book::Book;
 use crate::fake::{FakeServer, Reply};
 use crate::mutant::{Mutant, charges, events, reply, rule, single_event};
 
@@ -96,6 +97,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("an internal type shows", &["events.type"], |server| {
         rename(server, "charge.created", "charge.pending")
     }),
+    rule("times are local and have the letter of UTC", &["events.created_at"], |server| {
+        (server.live, server.test) = (Book::long(1, 64), Book::long(2, 61));
+        for event in server.live.events.iter_mut().chain(&mut server.test.events) {
+            time(event, |text| {
+                let (day, clock) = text.split_once('T').expect("a time");
+                let hour: u32 = clock[..2].parse().expect("an hour");
+                json!(format!("{day}T{:02}{}", hour + 1, &clock[2..]))
+            });
+        }
+    }),
     events("times have no zone", &["events.created_at"], |event| {
         time(event, |time| json!(time.replace('Z', "")))
     })
@@ -157,6 +168,17 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         for book in [&mut server.live, &mut server.test] {
             let created = book.events.iter().position(|event| event["type"] == "charge.created");
             book.events.remove(created.expect("a charge was opened"));
+        }
+    }),
+    rule("a listed charge without times has no event of its creation", &["events.recorded"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            for charge in &mut book.charges {
+                charge.as_object_mut().expect("a charge").remove("created_at");
+            }
+            let mut created =
+                (0..book.events.len()).filter(|at| book.events[*at]["type"] == "charge.created");
+            let second = created.nth(1).expect("two charges were opened");
+            book.events.remove(second);
         }
     }),
     rule("a charge with events is not listed", &["lists.complete"], |server| {

@@ -52,6 +52,15 @@ fn a_charge_in_an_event_has_the_fields_of_a_charge() {
     for (amount, expected) in [("0E-18", "pass"), ("1.5e+3", "pass"), ("0E", "fail"), ("E-18", "fail")] {
         check_charge(|charge| charge["received_amount"] = json!(amount), "charges.amounts", expected);
     }
+    let open = |amount: Value| {
+        let mut event = event(&charge());
+        event["type"] = json!("charge.created");
+        event["charge"]["status"] = json!("pending");
+        event["charge"]["received_amount"] = amount;
+        event
+    };
+    check(&listed(&open(json!("0"))), "charges.amounts", "pass");
+    check(&listed(&open(Value::Null)), "charges.amounts", "fail");
     check_charge(|charge| charge["metadata"] = json!([]), "charges.metadata", "fail");
     check_charge(|charge| charge["paid_at"] = json!("yesterday"), "charges.paid_at", "fail");
     check_charge(|charge| charge["code"] = json!(7), "charges.code", "fail");
@@ -337,4 +346,47 @@ fn an_item_has_the_values_of_its_newest_event() {
     check_items(in_capitals, fine);
     check_items(|one, _| drop(one.as_object_mut().unwrap().remove("asset")), fine);
     check_items(|one, _| one["asset"] = json!({ "code": "BTC" }), fine);
+}
+
+#[test]
+fn payments_have_the_time_zone_of_their_events() {
+    let payments = |hours: &[u32], minutes: [u32; 3]| {
+        let row = |(number, (hour, minute)): (usize, (&u32, u32))| {
+            let mut event = event(&charge());
+            event["id"] = json!(format!("0190a5c4-7f3e-7abc-8def-00000000000{number}"));
+            event["charge"]["code"] = json!(format!("ch{number}"));
+            event["charge"]["paid_at"] = json!(format!("2026-01-05T{hour:02}:00:00Z"));
+            event["created_at"] =
+                json!(format!("2026-01-05T{:02}:{:02}:00Z", hour + minute / 60, minute % 60));
+            event
+        };
+        let rows: Vec<_> = hours.iter().zip(minutes).enumerate().map(row).collect();
+        recording(vec![page(events_request(None, 100), &json!(rows), [1, 1, 100, rows.len() as u64])])
+    };
+    for (hours, minutes, expected) in [
+        (&[12, 10, 8][..], [60, 61, 60], "fail"),
+        (&[12, 10, 8], [345, 345, 345], "fail"),
+        (&[12, 10, 8], [0, 1, 0], "pass"),
+        // A job that records payments late, or an import.
+        (&[12, 10, 8], [60, 40, 60], "pass"),
+        (&[12, 10, 8], [60, 120, 60], "pass"),
+        (&[12, 12, 12], [60, 60, 60], "pass"),
+        (&[12, 10], [60, 60, 0], "pass"),
+    ] {
+        check(&payments(hours, minutes), "events.created_at", expected);
+    }
+}
+
+#[test]
+fn a_charge_belongs_to_one_invoice() {
+    let invoice = |code: &str, status: &str, charges: &[&str]| json!({ "code": code, "status": status, "charges": charges });
+    for (rows, expected) in [
+        ([invoice("in2", "open", &["ch2", "ch1"]), invoice("in1", "open", &["ch1"])], "fail"),
+        ([invoice("in2", "open", &["ch2"]), invoice("in1", "open", &["ch1"])], "not judged"),
+        // A new invoice may take the charge of a voided one.
+        ([invoice("in2", "open", &["ch1"]), invoice("in1", "voided", &["ch1"])], "not judged"),
+    ] {
+        let request = PageRequest { list: List::Invoices, ..events_request(None, 100) };
+        check(&recording(vec![page(request, &json!(rows), [1, 1, 100, 2])]), "invoices.fields", expected);
+    }
 }
