@@ -10,7 +10,9 @@ use conformance_model::reading::{text_at, utc};
 use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::CheckError;
 
-use crate::diff::{KINDS, LATENESS, SETTLED, STATE, at, clock, contradict, contradiction, differ};
+use crate::diff::{
+    CONSISTENCY_TIME, KINDS, LATENESS, SETTLED, STATE, at, clock, contradict, contradiction, differ,
+};
 use crate::evidence::{FullList, PageView, comparable_groups, first_long_pages, pages};
 
 /// The longest delay between a timed change and its event: a job may record the expiry of a charge later.
@@ -286,11 +288,12 @@ pub(super) fn listed_as_in_newest_event(recording: &Recording) -> Result<(), Che
                     .filter_map(|(view, row)| Some((view, row, *newest.get(text_at(row, &["code"])?)?)))
                     .collect();
                 for name in settled.iter().copied() {
-                    same(&listed, member, name, |_, _| true)?;
+                    same(&listed, member, name, |_, _, _| true)?;
                 }
-                for name in ["status", "paid_at"] {
-                    same(&listed, member, name, |view, event| is_final(member, view, event))?;
-                }
+                same(&listed, member, "status", |view, _, event| is_final(member, view, event))?;
+                same(&listed, member, "paid_at", |view, row, event| {
+                    is_final(member, view, event) || is_unchanged(member, view, row, event)
+                })?;
             }
         }
     }
@@ -303,13 +306,20 @@ fn is_final(member: &str, view: &PageView<'_>, event: &Value) -> bool {
     is_old && (member == "charge" || text_at(event, &["type"]) == Some("invoice.paid"))
 }
 
+/// Returns `true` if a listed object has the status of its newest event, which all copies of the object must show by now.
+fn is_unchanged(member: &str, view: &PageView<'_>, row: &Value, event: &Value) -> bool {
+    let status = text_at(row, &["status"]);
+    let is_still = at(event).zip(clock(view.exchange)).is_some_and(|(at, now)| at + CONSISTENCY_TIME < now);
+    is_still && status.is_some() && status == text_at(event, &[member, "status"])
+}
+
 /// Judges one field of listed items. Their fields and formats are not specified, so a different value counts only if
 /// some item has the value of its event, if both values are times, or if the listed time is null.
 fn same(
     listed: &[(&PageView<'_>, &Value, &Value)],
     member: &str,
     name: &str,
-    counts: impl Fn(&PageView<'_>, &Value) -> bool,
+    counts: impl Fn(&PageView<'_>, &Value, &Value) -> bool,
 ) -> Result<(), CheckError> {
     let pairs: Vec<_> = listed
         .iter()
@@ -317,11 +327,11 @@ fn same(
         .collect();
     let is_alike = pairs.iter().any(|(.., one, other, _)| one.is_string() && !contradict(one, other));
     let is_time = |it: &Value| it.as_str().is_some_and(|text| utc(text).is_some());
-    let odd = pairs.iter().find(|(view, _, one, other, event)| {
+    let odd = pairs.iter().find(|(view, row, one, other, event)| {
         let is_lost = one.is_null() && is_time(other);
         differ(name, one, other)
             && (is_alike || is_lost || (is_time(one) && is_time(other)))
-            && counts(view, event)
+            && counts(view, row, event)
     });
     let Some((view, row, listed, shown, event)) = odd else { return Ok(()) };
     let expected =

@@ -50,6 +50,23 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     charges("listed charges have no time of payment", &["lists.complete"], |_, reply| {
         reply.body["data"].as_array_mut().into_iter().flatten().for_each(|row| row["paid_at"] = Value::Null);
     }),
+    rule(
+        "listed charges that were paid within a day have no time of payment",
+        &["lists.complete"],
+        |server| {
+            for book in [&mut server.live, &mut server.test] {
+                let lists = [&mut book.charges, &mut book.invoices, &mut book.events];
+                for row in lists.into_iter().flatten() {
+                    let recent = row.to_string().replace("2025-12-01T", "2025-12-31T");
+                    *row = recent.parse().expect("JSON");
+                }
+            }
+            server.rewrite(|request, reply| {
+                let rows = reply.body["data"].as_array_mut().filter(|_| request.path == "/v1/charges");
+                rows.into_iter().flatten().for_each(|row| row["paid_at"] = Value::Null);
+            });
+        },
+    ),
     rule("no invoice is ever paid", &["invoices.settled"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let paid: Vec<Value> =
