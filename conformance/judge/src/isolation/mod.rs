@@ -440,8 +440,9 @@ fn second_account(recording: &Recording) -> CheckResult {
         == recording.account(mode).and_then(Exchange::answer).map(|it| &it.body)
     {
         return Err(CheckError::unjudged(
-            "that key seems to belong to the same account",
-            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account",
+            "the account that this key reads is the same as ours: it has the same data",
+            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account, whose display name differs; if it is one, the \
+             service shows it the wrong account",
         ));
     }
     match asked.status() {
