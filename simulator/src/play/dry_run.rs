@@ -3,8 +3,9 @@
 //! They are for generated scripts, for which the refusals are not known beforehand. The world and the order of events
 //! are the same as in a play.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, hash::Hasher};
 
+use fnv::FnvHasher;
 use reference_core::{mode::Mode, time::Span};
 
 use super::{Cause, LocalStage, Player};
@@ -89,11 +90,10 @@ fn is_reloaded_before(step: &Step, seed: u64) -> bool {
     if matches!(step, Step::Wait(_)) {
         return false;
     }
-    // FNV-1a: a cryptographic hash of every step would be a noticeable part of the run time.
-    let text = serde_json::to_vec(step).unwrap_or_default();
-    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = text.iter().fold(0xcbf2_9ce4_8422_2325 ^ seed, fold);
-    (hash >> 32).is_multiple_of(RELOADED_EVERY)
+    // A cryptographic hash of every step would be a noticeable part of the run time.
+    let mut hasher = FnvHasher::with_key(seed ^ FnvHasher::default().finish());
+    hasher.write(&serde_json::to_vec(step).unwrap_or_default());
+    (hasher.finish() >> 32).is_multiple_of(RELOADED_EVERY)
 }
 
 /// Returns `true` if a step needs the names of deliveries.
