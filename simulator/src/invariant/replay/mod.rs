@@ -17,6 +17,7 @@ use bytes::Bytes;
 use reference_core::{
     asset::Asset,
     mode::Mode,
+    outbox::AttemptResult,
     sighting::Sighting,
     time::{Span, Timestamp},
 };
@@ -155,7 +156,8 @@ impl<'a> ModelReplay<'a> {
                 }
                 Observation::Post(post) => replay.post(*at, post),
                 Observation::Landed { delivery, outcome } => {
-                    replay.land(*at, *delivery, outcome.is_success());
+                    let is_success = matches!(outcome, AttemptResult::Answered(200..=299));
+                    replay.land(*at, *delivery, is_success);
                 }
             }
             replay.process_model_events();

@@ -203,6 +203,23 @@ pub struct Charge {
     pub paid_at: Option<Timestamp>,
 }
 
+/// Returns the confirmations that a coin requires in a mode.
+fn required_confirmations(asset: Asset, mode: Mode) -> u32 {
+    let [live, test] = match asset.code() {
+        "BTC" | "BCH" => [2, 1],
+        "LTC" => [3, 1],
+        "DOGE" => [6, 2],
+        "XMR" => [10, 2],
+        "SOL" => [32, 4],
+        "USDT_TRON" => [20, 5],
+        "USDC_BASE" | "USDT_BSC" => [15, 4],
+        "USDC_POLYGON" => [64, 8],
+        // Ethereum and the tokens on it.
+        _ => [12, 3],
+    };
+    if mode == Mode::Live { live } else { test }
+}
+
 impl Charge {
     /// Opens a charge at `at`; `bounds` are tolerance and threshold in hundredths of a percent.
     pub fn open(
@@ -218,7 +235,7 @@ impl Charge {
             due: money::due(terms.cents, terms.rate, terms.asset),
             tolerance: bounds.0,
             threshold: bounds.1,
-            required: terms.asset.required_confirmations(mode),
+            required: required_confirmations(terms.asset, mode),
             end: at.plus(LOCK),
             status: Status::Pending,
             transfers: Vec::new(),
