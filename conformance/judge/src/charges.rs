@@ -100,6 +100,8 @@ fn amounts(charge: &Value, it: &Subject) -> Flaw {
     for name in AMOUNTS {
         let fine = match charge.get(name) {
             None => true,
+            // Nothing was received yet.
+            Some(Value::Null) if name == "received_amount" => !it.is_paid(),
             Some(value) => value.as_str().is_some_and(|text| {
                 decimals(text).is_some() || (!it.is_delivered && decimals(mantissa(text)).is_some())
             }),

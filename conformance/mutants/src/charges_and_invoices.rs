@@ -19,7 +19,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         charge["received_amount"] = Value::Null
     }),
     charge("a charge without a payment has no amount", &["charges.amounts"], "charge.created", |charge| {
-        charge["received_amount"] = Value::Null
+        charge["asset_amount"] = Value::Null
     }),
     rule("an invoice also has the charge of the one before it", &["invoices.fields"], |server| {
         for book in [&mut server.live, &mut server.test] {

@@ -176,7 +176,7 @@ fn charge(world: u64, kind: &str) -> Value {
         "fiat_currency": "EUR",
         "asset": "BTC",
         "asset_amount": "0.000761920000000000",
-        "received_amount": if paid { "0.000761920000000000" } else { "0.000000000000000000" },
+        "received_amount": if paid { json!("0.000761920000000000") } else { Value::Null },
         "customer_email": if paid { json!("ann@shop.example") } else { Value::Null },
         "description": if paid { json!("Two cups of tea") } else { Value::Null },
         "metadata": if paid { json!({ "order": "A-4711-B" }) } else { Value::Null },
