@@ -3,11 +3,10 @@
 # Inputs come as variables and are never part of a command line that a shell reads.
 set -euo pipefail
 
-if [ "${INPUT_VERSION:-latest}" != installed ]; then
-    if [ "${INPUT_VERSION:-latest}" = latest ]; then package=chargeproof; else package="chargeproof==$INPUT_VERSION"; fi
+if [ "${INPUT_WHEEL:?the input wheel is missing}" != installed ]; then
     environment="${RUNNER_TEMP:-/tmp}/chargeproof"
     python3 -m venv "$environment"
-    "$environment/bin/pip" install --quiet --disable-pip-version-check "$package"
+    "$environment/bin/pip" install --quiet --disable-pip-version-check "$INPUT_WHEEL"
     PATH="$environment/bin:$PATH"
 fi
 

@@ -27,7 +27,7 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
         .env("CHARGEPROOF_LIVE_KEY", served.word("live_key"))
         .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
         .env("INPUT_URL", served.word("url"))
-        .env("INPUT_VERSION", "installed")
+        .env("INPUT_WHEEL", "installed")
         .env("INPUT_REPORT", "junit=report.xml\nhtml=report.html")
         .env("INPUT_ARGUMENTS", "--only\naccount.served")
         .env("GITHUB_OUTPUT", &output)
@@ -57,7 +57,7 @@ fn without_keys(build: &Build, room: &Path) -> Result<(), String> {
         .env("PATH", with_program(build)?)
         .env_remove("CHARGEPROOF_LIVE_KEY")
         .env("INPUT_URL", "http://127.0.0.1:9")
-        .env("INPUT_VERSION", "installed")
+        .env("INPUT_WHEEL", "installed")
         .env("GITHUB_STEP_SUMMARY", &summary)
         .output()
         .map_err(|err| format!("cannot start the script: {err}"))?;

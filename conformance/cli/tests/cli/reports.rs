@@ -172,8 +172,8 @@ fn the_job_of_init_passes_on_a_fresh_server_and_the_demo_leaves_no_gap() {
         assert!(text(&written.stdout).contains(&format!("left out: {left_out}")), "{written:?}");
         let job = read(here, file);
         assert!(["KEYS", "WITHOUT", "COMMAND", "VERSION"].iter().all(|word| !job.contains(word)), "{job}");
-        let pinned = format!("chargeproof=={}", env!("CARGO_PKG_VERSION"));
-        assert!(job.contains(&pinned), "{pinned} is not in {job}");
+        assert!(job.contains("install") && job.contains("\"$CHARGEPROOF_WHEEL\""), "{job}");
+        assert!(!job.contains("install chargeproof"), "by a name that anybody may register: {job}");
         let line = job.lines().find_map(|line| line.find("chargeproof check \"").map(|at| &line[at..]));
         let command = line.expect("a command");
         let fresh = run_job(here, command, &serve(here, &[]));

@@ -19,13 +19,14 @@ const CI_SYSTEMS: [CiSystem; 2] = [
         "github",
         ".github/workflows/chargeproof.yml",
         include_str!("jobs/github.yml"),
-        "set the repository variable CHARGEPROOF_TARGET and these secrets",
+        "set the repository variables CHARGEPROOF_TARGET and CHARGEPROOF_WHEEL and these secrets",
     ),
     (
         "gitlab",
         ".gitlab/chargeproof.yml",
         include_str!("jobs/gitlab.yml"),
-        "include it in .gitlab-ci.yml; set the variable CHARGEPROOF_TARGET and these masked variables",
+        "include it in .gitlab-ci.yml; set the variables CHARGEPROOF_TARGET and CHARGEPROOF_WHEEL and these masked \
+         variables",
     ),
 ];
 
