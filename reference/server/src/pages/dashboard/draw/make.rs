@@ -232,7 +232,7 @@ pub(super) async fn link(context: &PageContext) -> Result<PageView, Refusal> {
         rows: Vec::new(),
         rows_wrong: Vec::new(),
         has_coins: !account.accepted.is_empty(),
-        button: "Make the link",
+        button: "Create the link",
         curl: context.curl_link(),
     };
     Ok(PageView { state: None, title: "New payment link".to_owned(), blocks: vec![still(&form)?] })
