@@ -52,7 +52,7 @@ const PICTURES: [Picture; 4] = [
     Picture {
         name: "world",
         page: Page::Written(&["play", "scenarios/delivery/shop_is_down.yaml", "--html"]),
-        size: (1120, 410),
+        size: (1120, 437),
     },
 ];
 
