@@ -19,8 +19,8 @@ use crate::check::{Check, Flaw};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 
-/// The difference between two neighbouring time zones, in minutes.
-const ZONE_STEP: i64 = 15;
+/// The difference between most neighbouring time zones, in minutes. Shorter distances may be those of a job.
+const ZONE_STEP: i64 = 60;
 /// The fewest payments that show a wrong time zone, and the least time between the first and the last one.
 const PAYMENTS_MIN: usize = 3;
 const SPREAD_MIN: Duration = Duration::hours(1);

@@ -560,7 +560,7 @@ async fn a_modified_world_file_is_rejected() {
         ("changed", [&file[..], b"{}\n"].concat(), "truncated or changed"),
         (
             "a later format",
-            String::from_utf8(file.clone()).unwrap().replacen("\"format\":2", "\"format\":9", 1).into(),
+            String::from_utf8(file.clone()).unwrap().replacen("\"format\":3", "\"format\":9", 1).into(),
             "format 9",
         ),
         ("a record that is none", forged("{\"pray\":{}}\n"), "record 1 is not readable"),
