@@ -1,9 +1,9 @@
 //! Chapter "events": the fields of an event in lists and as a single object.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use time::Duration;
+use time::{Duration, OffsetDateTime};
 
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
@@ -19,8 +19,6 @@ use crate::check::{Check, Flaw};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 
-/// The difference between most neighbouring time zones, in minutes. Shorter distances may be those of a job.
-const ZONE_STEP: i64 = 60;
 /// The fewest payments that show a wrong time zone, and the least time between the first and the last one.
 const PAYMENTS_MIN: usize = 3;
 const SPREAD_MIN: Duration = Duration::hours(1);
@@ -118,44 +116,57 @@ fn created_at(recording: &Recording) -> CheckResult {
     Ok(held)
 }
 
-/// Checks that the events of payments have not all the same distance of a time zone from the times of payment. A service
-/// may have a clock of its own, so no time is compared with the `Date` of a response.
+/// Checks that the events of payments are not all a whole number of hours away from their times of payment, as if in another
+/// time zone. A service may have a clock of its own, so no time is compared with the `Date` of a response.
 fn other_zone(recording: &Recording) -> Result<(), CheckError> {
+    let views = pages(recording);
     for mode in Mode::BOTH {
-        let views = pages(recording);
         let of_mode = views.iter().filter(|it| it.mode == mode && it.request.list == List::Events);
-        let payments = of_mode.flat_map(|view| view.rows().iter().map(move |row| (view, row)));
-        let payments = payments.filter_map(|(view, row)| {
-            let is_payment = text_at(row, &["type"]) == Some("charge.paid");
-            let paid = utc(text_at(row, &["charge", "paid_at"]).filter(|_| is_payment)?)?;
-            Some((text_at(row, &["id"])?, (view.number(), at(row)?, at(row)? - paid)))
-        });
-        let payments: BTreeMap<_, _> = payments.collect();
-        let (newest, oldest) =
-            (payments.values().map(|it| it.1).max(), payments.values().map(|it| it.1).min());
-        let is_spread = newest.zip(oldest).is_some_and(|(newest, oldest)| newest - oldest > SPREAD_MIN);
-        let zone = |apart: Duration| {
-            let minutes = (apart.whole_minutes() + ZONE_STEP / 2).div_euclid(ZONE_STEP) * ZONE_STEP;
-            let rest = apart - Duration::minutes(minutes);
-            (minutes != 0 && rest.abs() <= LATENESS).then_some(minutes)
-        };
-        let Some((id, (number, _, apart))) =
-            payments.iter().next().filter(|_| payments.len() >= PAYMENTS_MIN)
+        let rows = of_mode.flat_map(|view| view.rows().iter().map(move |row| (view.number(), row)));
+        let payments: BTreeMap<_, _> = rows.filter_map(|(number, row)| Payment::of(number, row)).collect();
+        let recorded: BTreeSet<_> = payments.values().map(|it| it.recorded).collect();
+        let is_spread = recorded
+            .first()
+            .zip(recorded.last())
+            .is_some_and(|(oldest, newest)| *newest - *oldest > SPREAD_MIN);
+        let hours: BTreeSet<_> = payments.values().map(Payment::whole_hours_late).collect();
+        let Some((id, payment)) = payments.first_key_value().filter(|_| payments.len() >= PAYMENTS_MIN)
         else {
             continue;
         };
-        let first = zone(*apart);
-        if is_spread && first.is_some() && payments.values().all(|it| zone(it.2) == first) {
-            let actual = format!("{} min apart (event {id})", apart.whole_minutes());
-            let actual = format!("{actual}, as are all {} payments", payments.len());
+        if let (true, 1, Some(Some(hours))) = (is_spread, hours.len(), hours.first()) {
             return Err(CheckError::broken(
-                *number,
+                payment.number,
                 "created_at and paid_at of a charge.paid in one time zone",
-                actual,
+                format!("{hours} h apart (event {id}), as in all {} payments", payments.len()),
             ));
         }
     }
     Ok(())
+}
+
+/// The event of a payment.
+struct Payment {
+    /// The number of the page.
+    number: u32,
+    recorded: OffsetDateTime,
+    paid: OffsetDateTime,
+}
+
+impl Payment {
+    /// Returns the id and the times of an event; `None` if it is no payment.
+    fn of(number: u32, row: &Value) -> Option<(&str, Payment)> {
+        let paid = utc(text_at(row, &["charge", "paid_at"])?)?;
+        let payment = Payment { number, recorded: at(row)?, paid };
+        (text_at(row, &["type"]) == Some("charge.paid")).then_some((text_at(row, &["id"])?, payment))
+    }
+
+    /// Returns the hours from the payment to its event, if they are whole but for a minute, and not zero.
+    fn whole_hours_late(&self) -> Option<i64> {
+        let late = self.recorded - self.paid;
+        let hours = (late + Duration::minutes(30)).whole_minutes().div_euclid(60);
+        (hours != 0 && (late - Duration::hours(hours)).abs() <= LATENESS).then_some(hours)
+    }
 }
 
 fn single(recording: &Recording) -> CheckResult {

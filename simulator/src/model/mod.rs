@@ -27,9 +27,8 @@ pub use self::{
     book::{
         Book, Delivery, DeliveryState, Details, EndpointModel, EndpointSwitch, Event, EventObject,
         InvoiceDraft, InvoiceModel, InvoiceStatus, LinkModel, NextAddress, Order, Pricing, Question,
-        RepeatKind, Snapshot, Subject, TRIES, WalletModel, Wallets,
+        RepeatKind, Snapshot, Subject, TRIES, WalletModel, Wallets, address_prefixes,
         json::{ObjectContext, Presentation},
-        prefixes,
         view::{
             ChargeView, Envelope, EventView, Ids, InvoiceView, LinkView, NestedCharge, SubjectView,
             TimelineEntry, TransferView, WithText,

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     invariant::Invariant,
-    model::{ChargeTexts, Details, NextAddress, Order, Terms, money, operation, prefixes},
+    model::{ChargeTexts, Details, NextAddress, Order, Terms, address_prefixes, money, operation},
     record::{BookId, RecordedCall},
 };
 
@@ -202,7 +202,7 @@ impl ModelReplay<'_> {
                 Some((shape.to_owned(), format!("{code}: expected {expected}, got {got}")))
             }
             NextAddress::Derived => {
-                let (expected, got) = (prefixes(asset, id.1), &seen.deposit_address);
+                let (expected, got) = (address_prefixes(asset, id.1), &seen.deposit_address);
                 let is_of_mode = expected.iter().any(|prefix| got.starts_with(prefix));
                 let shape = "a charge has an address of another coin or network";
                 (!is_of_mode).then(|| {

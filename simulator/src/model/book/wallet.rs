@@ -17,7 +17,7 @@ pub enum WalletModel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextAddress<'a> {
     /// An address that the wallet's key determines. The model does not derive it, and knows how it begins
-    /// ([`prefixes`]).
+    /// ([`address_prefixes`]).
     Derived,
     /// The next one of the wallet's list.
     Listed(&'a str),
@@ -26,7 +26,7 @@ pub enum NextAddress<'a> {
 }
 
 /// Returns the beginnings of a coin's addresses on the network of a mode, for every script that wallets take.
-pub fn prefixes(asset: Asset, mode: Mode) -> &'static [&'static str] {
+pub fn address_prefixes(asset: Asset, mode: Mode) -> &'static [&'static str] {
     let [main, test]: [&[&str]; 2] = match asset.code() {
         "BTC" => [&["bc1", "1", "3"], &["tb1", "m", "n", "2"]],
         "LTC" => [&["ltc1", "L", "M"], &["tltc1", "m", "n", "Q"]],
