@@ -27,7 +27,7 @@ pub use self::{
     book::{
         Book, Delivery, DeliveryState, Details, EndpointModel, EndpointSwitch, Event, EventObject,
         InvoiceDraft, InvoiceModel, InvoiceStatus, LinkModel, NextAddress, Order, Pricing, Question,
-        RepeatKind, Snapshot, Subject, TRIES, WalletModel, Wallets, address_prefixes,
+        RepeatKind, Snapshot, Subject, TRIES, WalletModel, Wallets,
         json::{ObjectContext, Presentation},
         view::{
             ChargeView, Envelope, EventView, Ids, InvoiceView, LinkView, NestedCharge, SubjectView,

@@ -1,11 +1,12 @@
 //! The plan of one charge: its opening, its payments, and later actions of the payer, the owner and the chain.
 
 use reference_core::{asset::Asset, mode::Mode, rng::RngStream};
+use serde_json::json;
 
 use super::{Fault, HOUR, LOCK, MINUTE, Plan, SECOND, steps};
 use crate::{
     model::money,
-    script::step::{By, FeeLevel, Keep, Open, Pay, Reorg, Replace, Step},
+    script::step::{By, FeeLevel, Keep, Open, Pay, Reorg, Replace, Shorthand, Step},
 };
 
 /// An opened charge, for the actions that follow.
@@ -228,9 +229,27 @@ impl Plan {
     }
 
     pub(super) fn reorg(&mut self, mode: Mode, asset: Asset, at: u64, depth: u32, draw: &mut RngStream) {
+        if draw.chance(1, 8) {
+            // Only payments to one account are reorganised.
+            let mut asked = steps::request("POST", "/sandbox/reorg".to_owned(), mode.as_str());
+            asked.body = Some(
+                json!({ "account": "acme", "asset": asset.code(), "mode": mode.as_str(), "depth": depth }),
+            );
+            return self.add(at, Step::Request(asked));
+        }
         let keep = if draw.chance(1, 4) { Keep::All } else { Keep::None };
         let step = Reorg { asset: steps::coin(asset), mode: steps::mode(mode), depth, keep, refused: None };
         self.add(at, Step::Reorg(step));
+    }
+
+    /// Returns `true` if a payment of this name is planned before a moment.
+    fn is_paid_by(&self, tx: &str, moment: u64) -> bool {
+        self.steps.iter().any(|(at, _, step)| match step {
+            Step::Pay(Shorthand(pay)) => {
+                *at < moment && pay.tx.as_ref().is_some_and(|named| named.value.0 == tx)
+            }
+            _ => false,
+        })
     }
 
     /// Plans the account owner's actions on a charge.
@@ -258,7 +277,9 @@ impl Plan {
             }
         }
         if draw.chance(1, 4) {
-            self.add(end + draw.below(10 * HOUR), steps::accept(&charge.name, None));
+            let (at, tx) = (end + draw.below(10 * HOUR), charge.tx(draw.between(1, 2)));
+            let is_named = draw.chance(1, 2) && self.is_paid_by(&tx, at);
+            self.add(at, steps::accept(&charge.name, is_named.then_some(&tx)));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Webhook endpoints, their merchants, and faults of the network between them and the service.
 
-use reference_core::{event::EventType, mode::Mode, outbox::DeliveryState};
+use reference_core::{event::EventType, mode::Mode, outbox::DeliveryState, rng::RngStream};
 use serde_json::json;
 
 use super::{DAY, Fault, HOUR, MINUTE, Plan, SECOND, edge_cases::NEIGHBOUR, steps};
@@ -65,7 +65,7 @@ impl Plan {
 
     fn trouble_merchant(&mut self, host: &str, from: u64) {
         let mut draw = self.stream(&format!("merchant/{host}"));
-        let moment = |draw: &mut reference_core::rng::RngStream| from + draw.between(MINUTE, DAY - 14 * HOUR);
+        let moment = |draw: &mut RngStream| from + draw.between(MINUTE, DAY - 14 * HOUR);
         for _ in 0..self.swarm.times(Fault::Outage, &mut draw, 4) {
             let at = moment(&mut draw);
             let state = ["down", "slow", "redirect", "private", "500"][draw.below(5) as usize];
@@ -91,9 +91,10 @@ impl Plan {
         }
         for _ in 0..self.swarm.times(Fault::EndpointChange, &mut draw, 3) {
             let at = moment(&mut draw);
-            match draw.below(6) {
+            match draw.below(8) {
                 0 => self.add(at + 8 * HOUR, Step::Remove(steps::name(host))),
                 1 => self.add(at, Step::Test(steps::name(host))),
+                2 | 3 => self.change_endpoint(at, host, &mut draw),
                 _ => {
                     self.add(at, Step::Disable(steps::name(host)));
                     self.add(at + draw.between(1, 4 * HOUR), Step::Enable(steps::name(host)));
@@ -104,6 +105,23 @@ impl Plan {
             // Long enough for deliveries to use up their attempts, and for the endpoint to be disabled.
             self.add(draw.between(MINUTE, 6 * HOUR), steps::merchant(host, &[], "down"));
         }
+    }
+
+    /// Plans another URL or other event types of an endpoint.
+    fn change_endpoint(&mut self, at: u64, host: &str, draw: &mut RngStream) {
+        let some = EventType::ALL.into_iter().filter(|_| draw.chance(2, 3)).map(EventType::as_str);
+        let some: Vec<&str> = some.collect();
+        let urls = [format!("https://{host}.sim/moved?v=2"), format!("https://other-{host}.sim/webhooks")];
+        let url = &urls[draw.below(2) as usize];
+        let change = match draw.below(3) {
+            0 => json!({ "events": some }),
+            1 => json!({ "url": url }),
+            _ => json!({ "events": some, "url": url, "status": "enabled" }),
+        };
+        let path = format!("/sandbox/endpoints/${{{host}}}");
+        let mut asked = steps::request("PATCH", path, Mode::Live.as_str());
+        asked.body = Some(change);
+        self.add(at, Step::Request(asked));
     }
 
     /// Plans changes while an attempt is in flight: the first one of a delivery, a resend or a test. The receiver is slow and

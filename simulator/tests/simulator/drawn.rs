@@ -1,12 +1,12 @@
-//! Random worlds draw every operation with every field and parameter, with and without success. The table of operations is
-//! that of the API description.
+//! Random worlds draw every operation with every field and parameter, with and without success: those of the API, and
+//! those of the sandbox that change a world. The table of operations is that of the API description.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::Value;
 use simulator::{
     model::operation::{BodyField, FieldKind, Operation},
-    record::Observation,
+    record::{Observation, RecordedCall},
     sweep::Runner,
     workload,
 };
@@ -48,14 +48,58 @@ fn note(body: &Value, before: &str, good: bool, drawn: &mut BTreeMap<String, Dra
     }
 }
 
+/// An operation of the API description, with the fields of its body and its query parameters.
+struct Described {
+    title: String,
+    names: Vec<String>,
+}
+
+impl Described {
+    /// Returns `true` if a call is one of this operation.
+    fn is(&self, call: &RecordedCall) -> bool {
+        let (method, template) = self.title.split_once(' ').expect("a method and a path");
+        let (mut parts, mut path) = (template.split('/'), call.path.split('/'));
+        let fits = |part: &str, actual: &str| part.starts_with('{') || part == actual;
+        method == call.method
+            && parts.by_ref().zip(path.by_ref()).all(|(part, actual)| fits(part, actual))
+            && template.split('/').count() == call.path.split('/').count()
+    }
+}
+
+/// Returns the operations below a path of the API description.
+fn described(below: &str) -> Vec<Described> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../reference/openapi.json");
+    let api: Value = serde_json::from_str(&fs::read_to_string(file).expect("it can be read")).expect("JSON");
+    let paths = api["paths"].as_object().expect("paths").iter().filter(|(path, _)| path.starts_with(below));
+    let operations = paths.flat_map(|(path, operations)| {
+        let methods = operations.as_object().expect("operations").iter();
+        methods.filter(|(method, _)| *method != "parameters").map(move |found| (path, found))
+    });
+    let operations = operations.map(|(path, (method, operation))| {
+        let body = resolved(&api, &operation["requestBody"]);
+        let schema = resolved(&api, &body["content"]["application/json"]["schema"]);
+        let fields = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let parameters = parameters.map(|parameter| resolved(&api, parameter));
+        let queries = parameters.filter(|parameter| parameter["in"] == "query");
+        let queries = queries.map(|query| query["name"].as_str().unwrap_or_default().to_owned());
+        Described {
+            title: format!("{} {path}", method.to_uppercase()),
+            names: fields.chain(queries).collect(),
+        }
+    });
+    operations.collect()
+}
+
 /// Returns the draws of all worlds by operation and by field or parameter. The empty name counts the operation itself.
 fn drawn() -> BTreeMap<(String, String), Drawn> {
     let mut all: BTreeMap<(String, String), Drawn> = BTreeMap::new();
-    let runner = Runner::default();
+    let (runner, operations) = (Runner::default(), described("/"));
     for seed in 0..WORLDS {
         for entry in runner.play(&workload::draw(seed).script).record.seen {
             let Observation::Call(call) = entry.what else { continue };
-            let Some((operation, _)) = Operation::find(&call.method, &call.path) else { continue };
+            // The fixed paths come first: `/sandbox/endpoints` before `/sandbox/{id}`.
+            let Some(operation) = operations.iter().find(|operation| operation.is(&call)) else { continue };
             let good = call.status < 300;
             let mut fields = BTreeMap::new();
             note(&serde_json::from_slice(&call.body).unwrap_or_default(), "", good, &mut fields);
@@ -71,9 +115,8 @@ fn drawn() -> BTreeMap<(String, String), Drawn> {
                 );
             }
             fields.insert(String::new(), Drawn { granted: good.into(), refused: (!good).into(), null: 0 });
-            let title = format!("{} {}", operation.method, operation.path);
             for (name, count) in fields {
-                let sum = all.entry((title.clone(), name)).or_default();
+                let sum = all.entry((operation.title.clone(), name)).or_default();
                 sum.granted += count.granted;
                 sum.refused += count.refused;
                 sum.null += count.null;
@@ -83,27 +126,52 @@ fn drawn() -> BTreeMap<(String, String), Drawn> {
     all
 }
 
+/// Checks that each name was granted in some world.
+fn require(drawn: &BTreeMap<(String, String), Drawn>, names: impl Iterator<Item = (String, String)>) {
+    let missing = names.filter_map(|(title, name)| match drawn.get(&(title.clone(), name.clone())) {
+        None => Some(format!("{title} {name}: never drawn")),
+        Some(count) if count.granted == 0 => Some(format!("{title} {name}: never granted")),
+        Some(_) => None,
+    });
+    let missing: Vec<String> = missing.collect();
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// The operations of the sandbox that no world can draw, as beginnings of titles, and the reasons.
+const OUTSIDE: [(&str, &str); 9] = [
+    ("GET ", "reads of pages, which the tests of the sandbox compare with the books"),
+    ("POST /sandbox/advance", "a wait of the script, which also stops at a moment"),
+    ("POST /sandbox/world", "a host starts worlds"),
+    ("DELETE /sandbox/worlds", "a host starts worlds"),
+    ("POST /sandbox/snapshots", "a host saves worlds"),
+    ("DELETE /sandbox/snapshots", "a host saves worlds"),
+    ("POST /sandbox/restore", "a host restores worlds"),
+    ("POST /sandbox/forwards", "a host forwards deliveries"),
+    ("POST /sandbox/mine", "a wait of the script until blocks were mined"),
+];
+
 #[test]
-fn worlds_draw_every_field_of_every_operation() {
+fn worlds_draw_every_field_of_the_sandbox_and_the_api() {
     let drawn = drawn();
-    let mut missing = Vec::new();
-    for operation in Operation::ALL {
-        let title = format!("{} {}", operation.method, operation.path);
+    let api = Operation::ALL.into_iter().flat_map(|operation| {
         let mut names: Vec<String> = operation.parameters.iter().map(|name| (*name).to_owned()).collect();
         names.push(String::new());
         if operation.method != "GET" {
             names.push("Idempotency-Key".to_owned());
         }
         paths(operation.fields, "", &mut names);
-        for name in names {
-            match drawn.get(&(title.clone(), name.clone())) {
-                None => missing.push(format!("{title} {name}: never drawn")),
-                Some(count) if count.granted == 0 => missing.push(format!("{title} {name}: never granted")),
-                Some(_) => {}
-            }
-        }
-    }
-    assert!(missing.is_empty(), "{}", missing.join("\n"));
+        let title = format!("{} {}", operation.method, operation.path);
+        names.into_iter().map(move |name| (title.clone(), name))
+    });
+    let sandbox = described("/sandbox").into_iter();
+    let sandbox = sandbox
+        .filter(|operation| OUTSIDE.iter().all(|(title, _)| !operation.title.starts_with(title)))
+        .flat_map(|operation| {
+            let Described { title, mut names } = operation;
+            names.push(String::new());
+            names.into_iter().map(move |name| (title.clone(), name))
+        });
+    require(&drawn, api.chain(sandbox));
 }
 
 fn resolved<'v>(api: &'v Value, value: &'v Value) -> &'v Value {
@@ -116,42 +184,18 @@ fn resolved<'v>(api: &'v Value, value: &'v Value) -> &'v Value {
 /// A field that is missing in the table would never be drawn.
 #[test]
 fn the_operations_are_those_of_the_api_description() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../reference/openapi.json");
-    let api: Value = serde_json::from_str(&fs::read_to_string(path).expect("it can be read")).expect("JSON");
-    let mut described = Vec::new();
-    for (path, operations) in
-        api["paths"].as_object().expect("paths").iter().filter(|(path, _)| path.starts_with("/v1"))
-    {
-        for (method, operation) in operations.as_object().expect("operations") {
-            if method == "parameters" {
-                continue;
-            }
-            let body = resolved(&api, &operation["requestBody"]);
-            let schema = resolved(&api, &body["content"]["application/json"]["schema"]);
-            let mut names: Vec<String> = schema["properties"]
-                .as_object()
-                .into_iter()
-                .flatten()
-                .map(|(name, _)| name.clone())
-                .collect();
-            let parameters = operation["parameters"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .map(|parameter| resolved(&api, parameter));
-            let queries = parameters.filter(|parameter| parameter["in"] == "query");
-            names.extend(queries.map(|query| query["name"].as_str().unwrap_or_default().to_owned()));
-            names.sort();
-            described.push(format!("{} {path}: {}", method.to_uppercase(), names.join(" ")));
-        }
-    }
+    let line = |title: &str, mut names: Vec<String>| {
+        names.sort();
+        format!("{title}: {}", names.join(" "))
+    };
+    let mut described: Vec<String> =
+        described("/v1").into_iter().map(|operation| line(&operation.title, operation.names)).collect();
     let mut known: Vec<String> = Operation::ALL
         .iter()
         .map(|operation| {
             let fields = operation.fields.iter().map(|field| field.name);
-            let mut names: Vec<&str> = fields.chain(operation.parameters.iter().copied()).collect();
-            names.sort_unstable();
-            format!("{} {}: {}", operation.method, operation.path, names.join(" "))
+            let names = fields.chain(operation.parameters.iter().copied()).map(str::to_owned).collect();
+            line(&format!("{} {}", operation.method, operation.path), names)
         })
         .collect();
     described.sort();

@@ -61,6 +61,14 @@ fn request_of(call: &RecordedCall) -> Vec<u8> {
 impl ModelReplay<'_> {
     /// Repeats a call in the model and checks its response.
     pub(super) fn call(&mut self, at: Timestamp, call: &RecordedCall) {
+        if let Some(call) = self.api_call_of_owner(call) {
+            self.is_judged = false;
+            if !self.is_of_other_book(at, &call) && !self.is_malformed(at, &call) {
+                self.act(at, &call);
+                self.judge_answer(at, &call);
+            }
+            return;
+        }
         let is_api = call.is_api();
         if !self.judge_key(at, call) {
             if is_api && call.status == 401 {
@@ -89,6 +97,16 @@ impl ModelReplay<'_> {
         if !self.is_judged && is_api {
             *self.findings.unjudged.entry(kind_of(call)).or_default() += 1;
         }
+    }
+
+    /// Returns the request to the API that has the same effect and response as one of the account owner in the dashboard,
+    /// under `/sandbox/books/{account}/{mode}/`. Its key is one of that book.
+    fn api_call_of_owner(&self, call: &RecordedCall) -> Option<RecordedCall> {
+        let mut parts = call.path.strip_prefix("/sandbox/books/")?.splitn(3, '/');
+        let book = self.account(parts.next()?).zip(Mode::parse(parts.next()?))?;
+        let path = format!("/v1/{}", parts.next()?);
+        let key = self.bearers.iter().find(|(key, of)| **of == book && !self.revoked.contains(*key))?.0;
+        Some(RecordedCall { path, bearer: Some(format!("Bearer {key}")), ..call.clone() })
     }
 
     fn act(&mut self, at: Timestamp, call: &RecordedCall) {
@@ -123,7 +141,7 @@ impl ModelReplay<'_> {
     /// Applies a successful sandbox call.
     fn sandbox_call(&mut self, at: Timestamp, path: &[&str], call: &RecordedCall, fields: RequestFields) {
         self.faults.note(at, path, call, &fields);
-        self.call_about_deliveries(path, call);
+        self.call_about_deliveries(path, call, &fields);
         match (call.method.as_str(), path) {
             ("POST", ["accounts"]) => {
                 let Some(AccountAnswer { account, keys }) = read(&call.answer) else { return };
@@ -138,13 +156,13 @@ impl ModelReplay<'_> {
                 }
             }
             ("DELETE", ["wallets"]) => {
-                if let Some((id, asset)) = self.wallet_of(&fields) {
+                if let Some((id, asset)) = self.named_wallet(&fields) {
                     self.model.at(id).1.wallets.remove(asset);
                 }
             }
             ("POST", ["keys"]) => {
                 let Some(KeyCreated { key }) = read(&call.answer) else { return };
-                let book = self.account(&key.account).zip(Mode::parse(&key.mode));
+                let book = self.named_book(&fields);
                 self.keys.insert(key.id, key.secret.clone());
                 self.bearers.extend(book.map(|book| (key.secret, book)));
             }
@@ -167,23 +185,26 @@ impl ModelReplay<'_> {
         }
     }
 
-    /// Returns the book and the coin of a wallet.
-    fn wallet_of(&self, fields: &RequestFields) -> Option<(BookId, Asset)> {
+    /// Returns the book that a request names; by default, the test mode of the first account.
+    pub(super) fn named_book(&self, fields: &RequestFields) -> Option<BookId> {
         let account = fields.account.as_deref().map_or(Some(0), |id| self.account(id));
-        let mode = fields.mode.as_deref().map_or(Some(Mode::Test), Mode::parse);
-        account.zip(mode).zip(fields.asset.as_deref().and_then(Asset::parse))
+        account.zip(fields.mode.as_deref().map_or(Some(Mode::Test), Mode::parse))
+    }
+
+    fn named_wallet(&self, fields: &RequestFields) -> Option<(BookId, Asset)> {
+        self.named_book(fields).zip(fields.asset.as_deref().and_then(Asset::parse))
     }
 
     /// Sets a wallet, which must not be one of another account or mode.
     fn set_wallet(&mut self, at: Timestamp, call: &RecordedCall, fields: &RequestFields) {
-        let Some((id, asset)) = self.wallet_of(fields) else { return };
+        let Some((id, asset)) = self.named_wallet(fields) else { return };
         let wallet = match (&fields.key, &fields.addresses) {
-            (Some(key), _) => WalletModel::Key(key.clone()),
+            (Some(key), _) => WalletModel::Key { key: key.clone(), script: fields.script.clone() },
             (None, Some(list)) => WalletModel::List(list.clone()),
             (None, None) => return,
         };
         let has_charge = |other: &BookId| match &wallet {
-            WalletModel::Key(_) => false,
+            WalletModel::Key { .. } => false,
             WalletModel::List(list) => self.ids[other].addresses.iter().any(|address| list.contains(address)),
         };
         let is_elsewhere = self
@@ -196,7 +217,7 @@ impl ModelReplay<'_> {
             (32..=44).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
         };
         let is_faultless = match &wallet {
-            WalletModel::Key(_) => false,
+            WalletModel::Key { .. } => false,
             WalletModel::List(list) => !list.is_empty() && list.iter().all(is_address),
         };
         self.findings.check(Invariant::Conservation, Some(at), || {

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     invariant::Invariant,
-    model::{ChargeTexts, Details, NextAddress, Order, Terms, address_prefixes, money, operation},
+    model::{ChargeTexts, Details, NextAddress, Order, Terms, money, operation},
     record::{BookId, RecordedCall},
 };
 
@@ -145,7 +145,7 @@ impl ModelReplay<'_> {
         let expected = match rate {
             _ if !wallets.accepts(asset) => 422,
             Some(None) => 503,
-            _ if wallets.next_address(asset, &self.ids[&id].addresses) == NextAddress::Exhausted => 422,
+            _ if wallets.next_address(asset, id.1, &self.ids[&id].addresses) == NextAddress::Exhausted => 422,
             Some(Some(rate)) if money::is_countless(price.cents, *rate, asset) => 422,
             Some(Some(_)) => good,
             // The initial rates of the world are unknown.
@@ -194,15 +194,15 @@ impl ModelReplay<'_> {
             });
             return;
         };
-        let next = self.model.book(id).wallets.next_address(asset, &self.ids[&id].addresses);
+        let next = self.model.book(id).wallets.next_address(asset, id.1, &self.ids[&id].addresses);
         self.findings.check(Invariant::Conservation, Some(at), || match next {
             NextAddress::Listed(expected) if expected != seen.deposit_address => {
                 let shape = "a charge has another address than the next of its wallet's list";
                 let got = &seen.deposit_address;
                 Some((shape.to_owned(), format!("{code}: expected {expected}, got {got}")))
             }
-            NextAddress::Derived => {
-                let (expected, got) = (address_prefixes(asset, id.1), &seen.deposit_address);
+            NextAddress::Derived(expected) => {
+                let got = &seen.deposit_address;
                 let is_of_mode = expected.iter().any(|prefix| got.starts_with(prefix));
                 let shape = "a charge has an address of another coin or network";
                 (!is_of_mode).then(|| {

@@ -6,13 +6,12 @@ use std::ops::Range;
 
 use reference_core::{
     id::Code,
-    mode::Mode,
     time::{Span, Timestamp},
 };
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::ModelReplay;
+use super::{ModelReplay, request_fields::RequestFields};
 use crate::{
     invariant::{ApiState, Findings, Invariant, compare_delivery, hmac::HmacKey},
     model::{Book, DeliveryState, EndpointSwitch, Envelope, ObjectContext},
@@ -28,13 +27,10 @@ struct EndpointChanged {
     endpoint: EndpointMade,
 }
 
+/// The parts of an endpoint that no request determines.
 #[derive(Deserialize)]
 struct EndpointMade {
     id: String,
-    account: String,
-    mode: String,
-    events: BTreeSet<String>,
-    status: String,
     #[serde(default)]
     secret: Option<String>,
 }
@@ -87,12 +83,17 @@ impl Posts<'_> {
 
 impl<'a> ModelReplay<'a> {
     /// Applies a successful call on endpoints or deliveries. `path` is the part after `/sandbox/`.
-    pub(super) fn call_about_deliveries(&mut self, path: &[&str], call: &RecordedCall) {
+    pub(super) fn call_about_deliveries(
+        &mut self,
+        path: &[&str],
+        call: &RecordedCall,
+        fields: &RequestFields,
+    ) {
         let endpoint = |id: &str| Code::parse(id).and_then(|id| self.posts.endpoints.get(&id).copied());
         match (call.method.as_str(), path) {
             ("POST", ["endpoints"]) | ("PATCH", ["endpoints", _]) | ("POST", ["endpoints", _, "rotate"]) => {
                 let Ok(EndpointChanged { endpoint }) = serde_json::from_slice(&call.answer) else { return };
-                self.set_endpoint(endpoint, call);
+                self.set_endpoint(endpoint, call, fields);
             }
             ("DELETE", ["endpoints", id]) => {
                 if let Some((id, no)) = endpoint(id) {
@@ -133,29 +134,32 @@ impl<'a> ModelReplay<'a> {
         }
     }
 
-    fn set_endpoint(&mut self, made: EndpointMade, call: &RecordedCall) {
+    fn set_endpoint(&mut self, made: EndpointMade, call: &RecordedCall, fields: &RequestFields) {
         let Some(code) = Code::parse(&made.id) else { return };
-        let Some(id) = self.account(&made.account).zip(Mode::parse(&made.mode)) else { return };
+        let known = self.posts.endpoints.get(&code).copied();
+        let Some(id) = known.map(|(id, _)| id).or_else(|| self.named_book(fields)) else { return };
         let secret = made.secret.map(|secret| {
             let keyed = HmacKey::new(secret.as_bytes());
             (secret, keyed)
         });
         let book = self.model.at(id).1;
-        match self.posts.endpoints.get(&code) {
+        let host = fields.url.as_deref().and_then(host_of);
+        match known {
             None => {
-                let no = book.add_endpoint(made.events);
+                let no = book.add_endpoint(host.unwrap_or_default(), fields.events.clone());
                 self.posts.endpoints.insert(code, (id, no));
             }
             Some((_, no)) if call.method == "PATCH" => {
-                book.endpoints[*no].types = made.events;
-                if call.body.windows(8).any(|part| part == b"\"status\"") {
-                    let switch =
-                        if made.status == "enabled" { EndpointSwitch::On } else { EndpointSwitch::Off };
-                    book.switch_endpoint(*no, switch);
+                let endpoint = &mut book.endpoints[no];
+                endpoint.host = host.unwrap_or_else(|| std::mem::take(&mut endpoint.host));
+                endpoint.types = fields.events.clone().or_else(|| endpoint.types.take());
+                if let Some(status) = &fields.status {
+                    let switch = if status == "enabled" { EndpointSwitch::On } else { EndpointSwitch::Off };
+                    book.switch_endpoint(no, switch);
                 }
                 return;
             }
-            Some((_, no)) => book.rotate(*no),
+            Some((_, no)) => book.rotate(no),
         }
         self.posts.secrets.entry(id).or_default().extend(secret);
     }
@@ -193,6 +197,12 @@ impl<'a> ModelReplay<'a> {
         });
         let Some((id, no)) = self.posts.known.get(&post.delivery).copied() else { return };
         let book = self.model.at(id).1;
+        let host = &book.endpoints[book.deliveries[no].endpoint].host;
+        self.findings.check(Invariant::Deliveries, Some(at), || {
+            let shape = "a delivery goes to another host than the endpoint's";
+            let detail = || format!("{}: expected {host}, got {}", post.delivery, post.host);
+            (*host != post.host).then(|| (shape.to_owned(), detail()))
+        });
         let state = book.deliveries[no].state;
         book.post(no);
         let tries = book.deliveries[no].tries;
@@ -268,7 +278,7 @@ impl<'a> ModelReplay<'a> {
             "goes to an endpoint of the other mode"
         } else if owner.is_some_and(|owner| owner != id) {
             "goes to an endpoint of another account"
-        } else if !endpoint.types.contains(post.kind) {
+        } else if !endpoint.subscribes(post.kind) {
             "goes to an endpoint that is not registered for it"
         } else if endpoint.switch != EndpointSwitch::On {
             "goes to an endpoint that is not enabled"
@@ -396,4 +406,10 @@ impl<'a> ModelReplay<'a> {
             });
         }
     }
+}
+
+/// Returns the host of an endpoint's URL.
+fn host_of(url: &str) -> Option<String> {
+    let rest = url.strip_prefix("https://")?;
+    rest.split(['/', '?', ':']).next().map(str::to_ascii_lowercase)
 }

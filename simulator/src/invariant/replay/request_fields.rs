@@ -1,5 +1,7 @@
 //! The request bodies, with the fields that the model needs.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -33,6 +35,10 @@ pub(super) struct RequestFields {
     pub(super) answers: Vec<String>,
     pub(super) account: Option<String>,
     pub(super) key: Option<String>,
+    pub(super) script: Option<String>,
+    pub(super) url: Option<String>,
+    pub(super) status: Option<String>,
+    pub(super) events: Option<BTreeSet<String>>,
     pub(super) addresses: Option<Vec<String>>,
 }
 

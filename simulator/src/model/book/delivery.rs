@@ -34,8 +34,10 @@ pub enum EndpointSwitch {
 /// A webhook endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointModel {
-    /// The event types to deliver.
-    pub types: BTreeSet<String>,
+    /// The host of its URL.
+    pub host: String,
+    /// The event types to deliver; `None`: all.
+    pub types: Option<BTreeSet<String>>,
     /// The state.
     pub switch: EndpointSwitch,
     /// The number of deliveries that failed since the last success.
@@ -45,8 +47,13 @@ pub struct EndpointModel {
 }
 
 impl EndpointModel {
+    /// Returns `true` if events of this type are delivered while it is on.
+    pub fn subscribes(&self, kind: &str) -> bool {
+        self.types.as_ref().is_none_or(|types| types.contains(kind))
+    }
+
     fn wants(&self, kind: &str) -> bool {
-        self.switch == EndpointSwitch::On && self.types.contains(kind)
+        self.switch == EndpointSwitch::On && self.subscribes(kind)
     }
 }
 
@@ -94,9 +101,9 @@ impl Delivery {
 
 impl Book {
     /// Adds an endpoint for these event types. Returns its number.
-    pub fn add_endpoint(&mut self, types: BTreeSet<String>) -> usize {
-        let secret = self.next_secret();
-        self.endpoints.push(EndpointModel { types, switch: EndpointSwitch::On, failed_in_a_row: 0, secret });
+    pub fn add_endpoint(&mut self, host: String, types: Option<BTreeSet<String>>) -> usize {
+        let (secret, switch) = (self.next_secret(), EndpointSwitch::On);
+        self.endpoints.push(EndpointModel { host, types, switch, failed_in_a_row: 0, secret });
         self.endpoints.len() - 1
     }
 

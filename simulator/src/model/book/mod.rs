@@ -20,7 +20,7 @@ pub use self::{
     delivery::{Delivery, DeliveryState, EndpointModel, EndpointSwitch, TRIES},
     invoice::{InvoiceDraft, InvoiceModel, InvoiceStatus},
     link::{LinkModel, Order, Pricing, Question},
-    wallet::{NextAddress, WalletModel, Wallets, address_prefixes},
+    wallet::{NextAddress, WalletModel, Wallets},
 };
 use super::{Account, Charge, ChargeEvent, HOLD_MAX, Situation, Terms, texts::ChargeTexts};
 

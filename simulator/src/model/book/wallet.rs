@@ -8,7 +8,12 @@ use reference_core::{asset::Asset, mode::Mode};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WalletModel {
     /// An extended public key.
-    Key(String),
+    Key {
+        /// The key.
+        key: String,
+        /// The address type, if the prefix of the key does not determine it.
+        script: Option<String>,
+    },
     /// A list of addresses.
     List(Vec<String>),
 }
@@ -16,30 +21,45 @@ pub enum WalletModel {
 /// The deposit address of the next charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextAddress<'a> {
-    /// An address that the wallet's key determines. The model does not derive it, and knows how it begins
-    /// ([`address_prefixes`]).
-    Derived,
+    /// An address that the wallet's key determines. The model does not derive it, and knows how it begins.
+    Derived(&'static [&'static str]),
     /// The next one of the wallet's list.
     Listed(&'a str),
     /// None: every address of the list is used.
     Exhausted,
 }
 
-/// Returns the beginnings of a coin's addresses on the network of a mode, for every script that wallets take.
-pub fn address_prefixes(asset: Asset, mode: Mode) -> &'static [&'static str] {
-    let [main, test]: [&[&str]; 2] = match asset.code() {
-        "BTC" => [&["bc1", "1", "3"], &["tb1", "m", "n", "2"]],
-        "LTC" => [&["ltc1", "L", "M"], &["tltc1", "m", "n", "Q"]],
-        "DOGE" => [&["D"], &["n"]],
-        "BCH" => [&["bitcoincash:q"], &["bchtest:q"]],
-        "XMR" => [&["4", "8"], &["5", "7"]],
+/// Returns the beginnings of a coin's addresses on the network of a mode: of every address type that wallets have, or
+/// of one.
+fn address_prefixes(asset: Asset, mode: Mode, script: Option<&str>) -> &'static [&'static str] {
+    let [main, test]: [&[&str]; 2] = match (asset.code(), script) {
+        ("BTC", Some("p2wpkh")) => [&["bc1q"], &["tb1q"]],
+        ("BTC", Some("p2sh-p2wpkh")) => [&["3"], &["2"]],
+        ("BTC", Some("p2pkh")) => [&["1"], &["m", "n"]],
+        ("BTC", _) => [&["bc1", "1", "3"], &["tb1", "m", "n", "2"]],
+        ("LTC", Some("p2wpkh")) => [&["ltc1q"], &["tltc1q"]],
+        ("LTC", Some("p2sh-p2wpkh")) => [&["M"], &["Q"]],
+        ("LTC", Some("p2pkh")) => [&["L"], &["m", "n"]],
+        ("LTC", _) => [&["ltc1", "L", "M"], &["tltc1", "m", "n", "Q"]],
+        ("DOGE", _) => [&["D"], &["n"]],
+        ("BCH", _) => [&["bitcoincash:q"], &["bchtest:q"]],
+        ("XMR", _) => [&["4", "8"], &["5", "7"]],
         // Base58 of any 32 bytes.
-        "SOL" => [&[""]; 2],
-        "USDT_TRON" => [&["T"]; 2],
+        ("SOL", _) => [&[""]; 2],
+        ("USDT_TRON", _) => [&["T"]; 2],
         // Ethereum and compatible networks.
         _ => [&["0x"]; 2],
     };
     if mode == Mode::Live { main } else { test }
+}
+
+/// Returns the address type that the prefix of an extended key determines.
+fn script_of_prefix(key: &str) -> Option<&'static str> {
+    match key.get(..4)? {
+        "zpub" | "vpub" => Some("p2wpkh"),
+        "ypub" | "upub" | "Mtub" => Some("p2sh-p2wpkh"),
+        _ => None,
+    }
 }
 
 /// The wallets of one account in one mode.
@@ -71,16 +91,25 @@ impl Wallets {
     /// Returns `true` if the wallet is or was one of these, or shares an address with one that is.
     pub fn share(&self, wallet: &WalletModel) -> bool {
         let mut current = self.changed.values().flatten();
-        self.used.contains(wallet) || current.any(|own| own.shares(wallet))
+        // A list that was replaced can be set elsewhere in part, but not as a whole.
+        let is_used = |own: &WalletModel| match own {
+            WalletModel::Key { .. } => own.shares(wallet),
+            WalletModel::List(_) => own == wallet,
+        };
+        self.used.iter().any(is_used) || current.any(|own| own.shares(wallet))
     }
 
-    /// Returns the next deposit address: the first of the list that no charge has.
-    pub fn next_address(&self, asset: Asset, taken: &[String]) -> NextAddress<'_> {
-        let Some(Some(WalletModel::List(list))) = self.changed.get(&asset) else {
-            return NextAddress::Derived;
+    /// Returns the next deposit address: one of the key, or the first of the list that no charge has.
+    pub fn next_address(&self, asset: Asset, mode: Mode, taken: &[String]) -> NextAddress<'_> {
+        let script = match self.changed.get(&asset).and_then(Option::as_ref) {
+            Some(WalletModel::List(list)) => {
+                let free = list.iter().find(|address| !taken.contains(address));
+                return free.map_or(NextAddress::Exhausted, |address| NextAddress::Listed(address));
+            }
+            Some(WalletModel::Key { key, script }) => script_of_prefix(key).or(script.as_deref()),
+            None => None,
         };
-        let free = list.iter().find(|address| !taken.contains(address));
-        free.map_or(NextAddress::Exhausted, |address| NextAddress::Listed(address))
+        NextAddress::Derived(address_prefixes(asset, mode, script))
     }
 }
 
@@ -91,7 +120,8 @@ impl WalletModel {
             (WalletModel::List(own), WalletModel::List(other)) => {
                 own.iter().any(|address| other.contains(address))
             }
-            (own, other) => own == other,
+            (WalletModel::Key { key: own, .. }, WalletModel::Key { key: other, .. }) => own == other,
+            _ => false,
         }
     }
 }

@@ -41,6 +41,15 @@ fn operation(method: &str, path: &str) -> Operation {
     Operation::ALL.into_iter().find(is_it).unwrap_or_else(|| panic!("no operation {method} {path}"))
 }
 
+/// Returns the path of a request of the account owner in the dashboard that does the same; `None` if there is none.
+fn owner_path(asked: &Request) -> Option<String> {
+    let rest = asked.path.value.strip_prefix("/v1")?;
+    let is_creation = ["/charges", "/invoices", "/payment-links"].contains(&rest);
+    let is_it = is_creation || rest.ends_with("/refunds") || rest.ends_with("/archive");
+    let mode = asked.key.as_ref().filter(|_| is_it)?;
+    Some(format!("/sandbox/books/acme/{}{rest}", mode.value.0))
+}
+
 fn drop_fields(body: &mut Value, names: &[&str]) {
     if let Value::Object(map) = body {
         map.retain(|name, _| !names.contains(&name.as_str()));
@@ -63,7 +72,9 @@ impl Plan {
         self.add_reads();
         self.add_revoked_keys();
         self.add_settings();
+        self.add_branch();
         self.add_wallets();
+        self.add_key_wallets();
     }
 
     fn at(&self, offset: u64) -> Timestamp {
@@ -87,6 +98,13 @@ impl Plan {
     /// which responses are stored, or between, with the same or another query or body.
     fn write(&mut self, at: u64, mut asked: Request, draw: &mut RngStream) {
         let keyed = draw.chance(1, 3);
+        if !keyed
+            && let Some(path) = owner_path(&asked)
+            && draw.chance(1, 4)
+        {
+            asked.path.value = path;
+            return self.add(at, Step::Request(asked));
+        }
         match draw.below(100) {
             n @ 0..3 => {
                 let content_type = CONTENT_TYPES[n as usize].to_owned();

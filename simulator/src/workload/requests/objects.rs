@@ -191,6 +191,9 @@ impl Plan {
             let mut choice =
                 json!({ "asset": body["asset"], "amount": body["amount"], "customer_email": email });
             choice["custom_fields"] = body["custom_fields"].clone();
+            if draw.chance(1, 2) {
+                choice["customer_name"] = json!("Ann");
+            }
             let mut asked = request("POST", &format!("/sandbox/links/${{{link}}}/choose"), mode);
             asked.save.insert(name.to_owned(), "/charge".to_owned());
             asked.body = Some(choice);
