@@ -209,7 +209,9 @@ fn otherwise_listed(
 ) -> Option<(String, String)> {
     let (exchange, mode) = asked;
     let id = text_at(event, &["id"])?;
-    let row = listed(recording, mode).remove(id)?;
+    let same = views.iter().filter(|it| it.mode == mode && it.request.list == List::Events);
+    let mut rows = same.flat_map(PageView::rows).filter(|it| text_at(it, &["id"]) == Some(id)).peekable();
+    let row = listed(recording, mode).remove(id).or_else(|| rows.peek().map(|row| (*row).clone()))?;
     let differs = |name: &str| match (row.get(name)?, event.get(name)?) {
         (Value::Object(one), Value::Object(other)) => Some(one != other),
         (one @ Value::String(_), other) => Some(contradict(one, other)),
@@ -219,8 +221,6 @@ fn otherwise_listed(
     {
         return Some((name.to_owned(), member_text(event, name)));
     }
-    let same = views.iter().filter(|it| it.mode == mode && it.request.list == List::Events);
-    let mut rows = same.flat_map(PageView::rows).filter(|it| text_at(it, &["id"]) == Some(id));
     let is_steady = rows.all(|it| contradiction(it, &row, &STATE, differ).is_none());
     let fields: &[_] =
         if is_steady && is_still(views, mode, event, exchange) { &[SETTLED, STATE] } else { &[SETTLED] };

@@ -40,29 +40,47 @@ impl Numbers {
     }
 }
 
-/// Returns `true` if most codes of charges, invoices or payment links are used in both modes, so that each mode numbers its
-/// own objects. The same code is then no sign of the same object, and an unseen code may exist. One kind shows it for the
-/// others: of few payment links, most may be new in one mode.
-pub(super) fn modes_share_codes(recording: &Recording) -> bool {
+/// Returns `true` if each mode may number its own objects of a kind, `charge`, `invoice` or `payment_link`: then the same
+/// code is no sign of the same object, and an unseen code may exist.
+///
+/// That is so if most codes of any kind are used in both modes: of few payment links, most may be new in one mode. But
+/// merchants choose the names of payment links, and may choose the same in both modes. So a kind of which all codes are
+/// random is judged by itself.
+pub(super) fn modes_share_codes(recording: &Recording, of: &str) -> bool {
     let views = pages(recording);
-    let codes = |kind, mode| {
-        let rows = views.iter().filter(move |it| it.mode == mode).flat_map(|it| {
-            let list = it.request.list;
-            it.rows().iter().map(move |row| (list, row))
-        });
-        rows.filter_map(|(list, row)| match (kind, list) {
-            ("payment_link", List::Charges) => reading::text_at(row, &["payment_link"]),
-            ("payment_link", List::Events) => reading::text_at(row, &["charge", "payment_link"]),
-            (_, List::Events) => reading::text_at(row, &[kind, "code"]),
-            ("charge", List::Charges) | ("invoice", List::Invoices) => reading::text_at(row, &["code"]),
-            _ => None,
+    let codes = |kind: &str| {
+        Mode::BOTH.map(|mode| {
+            let rows = views.iter().filter(move |view| view.mode == mode).flat_map(|view| {
+                let list = view.request.list;
+                view.rows().iter().map(move |row| (list, row))
+            });
+            rows.filter_map(|(list, row)| match (kind, list) {
+                ("payment_link", List::Charges) => reading::text_at(row, &["payment_link"]),
+                ("payment_link", List::Events) => reading::text_at(row, &["charge", "payment_link"]),
+                (_, List::Events) => reading::text_at(row, &[kind, "code"]),
+                ("charge", List::Charges) | ("invoice", List::Invoices) => reading::text_at(row, &["code"]),
+                _ => None,
+            })
+            .collect::<BTreeSet<_>>()
         })
-        .collect::<BTreeSet<_>>()
     };
+    if are_random(&codes(of)) {
+        return false;
+    }
     ["charge", "invoice", "payment_link"].into_iter().any(|kind| {
-        let [live, test] = Mode::BOTH.map(|mode| codes(kind, mode));
+        let [live, test] = codes(kind);
         live.intersection(&test).count() * 2 > live.len().min(test.len())
     })
+}
+
+/// Returns `true` if the codes of both modes are many, disjoint and not numbered: without their digits, most differ.
+fn are_random([live, test]: &[BTreeSet<&str>; 2]) -> bool {
+    const CODES_MIN: usize = 5;
+    let without_digits = |code: &&str| code.replace(|letter: char| letter.is_ascii_digit(), "");
+    let shapes: BTreeSet<String> = live.union(test).map(without_digits).collect();
+    live.len().min(test.len()) >= CODES_MIN
+        && live.is_disjoint(test)
+        && shapes.len() * 2 > live.len() + test.len()
 }
 
 /// Returns a noun with its indefinite article.

@@ -7,8 +7,8 @@ use serde_json::Value;
 use conformance_model::group::Group;
 use conformance_model::part::Part;
 use conformance_model::reading::{
-    ChargeInvoices, Page, Reach, enclosing, fits, named_identity, page_request, selected_names, selections,
-    shown_link, text_at,
+    ChargeInvoices, Page, Reach, enclosing, fits, link_query, named_identity, page_request, selected_names,
+    selections, shown_link, text_at,
 };
 use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
@@ -182,7 +182,12 @@ fn empty_for_unknown(recording: &Recording, list: List, name: &str) -> Result<()
         let rows = page.rows().map_or(0, Vec::len);
         let total = page.meta("total").unwrap_or_default();
         if rows > 0 || total > 0 {
-            if modes_share_codes(recording) {
+            let (pairs, query) = (&ChargeInvoices::of(recording), link_query(&it.target).0);
+            let is_other = |row: &Value| {
+                query.iter().any(|(_, value)| fits(list, row, name, value, Reach::Wide, pairs) == Some(false))
+            };
+            let shows_other = page.rows().is_some_and(|rows| rows.iter().any(is_other));
+            if modes_share_codes(recording, name) && !shows_other {
                 // Each mode numbers its own objects, and the value may be another's number.
                 continue;
             }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use time::Duration;
 
 use conformance_model::group::Group;
 use conformance_model::reading::{Page, link_query, named_identity, page_request, text_at, utc};
@@ -301,6 +302,20 @@ fn disorder(view: &PageView<'_>) -> Option<(String, String)> {
     })
 }
 
+/// Returns a payment of the first quarter of a page and one of the last quarter, if there are many payments, and all of
+/// the first quarter are over a day before all of the last. A charge is paid soon after its creation, so this page has
+/// the oldest charge first. Somebody may pay open charges in the order of the list, but not for days.
+fn oldest_first<'a>(view: &'a PageView<'_>) -> Option<(&'a str, &'a str)> {
+    const PAYMENTS_MIN: usize = 12;
+    let paid = view.rows().iter().filter_map(|row| text_at(row, &["paid_at"]));
+    let paid: Vec<_> = paid.filter_map(|text| Some((utc(text)?, text))).collect();
+    let quarter = paid.len() / 4;
+    let last_of_first = paid[..quarter].iter().max()?;
+    let first_of_last = paid[paid.len() - quarter..].iter().min()?;
+    (paid.len() >= PAYMENTS_MIN && first_of_last.0 - last_of_first.0 > Duration::days(1))
+        .then_some((last_of_first.1, first_of_last.1))
+}
+
 fn ordered(recording: &Recording, wanted: impl Fn(List) -> bool, none: CheckError) -> CheckResult {
     // paging.stable judges records that are created while the suite reads.
     let comparable_groups = comparable_groups(recording);
@@ -333,6 +348,15 @@ fn newest_first_others(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for views in &comparable_groups(recording) {
         judged |= lists_vs_events::disorder(views)?;
+        for view in views.iter().filter(|view| view.request.list == List::Charges && view.is_plain()) {
+            if let Some((first, last)) = oldest_first(view) {
+                return Err(CheckError::broken(
+                    view.number(),
+                    "the newest charge first",
+                    format!("the first quarter was paid until {first}, the last since {last}"),
+                ));
+            }
+        }
     }
     match ordered(recording, |list| list != List::Events, none) {
         // The creation events replace times that the items do not have.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::fake::book::Book;
 use crate::fake::{FakeServer, Limiter, Reply, Request, wire};
 use crate::mutant::{Mutant, body, delivery, events, list, reply, rule, sends, single_event};
+use crate::variants::named_links;
 
 /// The lifetime of a cached response in microseconds.
 const CACHED_MICROS: u64 = 5_000_000;
@@ -267,6 +268,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("a payment link is compared by its prefix", &["filters.payment_link"], |server| {
+        compares(server, |name, shown, wanted| {
+            if name == "payment_link" { shown.starts_with(wanted) } else { shown == wanted }
+        });
+    }),
+    rule("the name of a payment link is compared by its prefix", &["filters.payment_link"], |server| {
+        named_links(server);
         compares(server, |name, shown, wanted| {
             if name == "payment_link" { shown.starts_with(wanted) } else { shown == wanted }
         });

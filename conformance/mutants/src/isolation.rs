@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::fake::{Reply, Request};
 use crate::mutant::{Mutant, empty, reply, rewrite, rule};
-use crate::variants::choices;
+use crate::variants::{choices, named_links};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     reply(
@@ -105,6 +105,26 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
+    rule(
+        "beside links of the same names, the charge filter is 404 for the other mode",
+        &["isolation.filter_charge"],
+        |server| {
+            named_links(server);
+            let codes = [&server.live, &server.test].map(|book| {
+                let codes = book.charges.iter().filter_map(|charge| charge["code"].as_str());
+                codes.map(str::to_owned).collect::<Vec<_>>()
+            });
+            server.rewrite(move |request, reply| {
+                let other = match request.mode {
+                    Some(Mode::Live) => &codes[1],
+                    _ => &codes[0],
+                };
+                if request.query.get("charge").is_some_and(|code| other.contains(code)) {
+                    reply.status = 404;
+                }
+            });
+        },
+    ),
     rule(
         "the invoice filter reveals the other mode by its status",
         &["isolation.filter_invoice"],

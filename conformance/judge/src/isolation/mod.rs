@@ -326,7 +326,7 @@ fn objects_of(recording: &Recording, kind: ObjectKind, mode: Mode) -> Result<boo
             None | Some(429 | 502..=504) if it.number != last.number => {}
             None | Some(429 | 502..=504) => return Err(unanswered(Some(it), "a foreign object")),
             Some(404) => {}
-            Some(200) if modes_share_codes(recording) => {
+            Some(200) if modes_share_codes(recording, &kind.word().replace(' ', "_")) => {
                 return Err(shared_codes(kind.word()));
             }
             Some(_) => return Err(CheckError::broken(it.number, "404", it.summary())),
@@ -369,7 +369,7 @@ fn filter_trials(recording: &Recording, list: List, name: &str) -> CheckResult {
             }
         }
         let (expected, actual) = (outline(absent), outline(foreign));
-        if expected != actual && modes_share_codes(recording) {
+        if expected != actual && modes_share_codes(recording, name) {
             return Err(shared_codes(&name.replace('_', " ")));
         }
         if expected != actual {

@@ -1,6 +1,6 @@
 //! Chapter "isolation": responses that reveal foreign objects.
 
-use conformance_model::recording::{Caller, Ending, Exchange, List, Purpose, Recording, Side};
+use conformance_model::recording::{Caller, Ending, Exchange, List, PageRequest, Purpose, Recording, Side};
 
 use super::{LIVE, TEST, check, check_says, events_request, exchange, page, recording};
 
@@ -137,5 +137,30 @@ fn missing_events_of_the_other_account_are_reported() {
         (vec![account(200)], "an event of the other account: 200"),
     ] {
         check_says(&recording(all), "isolation.second_account", says);
+    }
+}
+
+#[test]
+fn random_codes_prove_a_leak_beside_payment_links_of_the_same_names() {
+    let charges = |caller, codes: [&str; 5]| {
+        let rows: Value =
+            codes.iter().map(|code| json!({ "code": code, "payment_link": "spring" })).collect();
+        let request = PageRequest { list: List::Charges, ..events_request(None, 100) };
+        Exchange { caller, ..page(request, &rows, [1, 1, 100, 5]) }
+    };
+    let trial = |side, status, code: &str| {
+        let purpose = Purpose::Filter { list: List::Events, filter: "charge".into(), side };
+        let body = json!({ "data": [], "links": {}, "meta": { "total": 0 } });
+        exchange(TEST, purpose, &format!("/v1/events?charge={code}"), status, &body)
+    };
+    let random = ["QWXZRT", "KLMPVB", "ZZTRWQ", "BVNMKL", "PLKQWE"];
+    let others = ["HJKDSA", "WERTUI", "MNBVCX", "ASDFGH", "YXCVBN"];
+    // Numbers of different windows may belong to an object of each mode.
+    let numbers = ["CH-0001", "CH-0002", "CH-0003", "CH-0004", "CH-0005"];
+    let higher = ["CH-0101", "CH-0102", "CH-0103", "CH-0104", "CH-0105"];
+    for (live, test, expected) in [(others, random, "fail"), (numbers, higher, "not applicable")] {
+        let asked = [trial(Side::AbsentBefore, 200, "QWXZRA"), trial(Side::Foreign, 404, live[0])];
+        let all = [vec![charges(LIVE, live), charges(TEST, test)], asked.to_vec()].concat();
+        check(&recording(all), "isolation.filter_charge", expected);
     }
 }

@@ -49,6 +49,9 @@ fn the_rows_of_an_incomplete_long_page_count() {
 fn the_order_is_judged_only_with_two_dated_records() {
     let at = |day: u64| json!({ "created_at": format!("2026-02-0{day}T10:00:00.000000Z") });
     let bare = json!({ "code": "a" });
+    let paid = |days: Vec<u64>| -> Value {
+        days.iter().map(|day| json!({ "paid_at": format!("2026-02-{day:02}T10:00:00.000000Z") })).collect()
+    };
     let others = "paging.newest_first_others";
     for (list, rows, id, expected) in [
         (List::Events, json!([at(2)]), "paging.newest_first", "not judged"),
@@ -57,6 +60,10 @@ fn the_order_is_judged_only_with_two_dated_records() {
         (List::Charges, json!([at(2), at(1)]), others, "pass"),
         (List::Charges, json!([bare, bare]), others, "not applicable"),
         (List::Charges, json!([bare]), others, "not judged"),
+        (List::Charges, paid((1..=12).collect()), others, "fail"),
+        (List::Charges, paid((1..=12).rev().collect()), others, "not applicable"),
+        (List::Charges, paid((1..=11).collect()), others, "not applicable"),
+        (List::Charges, paid(vec![1; 12]), others, "not applicable"),
         (List::Events, json!([bare, bare]), others, "not judged"),
     ] {
         let len = rows.as_array().map_or(0, Vec::len) as u64;

@@ -16,6 +16,8 @@ mod limiters;
 mod open_choices;
 mod stacks;
 
+pub(crate) use self::open_choices::named_links;
+
 /// A correct service with a legal choice.
 pub struct Variant {
     /// The description of the choice.

@@ -29,6 +29,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         });
     }),
     plain("each mode numbers its own charges and invoices", numbered),
+    plain("both modes have payment links of the same names", named_links),
     plain("an event of the other account is forbidden", |server| {
         let of_second = |request: &Request| request.path.contains("-7ab3-");
         rewrite(server, 404, of_second, |_, reply| reply.status = 403);
@@ -303,16 +304,36 @@ fn compare(server: &mut FakeServer, compares: fn(&str, &str, &str) -> bool) {
 
 /// Gives charges, invoices and payment links numbers that count from 1 in each mode and each account.
 fn numbered(server: &mut FakeServer) {
-    for (amount, book) in
-        [("49.10", &mut server.live), ("49.20", &mut server.test), ("49.30", &mut server.second)]
-    {
+    recode(server, |kind, _, number| format!("{kind}-{}", number + 1001));
+}
+
+/// Merchants name their payment links, and give the same names in both modes. All other codes are random.
+pub(crate) fn named_links(server: &mut FakeServer) {
+    recode(server, |kind, book, number| match kind {
+        "PL" => ["spring-sale", "donations"][number % 2].to_owned(),
+        _ => {
+            let mut state = (book * 1000 + number) as u64 + 1;
+            let mut letter = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                char::from(b'A' + ((state >> 33) % 26) as u8)
+            };
+            (0..9).map(|_| letter()).collect()
+        }
+    });
+}
+
+/// Gives charges, payment links and invoices other codes, by their kind (`CH`, `PL` or `IN`), the number of their book and
+/// their own number in it. The amounts of each book differ from those of the others.
+fn recode(server: &mut FakeServer, code_of: impl Fn(&str, usize, usize) -> String) {
+    let books = [("49.10", &mut server.live), ("49.20", &mut server.test), ("49.30", &mut server.second)];
+    for (place, (amount, book)) in books.into_iter().enumerate() {
         let mut codes = BTreeMap::new();
-        let mut number = |value: &mut Value, start: &str| {
+        let mut number = |value: &mut Value, kind: &str| {
             if let Some(code) = value.as_str() {
-                let next = codes.len() + 1001;
-                let number: &String =
-                    codes.entry(code.to_owned()).or_insert_with(|| format!("{start}-{next}"));
-                *value = json!(number);
+                let next = codes.len();
+                let code: &String =
+                    codes.entry(code.to_owned()).or_insert_with(|| code_of(kind, place, next));
+                *value = json!(code);
             }
         };
         for charge in book.charges.iter_mut().rev() {

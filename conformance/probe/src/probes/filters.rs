@@ -29,8 +29,8 @@ const COMBINED_FILTERS: u32 = 6;
 const UNKNOWN_VALUES: u32 = UNKNOWN_VALUE_FILTERS.len() as u32;
 /// The requests for an old paid invoice, and its charge.
 const OLD_INVOICE: u32 = 2;
-/// The final reads of the unfiltered lists.
-const FINAL_READS: u32 = 4;
+/// The final reads of the unfiltered lists, three in each mode.
+const FINAL_READS: u32 = 6;
 /// The number of filtered pages that are read again because records changed.
 const REREADS_MAX: u32 = 3;
 /// The requests for each of these pages.
@@ -90,26 +90,42 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     read_again(session).await;
 }
 
-/// Reads the types and statuses in the lists that were not requested with the key of their mode, the lists in turn.
+/// Reads the types and statuses in the lists that no request filtered by, in both modes alternately, and then those that
+/// only one mode was asked for, with the other key. The lists take turns.
 async fn other_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
-    let mut requests = Vec::new();
-    for (mode, available) in modes {
-        let is_new = |request: &PageRequest| {
-            let is_same = |it: PageRequest| (it.list, &it.filters) == (request.list, &request.filters);
-            let mut asked =
-                session.recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(*mode));
-            !asked.any(|it| page_request(it).is_some_and(is_same))
-        };
-        let of_lists = UNKNOWN_VALUE_FILTERS.map(|(list, name)| {
-            let values = available.values(list, name).into_iter();
-            values.map(|value| filtered(list, &[(name, &value)], LONG)).filter(is_new).collect::<Vec<_>>()
-        });
-        let longest = of_lists.iter().map(Vec::len).max().unwrap_or_default();
-        let alternately =
-            (0..longest).flat_map(|at| of_lists.iter().filter_map(move |requests| requests.get(at)));
-        requests.extend(alternately.map(|request| (*mode, request.clone())));
-    }
-    for (mode, request) in requests.into_iter().take(OTHER_VALUES_MAX as usize) {
+    let is_asked = |mode: Mode, request: &PageRequest| {
+        let is_same = |it: PageRequest| (it.list, &it.filters) == (request.list, &request.filters);
+        let mut own = session.recording.exchanges.iter().filter(|it| it.caller == Caller::Own(mode));
+        own.any(|it| page_request(it).is_some_and(is_same))
+    };
+    let of_lists = UNKNOWN_VALUE_FILTERS.map(|(list, name)| {
+        let [first, second] = modes.each_ref().map(|(_, available)| available.values(list, name));
+        let values: BTreeSet<&String> = first.iter().chain(&second).collect();
+        // Of all statuses of a charge, the specification names this one.
+        let (paid, others): (Vec<_>, Vec<_>) = values.into_iter().partition(|value| *value == "paid");
+        let (mut new, mut known) = (Vec::new(), Vec::new());
+        for value in paid.into_iter().chain(others) {
+            let request = filtered(list, &[(name, value)], LONG);
+            let shown = [(modes[0].0, &first), (modes[1].0, &second)];
+            let mut open: Vec<Mode> = shown
+                .into_iter()
+                .filter(|(mode, values)| values.contains(value) && !is_asked(*mode, &request))
+                .map(|(mode, _)| mode)
+                .collect();
+            if modes.iter().any(|(mode, _)| is_asked(*mode, &request)) {
+                known.extend(open.into_iter().map(|mode| (mode, request.clone())));
+            } else if !open.is_empty() {
+                let mode = open.swap_remove(new.len() % open.len());
+                new.push((mode, request));
+            }
+        }
+        new.extend(known);
+        new
+    });
+    let longest = of_lists.iter().map(Vec::len).max().unwrap_or_default();
+    let requests =
+        (0..longest).flat_map(|at| of_lists.iter().filter_map(move |requests| requests.get(at).cloned()));
+    for (mode, request) in requests.take(OTHER_VALUES_MAX as usize) {
         if session.has_room() {
             session.page(mode, request).await;
         }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use conformance_model::budget::Cost;
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::reading::{
@@ -40,7 +42,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             place += 1;
             place == 1 || !is_shown(id)
         });
-        wanted.extend(oldest_event(session, mode).filter(|id| !wanted.contains(id)));
+        wanted.extend(old_event(session, mode).filter(|id| !wanted.contains(id)));
         for (place, id) in wanted.iter().enumerate() {
             if place == 0 || session.has_room_for(1 + COMPARED) {
                 ask_event(session, mode, id, Side::Own, 1).await;
@@ -119,18 +121,29 @@ pub(super) fn telling_events(session: &Session<'_>, mode: Mode) -> Vec<String> {
     if found.is_empty() { first_event_id(&events).into_iter().collect() } else { found }
 }
 
-/// Returns the oldest event on any unfiltered page.
-pub(super) fn oldest_event(session: &Session<'_>, mode: Mode) -> Option<String> {
-    let pages =
-        session.recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(mode)).filter(
-            |exchange| {
-                page_request(exchange)
-                    .is_some_and(|request| request.list == List::Events && request.filters.is_empty())
-            },
-        );
-    let last = |it| Page::of(it)?.rows()?.last().cloned();
-    let oldest = pages.filter_map(last).min_by_key(|row| text_at(row, &["created_at"]).map(str::to_owned))?;
-    text_at(&oldest, &["id"]).map(str::to_owned)
+/// Returns an old event of the unfiltered pages: the oldest one whose object changed its status later, so that the event
+/// alone must show the same status as the list, or the oldest of all. In live mode a charge comes first, in test mode an
+/// invoice.
+pub(super) fn old_event(session: &Session<'_>, mode: Mode) -> Option<String> {
+    let own = session.recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(mode));
+    let pages = own.filter(|exchange| {
+        page_request(exchange)
+            .is_some_and(|request| request.list == List::Events && request.filters.is_empty())
+    });
+    let rows = pages.filter_map(|exchange| Some(Page::of(exchange)?.rows()?.clone())).flatten();
+    let mut rows: Vec<Value> = rows.collect();
+    rows.sort_by_key(|row| text_at(row, &["created_at"]).map(str::to_owned));
+    let members = if mode == Mode::Live { ["charge", "invoice"] } else { ["invoice", "charge"] };
+    let changed = |member| (0..rows.len()).find(|&at| has_changed(&rows[at], &rows[at..], member));
+    let row = members.into_iter().find_map(changed).map_or(rows.first(), |at| rows.get(at))?;
+    text_at(row, &["id"]).map(str::to_owned)
+}
+
+/// Returns `true` if a newer event shows the charge or invoice of an event with another status.
+fn has_changed(event: &Value, newer: &[Value], member: &str) -> bool {
+    let [code, status] = ["code", "status"].map(|field| text_at(event, &[member, field]));
+    let is_same = |row: &&Value| code.is_some() && text_at(row, &[member, "code"]) == code;
+    newer.iter().filter(is_same).any(|row| text_at(row, &[member, "status"]) != status)
 }
 
 /// Requests an event of the other mode with its id in capital letters, which is the same id, and its charge by two

@@ -11,7 +11,7 @@ use conformance_model::mode::Mode;
 use conformance_model::reading::{events, text_at};
 use conformance_model::recording::{List, Purpose, RESEMBLING, Recording, Side};
 
-use crate::probes::isolation::{ask_event, in_other_ways, oldest_event, other_ways, telling_events};
+use crate::probes::isolation::{ask_event, in_other_ways, old_event, other_ways, telling_events};
 use crate::probes::positions::sized;
 use crate::session::Session;
 
@@ -34,7 +34,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     other_ways(session).await;
     in_other_ways(session).await;
     // Isolation may fail for old events.
-    if let Some(id) = oldest_event(session, Mode::Test)
+    if let Some(id) = old_event(session, Mode::Test)
         && session.has_room()
     {
         ask_event(session, Mode::Live, &id, Side::Foreign, ROUND).await;
