@@ -1,9 +1,12 @@
-//! Test support for all packages: HTTP messages, connections that send any bytes, receivers in threads, and processes.
+//! Test support for all packages: HTTP messages, connections that send any bytes, receivers in threads, processes, and a
+//! headless browser.
 //!
 //! For development only. Depends on no package that it helps to test; must not contain a rule of the service.
 
 #[cfg(feature = "tokio")]
 mod async_connection;
+#[cfg(feature = "browser")]
+pub mod browser;
 mod connection;
 mod message;
 mod process;

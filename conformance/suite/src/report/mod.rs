@@ -8,6 +8,8 @@ mod hostile;
 mod html;
 mod json;
 mod junit;
+#[cfg(test)]
+mod looks;
 mod markdown;
 #[cfg(test)]
 pub(crate) mod samples;

@@ -3,7 +3,9 @@
 use reference_server::ClockKind;
 use serde_json::json;
 
-use crate::{driver::Browser, shop::Shop};
+use testkit::browser::Browser;
+
+use crate::shop::Shop;
 
 #[tokio::test]
 async fn a_charge_is_paid_on_the_panel_and_the_page_follows_without_a_reload() {

@@ -3,7 +3,9 @@
 use reference_server::ClockKind;
 use serde_json::{Value, json};
 
-use crate::{driver::Browser, page::Page, shop::Shop};
+use testkit::browser::{Browser, Page};
+
+use crate::shop::Shop;
 
 const LIVE: &str = "/dashboard/acme/live";
 
@@ -49,7 +51,7 @@ async fn a_key_is_made_shown_once_and_revoked() {
     page.click("tbody tr:first-child summary").await;
     page.click("tbody tr:first-child form button").await;
     page.wait_for_text(".note.good", "revoked").await;
-    page.wait_for_text("tbody tr:first-child", "revoked").await;
+    page.wait_for_text("tbody tr:last-child", "revoked").await;
     assert_eq!(shop.api_with(&secret, "/v1/account").await, 401);
     assert_eq!(page.complaints(), Vec::<String>::new());
 }

@@ -1,11 +1,8 @@
 //! `/docs` with its calls, `/`, and the latest API requests.
 
-use crate::{
-    axe,
-    driver::Browser,
-    page::Look,
-    shop::{Shop, picture},
-};
+use testkit::browser::{Browser, Look, axe};
+
+use crate::shop::{Shop, picture};
 
 #[tokio::test]
 async fn a_call_is_tried_on_the_page_that_describes_it() {

@@ -4,12 +4,9 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    axe,
-    driver::Browser,
-    page::Look,
-    shop::{Shop, picture},
-};
+use testkit::browser::{Browser, Look, axe};
+
+use crate::shop::{Shop, picture};
 
 /// A name, a path, and a text of the page.
 type Piece = (&'static str, String, &'static str);

@@ -2,12 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    axe,
-    driver::Browser,
-    page::{Look, Page},
-    shop::{Shop, picture},
-};
+use testkit::browser::{Browser, Look, Page, axe};
+
+use crate::shop::{Shop, picture};
 
 const MARKUP: &str =
     "</title></script><script>window.ran=1</script><img src=x onerror=window.ran=1>\"'`{{7*7}}";

@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    driver::Browser,
-    shop::{Shop, picture},
-};
+use testkit::browser::Browser;
+
+use crate::shop::{Shop, picture};
 
 async fn charges(shop: &Shop, invoice: &str) -> Vec<(String, String)> {
     let invoice = shop.api("GET", &format!("/v1/invoices/{}", Shop::code(invoice)), Value::Null).await;

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::{driver::Browser, shop::Shop};
+use testkit::browser::Browser;
+
+use crate::shop::Shop;
 
 #[tokio::test]
 async fn a_link_asks_its_questions_and_opens_a_charge_with_the_answers() {

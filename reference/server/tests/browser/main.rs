@@ -2,18 +2,15 @@
 //!
 //! Without a browser the tests print a message and pass; with `CI` set or `CHARGEPROOF_BROWSER=required` they fail.
 
-mod axe;
 mod checkout;
 mod dashboard;
 mod dashboard_looks;
 mod docs;
-mod driver;
 mod gallery;
 mod hostile;
 mod invoice;
 mod link;
 mod making;
-mod page;
 mod plain;
 mod shop;
 mod world;

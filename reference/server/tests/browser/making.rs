@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::{driver::Browser, page::Page, shop::Shop};
+use testkit::browser::{Browser, Page};
+
+use crate::shop::Shop;
 
 const LIVE: &str = "/dashboard/acme/live";
 

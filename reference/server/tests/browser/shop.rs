@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use testkit::AsyncConnection;
 
-use crate::page::Page;
+use testkit::browser::Page;
 
 const START: Timestamp = Timestamp(1_789_898_741_000_000); // 2026-09-20T10:05:41Z
 

@@ -8,12 +8,9 @@ use simulator::{
 };
 use tempfile::TempDir;
 
-use crate::{
-    axe,
-    driver::Browser,
-    page::{Look, Page},
-    shop::picture as keep_picture,
-};
+use testkit::browser::{Browser, Look, Page, axe};
+
+use crate::shop::picture as keep_picture;
 
 /// A title with a direction override, a replaced transfer, and a repeated delivery.
 const SOURCE: &str = r#"title: "Paid twice over \u202e<b onclick=alert(1)>"

@@ -20,7 +20,10 @@ use tokio::{
     sync::oneshot,
 };
 
-use crate::page::Page;
+pub mod axe;
+mod page;
+
+pub use page::{Look, Page};
 
 /// The usual paths of Chromium, besides the one in `CHARGEPROOF_CHROMIUM`.
 const PLACES: &[&str] = &[
@@ -65,12 +68,14 @@ const BEGIN: &str = r#"
 "#;
 
 /// The browser of this process, in a separate context for one test.
-pub(crate) struct Browser {
+#[derive(Debug)]
+pub struct Browser {
     shared: &'static Shared,
     contexts: Mutex<Vec<Value>>,
 }
 
 /// The browser process, started by the first test that needs it: starting takes longer than most tests.
+#[derive(Debug)]
 struct Shared {
     /// Runs the connection to the browser, whichever test is running.
     runtime: Runtime,
@@ -93,7 +98,7 @@ impl Drop for Browser {
 impl Browser {
     /// Starts the browser or uses the running one. Without a browser on this machine, prints a message and returns
     /// `None`; panics if a browser is required.
-    pub(crate) async fn start() -> Option<Browser> {
+    pub async fn start() -> Option<Browser> {
         let Some(program) = program() else {
             let name = std::thread::current().name().unwrap_or("a browser test").to_owned();
             assert!(
@@ -113,7 +118,7 @@ impl Browser {
     }
 
     /// Opens a page of desktop width in light colours, in a new context without stored data.
-    pub(crate) async fn page(&self) -> Page {
+    pub async fn page(&self) -> Page {
         let line = &self.shared.line;
         let context = line.command(None, "Target.createBrowserContext", json!({})).await;
         let context = context["browserContextId"].clone();
@@ -156,13 +161,14 @@ fn program() -> Option<PathBuf> {
 }
 
 /// Returns `true` if a missing browser is a failure.
-pub(crate) fn is_required() -> bool {
+fn is_required() -> bool {
     std::env::var("CHARGEPROOF_BROWSER").is_ok_and(|word| word == "required")
         || std::env::var_os("CI").is_some()
 }
 
 /// The two pipes, with the pending commands.
-pub(crate) struct Line {
+#[derive(Debug)]
+struct Line {
     to: tokio::sync::Mutex<ChildStdin>,
     next: AtomicU64,
     waiting: Mutex<BTreeMap<u64, oneshot::Sender<Value>>>,
@@ -204,12 +210,7 @@ impl Line {
     }
 
     /// Sends a command and waits for its result, which may be an error.
-    pub(crate) async fn try_command(
-        &self,
-        session: Option<&str>,
-        method: &str,
-        params: Value,
-    ) -> Result<Value, String> {
+    async fn try_command(&self, session: Option<&str>, method: &str, params: Value) -> Result<Value, String> {
         let id = self.next.fetch_add(1, Relaxed);
         let (answer, answered) = oneshot::channel();
         self.waiting.lock().expect("not poisoned").insert(id, answer);
@@ -228,12 +229,12 @@ impl Line {
     }
 
     /// Sends a command that must succeed.
-    pub(crate) async fn command(&self, session: Option<&str>, method: &str, params: Value) -> Value {
+    async fn command(&self, session: Option<&str>, method: &str, params: Value) -> Value {
         self.try_command(session, method, params).await.unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Returns the notifications of the browser to a session, oldest first.
-    pub(crate) fn events(&self, session: &str) -> Vec<Value> {
+    fn events(&self, session: &str) -> Vec<Value> {
         let events = self.events.lock().expect("not poisoned");
         events.iter().filter(|(to, _)| to == session).map(|(_, message)| message.clone()).collect()
     }

@@ -5,18 +5,24 @@ use std::{io::Write, path::PathBuf, process::Command, sync::OnceLock};
 
 use serde_json::Value;
 
-use crate::{driver::is_required, page::Page};
+use super::{Page, is_required};
 
 const VERSION: &str = "4.10.3";
 
 /// Returns the script; `None`, with a message, if npm is not installed.
-pub(crate) fn script() -> Option<&'static str> {
+fn script() -> Option<&'static str> {
     static SCRIPT: OnceLock<Option<String>> = OnceLock::new();
     SCRIPT.get_or_init(fetch).as_deref()
 }
 
+/// The directory for temporary files in the target directory, in which this test program is.
+fn directory() -> PathBuf {
+    let program = std::env::current_exe().expect("a program has a path");
+    program.ancestors().nth(3).expect("a test is in target/PROFILE/deps").join("tmp")
+}
+
 fn fetch() -> Option<String> {
-    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("axe-core-{VERSION}"));
+    let place = directory().join(format!("axe-core-{VERSION}"));
     let file = place.join("node_modules/axe-core/axe.min.js");
     if !file.exists() {
         std::fs::create_dir_all(&place).expect("a directory for axe-core");
@@ -45,7 +51,7 @@ fn fetch() -> Option<String> {
 }
 
 /// Asserts that the page breaks no rule of axe-core, best practices included. Does nothing without axe-core.
-pub(crate) async fn judge(page: &Page, what: &str) {
+pub async fn judge(page: &Page, what: &str) {
     let Some(script) = script() else { return };
     // The script has half a megabyte, so it is loaded once per document.
     if page.eval("typeof axe").await == "undefined" {

@@ -5,38 +5,48 @@ use std::{path::Path, sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use tokio::time::{Instant, interval};
 
-use crate::driver::Line;
+use super::Line;
 
 /// The timeout of all waits; long enough for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// Width, height and colours.
+/// The size of a window and its colour scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Look {
-    pub(crate) name: &'static str,
-    pub(crate) width: u32,
-    pub(crate) height: u32,
-    pub(crate) scheme: &'static str,
+pub struct Look {
+    /// The name in messages and of files.
+    pub name: &'static str,
+    /// The width in CSS pixels; below 600 it is that of a phone.
+    pub width: u32,
+    /// The height in CSS pixels.
+    pub height: u32,
+    /// `light` or `dark`.
+    pub scheme: &'static str,
 }
 
 impl Look {
-    pub(crate) const DESKTOP: Look =
-        Look { name: "desktop-light", width: 1280, height: 900, scheme: "light" };
-    pub(crate) const DESKTOP_DARK: Look = Look { name: "desktop-dark", scheme: "dark", ..Look::DESKTOP };
-    pub(crate) const PHONE: Look = Look { name: "phone-light", width: 375, height: 800, scheme: "light" };
-    pub(crate) const PHONE_DARK: Look = Look { name: "phone-dark", scheme: "dark", ..Look::PHONE };
-    pub(crate) const ALL: [Look; 4] = [Look::DESKTOP, Look::DESKTOP_DARK, Look::PHONE, Look::PHONE_DARK];
+    /// A desktop in light colours.
+    pub const DESKTOP: Look = Look { name: "desktop-light", width: 1280, height: 900, scheme: "light" };
+    /// A desktop in dark colours.
+    pub const DESKTOP_DARK: Look = Look { name: "desktop-dark", scheme: "dark", ..Look::DESKTOP };
+    /// A narrow phone in light colours.
+    pub const PHONE: Look = Look { name: "phone-light", width: 375, height: 800, scheme: "light" };
+    /// A narrow phone in dark colours.
+    pub const PHONE_DARK: Look = Look { name: "phone-dark", scheme: "dark", ..Look::PHONE };
+    /// All of the above.
+    pub const ALL: [Look; 4] = [Look::DESKTOP, Look::DESKTOP_DARK, Look::PHONE, Look::PHONE_DARK];
 }
 
-pub(crate) struct Page {
+/// A page of a browser.
+#[derive(Debug)]
+pub struct Page {
     line: Arc<Line>,
     session: String,
 }
 
 impl Page {
-    pub(crate) async fn new(line: Arc<Line>, session: String) -> Page {
+    pub(super) async fn new(line: Arc<Line>, session: String) -> Page {
         let page = Page { line, session };
         for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
             page.command(domain, json!({})).await;
@@ -52,7 +62,7 @@ impl Page {
     }
 
     /// Changes width, height and colours.
-    pub(crate) async fn look(&self, look: Look) {
+    pub async fn look(&self, look: Look) {
         let size = json!({
             "width": look.width, "height": look.height, "deviceScaleFactor": 1, "mobile": look.width < 600,
         });
@@ -65,17 +75,17 @@ impl Page {
     }
 
     /// Switches to print styles.
-    pub(crate) async fn as_printed(&self) {
+    pub async fn as_printed(&self) {
         self.command("Emulation.setEmulatedMedia", json!({ "media": "print" })).await;
     }
 
     /// Disables scripts from the next page on.
-    pub(crate) async fn without_scripts(&self) {
+    pub async fn without_scripts(&self) {
         self.command("Emulation.setScriptExecutionDisabled", json!({ "value": true })).await;
     }
 
     /// Opens a URL and waits until it is loaded.
-    pub(crate) async fn open(&self, url: &str) {
+    pub async fn open(&self, url: &str) {
         let answer = self.command("Page.navigate", json!({ "url": url })).await;
         assert!(answer["errorText"].is_null(), "{url}: {}", answer["errorText"]);
         let there = format!(
@@ -86,7 +96,7 @@ impl Page {
     }
 
     /// Runs a script and returns its result, after awaiting a promise.
-    pub(crate) async fn eval(&self, script: &str) -> Value {
+    pub async fn eval(&self, script: &str) -> Value {
         self.try_eval(script).await.unwrap_or_else(|error| panic!("{script}\n{error}"))
     }
 
@@ -100,7 +110,7 @@ impl Page {
     }
 
     /// Polls a script until it returns true.
-    pub(crate) async fn until(&self, condition: &str, complaint: impl FnOnce() -> String) {
+    pub async fn until(&self, condition: &str, complaint: impl FnOnce() -> String) {
         let deadline = Instant::now() + TIMEOUT;
         let script =
             format!("(() => {{ try {{ return Boolean({condition}); }} catch {{ return false; }} }})()");
@@ -119,38 +129,38 @@ impl Page {
     }
 
     /// Waits until the page has such an element.
-    pub(crate) async fn wait_for(&self, selector: &str) {
+    pub async fn wait_for(&self, selector: &str) {
         let condition = format!("document.querySelector({})", json!(selector));
         self.until(&condition, || format!("{selector} never came")).await;
     }
 
     /// Waits until the text of an element contains `text`.
-    pub(crate) async fn wait_for_text(&self, selector: &str, text: &str) {
+    pub async fn wait_for_text(&self, selector: &str, text: &str) {
         let condition = format!("{}.includes({})", read(selector), json!(text));
         self.until(&condition, || format!("{selector} never showed {text:?}")).await;
     }
 
     /// Waits until the page's URL contains `part` and the page is loaded.
-    pub(crate) async fn wait_for_address(&self, part: &str) {
+    pub async fn wait_for_address(&self, part: &str) {
         let condition =
             format!("location.href.includes({}) && document.readyState === 'complete'", json!(part));
         self.until(&condition, || format!("the page never came to {part}")).await;
     }
 
     /// Returns the address of the page.
-    pub(crate) async fn address(&self) -> String {
+    pub async fn address(&self) -> String {
         self.eval("location.href").await.as_str().expect("an address").to_owned()
     }
 
     /// Returns the visible text of an element.
-    pub(crate) async fn text(&self, selector: &str) -> String {
+    pub async fn text(&self, selector: &str) -> String {
         self.wait_for(selector).await;
         let text = self.eval(&read(selector)).await;
         text.as_str().expect("text").to_owned()
     }
 
     /// Returns the number of elements.
-    pub(crate) async fn count(&self, selector: &str) -> u64 {
+    pub async fn count(&self, selector: &str) -> u64 {
         self.eval(&format!("document.querySelectorAll({}).length", json!(selector)))
             .await
             .as_u64()
@@ -158,7 +168,7 @@ impl Page {
     }
 
     /// Returns `true` if an element exists and is visible.
-    pub(crate) async fn sees(&self, selector: &str) -> bool {
+    pub async fn sees(&self, selector: &str) -> bool {
         let script = format!("Boolean(document.querySelector({})?.checkVisibility())", json!(selector));
         self.eval(&script).await == json!(true)
     }
@@ -166,7 +176,7 @@ impl Page {
     /// Clicks an element, unless another one covers its centre.
     ///
     /// Check and click are one script, so that no navigation happens in between.
-    pub(crate) async fn click(&self, selector: &str) {
+    pub async fn click(&self, selector: &str) {
         let condition = format!(
             "(() => {{
                const it = document.querySelector({});
@@ -185,7 +195,7 @@ impl Page {
     }
 
     /// Clicks an element that opens another page, and waits until that is loaded.
-    pub(crate) async fn click_through(&self, selector: &str) {
+    pub async fn click_through(&self, selector: &str) {
         let before = self.eval("performance.timeOrigin").await;
         self.click(selector).await;
         let there = format!("performance.timeOrigin !== {before} && document.readyState === 'complete'");
@@ -193,7 +203,7 @@ impl Page {
     }
 
     /// Types a text into a field in place of its content.
-    pub(crate) async fn fill(&self, selector: &str, text: &str) {
+    pub async fn fill(&self, selector: &str, text: &str) {
         let condition = format!(
             "(() => {{ const it = document.querySelector({}); it.focus(); it.select(); return true; }})()",
             json!(selector)
@@ -203,7 +213,7 @@ impl Page {
     }
 
     /// Presses and releases a key, such as `Tab` or `Enter`.
-    pub(crate) async fn press(&self, key: &str) {
+    pub async fn press(&self, key: &str) {
         let (code, text) = match key {
             "Tab" => (9, ""),
             "Enter" => (13, "\r"),
@@ -226,7 +236,7 @@ impl Page {
     }
 
     /// Returns errors of scripts, and resources that the browser refused to load or run on this page or earlier ones.
-    pub(crate) fn complaints(&self) -> Vec<String> {
+    pub fn complaints(&self) -> Vec<String> {
         let events = self.line.events(&self.session);
         events
             .iter()
@@ -249,7 +259,7 @@ impl Page {
     }
 
     /// Checks that no element is wider than the window, so that no page scrolls sideways.
-    pub(crate) async fn must_fit(&self) {
+    pub async fn must_fit(&self) {
         let overflow = self.eval(
             "(() => {
                const width = document.documentElement.clientWidth;
@@ -263,7 +273,7 @@ impl Page {
     }
 
     /// Takes a screenshot of the whole page.
-    pub(crate) async fn screenshot(&self, path: &Path) {
+    pub async fn screenshot(&self, path: &Path) {
         let params = json!({ "format": "png", "captureBeyondViewport": true });
         let picture = self.command("Page.captureScreenshot", params).await;
         let bytes = decode(picture["data"].as_str().expect("a picture"));

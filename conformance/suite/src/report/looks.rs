@@ -1,0 +1,30 @@
+//! The HTML report in a browser: accessible, and no wider than its window, in both colour schemes.
+
+use testkit::browser::{Browser, Look, axe};
+
+use crate::report::{html, samples};
+
+/// The details of a verdict and the sentences of a chapter, which are closed at first.
+const OPEN_ALL: &str = "document.querySelectorAll('details').forEach((it) => it.open = true)";
+
+#[tokio::test]
+async fn an_html_report_is_accessible_at_every_width_and_in_both_colour_schemes() {
+    let Some(browser) = Browser::start().await else { return };
+    let directory = tempfile::tempdir().expect("a directory");
+    for (name, outcome) in [("known", samples::known()), ("unreachable", samples::unreachable())] {
+        let file = directory.path().join(format!("{name}.html"));
+        std::fs::write(&file, html(&outcome)).expect("a report can be written");
+        let page = browser.page().await;
+        page.open(&format!("file://{}", file.display())).await;
+        page.eval(OPEN_ALL).await;
+        for look in Look::ALL {
+            page.look(look).await;
+            page.must_fit().await;
+            // Each colour scheme once, each at another width, because the rules are slow.
+            if [Look::DESKTOP, Look::PHONE_DARK].contains(&look) {
+                axe::judge(&page, &format!("{name} {}", look.name)).await;
+            }
+        }
+        assert_eq!(page.complaints(), Vec::<String>::new(), "{name}");
+    }
+}
