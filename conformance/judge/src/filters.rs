@@ -100,9 +100,10 @@ fn alone<'s, 'a>(views: &'s [PageView<'a>], list: List, name: &str) -> Vec<(&'s 
     views.iter().filter_map(by_name).collect()
 }
 
+/// `what`: with its article, such as `a value of invoice`.
 fn nothing_to_name(what: &str) -> CheckError {
     CheckError::unjudged(
-        format!("no event shows a {what} to filter by, or the filtered list was not served"),
+        format!("no event shows {what} to filter by, or the filtered list was not served"),
         "open a charge, an invoice and a payment link with the test key's account, then check again",
     )
 }
@@ -228,7 +229,7 @@ fn events(recording: &Recording, name: &str) -> CheckResult {
         }
     }
     empty_for_unknown(recording, List::Events, name)?;
-    if judged { Ok(CheckOutcome::Holds) } else { Err(nothing_to_name(name)) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(nothing_to_name(&format!("a value of {name}"))) }
 }
 
 /// Judges the total and the rows of a filtered page. The error has the expected and the actual value. `None` if they
@@ -439,7 +440,7 @@ fn as_far_as_shown(found: &[(&str, &PageView<'_>)], name: &str) -> CheckResult {
     }
     match (judged, found.is_empty()) {
         (true, _) => Ok(CheckOutcome::Holds),
-        (false, true) => Err(nothing_to_name(name)),
+        (false, true) => Err(nothing_to_name(&format!("a value of {name}"))),
         (false, false) => Err(CheckError::Inapplicable(format!("the items of the list show no {name}"))),
     }
 }
@@ -473,7 +474,9 @@ fn combined(recording: &Recording) -> CheckResult {
         }
     }
     if judged.is_empty() {
-        return Err(nothing_to_name("charge, an invoice or a payment link together with a type or a status"));
+        return Err(nothing_to_name(
+            "a charge, an invoice or a payment link together with a type or a status",
+        ));
     }
     Ok(CheckOutcome::HoldsWith(format!("judged on {}", judged.into_iter().collect::<Vec<_>>().join(", "))))
 }

@@ -41,18 +41,24 @@ pub(super) struct ReportView<'a> {
     pub(super) is_complete: bool,
 }
 
-/// The statements that could not be judged for the same reason.
+/// The statements that could not be judged and have the same remedy.
 pub(super) struct Gap<'a> {
-    pub(super) why: String,
+    /// The reasons, without repetition.
+    pub(super) reasons: Vec<String>,
     pub(super) remedy: String,
     pub(super) rows: Vec<&'a Row>,
 }
 
 impl Gap<'_> {
-    /// Returns the reason and the number of statements.
+    /// Returns the first reason and the number of statements.
     pub(super) fn title(&self) -> String {
         let count = self.rows.len();
-        format!("{}: {count} statement{}", self.why, if count == 1 { "" } else { "s" })
+        let others = match self.reasons.len() {
+            0 | 1 => String::new(),
+            2 => ", and for 1 similar reason".to_owned(),
+            reasons => format!(", and for {} similar reasons", reasons - 1),
+        };
+        format!("{}{others}: {count} statement{}", self.reasons[0], if count == 1 { "" } else { "s" })
     }
 
     /// The names of the statements.
@@ -174,15 +180,20 @@ impl<'a> ReportView<'a> {
         causes.into_iter().map(|(_, rows)| rows).collect()
     }
 
-    /// Returns the statements that were not judged, grouped by cause, largest group first.
+    /// Returns the statements that were not judged, grouped by remedy, largest group first.
     pub(super) fn gaps(&self) -> Vec<Gap<'a>> {
         let mut gaps: Vec<Gap<'a>> = Vec::new();
         for row in self.sections.iter().flat_map(|section| &section.rows) {
             let Verdict::NotJudged { why, remedy } = &row.verdict else { continue };
             let (why, remedy) = (one_line(why), one_line(remedy));
-            match gaps.iter_mut().find(|gap| (&gap.why, &gap.remedy) == (&why, &remedy)) {
-                Some(gap) => gap.rows.push(row),
-                None => gaps.push(Gap { why, remedy, rows: vec![row] }),
+            match gaps.iter_mut().find(|gap| gap.remedy == remedy) {
+                Some(gap) => {
+                    gap.rows.push(row);
+                    if !gap.reasons.contains(&why) {
+                        gap.reasons.push(why);
+                    }
+                }
+                None => gaps.push(Gap { reasons: vec![why], remedy, rows: vec![row] }),
             }
         }
         gaps.sort_by_key(|gap| std::cmp::Reverse(gap.rows.len()));
@@ -508,6 +519,24 @@ mod tests {
                      account    9 of 10\n\
                      limits     left out";
         assert!(weakest(&outcome).ends_with(lines), "{}", weakest(&outcome));
+    }
+
+    #[test]
+    fn gaps_with_one_remedy_are_one_group() {
+        let mut outcome = samples::mixed();
+        for (row, why) in outcome.rows.iter_mut().zip(["no event", "no list", "no event", "no key"]) {
+            let remedy = if why == "no key" { "set the key" } else { "open a charge" };
+            row.verdict = Verdict::NotJudged { why: why.into(), remedy: remedy.into() };
+        }
+        let view = ReportView::of(&outcome);
+        let gaps: Vec<_> = view.gaps().iter().map(|gap| (gap.title(), gap.ids().len())).collect();
+        let expected = [
+            ("no event, and for 1 similar reason: 3 statements", 3),
+            ("no list has 3 or more records in either mode: 1 statement", 1),
+            ("no key: 1 statement", 1),
+        ];
+        let expected = expected.map(|(title, count)| (title.to_owned(), count));
+        assert!(expected.iter().all(|it| gaps.contains(it)) && gaps.len() == 3, "{gaps:?}");
     }
 
     #[test]
