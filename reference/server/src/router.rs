@@ -139,13 +139,10 @@ impl Router {
         let (backend, path) =
             place.as_ref().map_or((&self.backend, whole_path), |place| (place.backend(), place.path));
         let asked = match &place {
-            Ok(_) => requested_host(&head, routing.host).map(|authority| WorldRequest {
-                backend,
-                head: &head,
-                routing: &routing,
-                path,
-                authority,
-            }),
+            // A browser that returns to an ended world gets the page for unknown paths.
+            Err(Refusal::UnknownWorld) if !home::wants_page(&head) => Err(Refusal::UnknownWorld),
+            Ok(_) | Err(Refusal::UnknownWorld) => requested_host(&head, routing.host)
+                .map(|authority| WorldRequest { backend, head: &head, routing: &routing, path, authority }),
             Err(refusal) => Err(*refusal),
         };
         let decided = match asked {

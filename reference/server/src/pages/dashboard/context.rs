@@ -1,6 +1,6 @@
 //! [`PageContext`]: the context of one dashboard request, through which pages read the world.
 
-use reference_core::{error::ApiError, mode::Mode, time::Timestamp};
+use reference_core::{error::ApiError, id::Code, mode::Mode, time::Timestamp};
 use simulator::{
     api::{DeliveryRecord, EndpointRecord, KeyRecord},
     sandbox::DeliveryFilter,
@@ -88,13 +88,15 @@ impl PageContext {
     pub(super) fn tab(&self, state: Option<&str>, title: &str) -> String {
         let Place { account, mode } = &self.place;
         let state = state.map(|state| format!("{} · ", state.replace('_', " "))).unwrap_or_default();
-        let world = self.world().map(|id| format!(" · world {id}")).unwrap_or_default();
+        let world = self.world().map(|label| format!(" · world {label}")).unwrap_or_default();
         format!("{state}{title} · {account} {mode}{world}")
     }
 
-    /// Returns the id of the world; `None` for the first one of the server.
-    pub(super) fn world(&self) -> Option<&str> {
-        self.client.backend.addresses.world_id()
+    /// Returns the name of the world, or its id if it has no name; `None` for the first one of the server.
+    pub(super) fn world(&self) -> Option<String> {
+        let id = self.client.backend.addresses.world_id()?;
+        let world = Code::parse(id).and_then(|id| self.client.pages.worlds.get(id));
+        Some(world.and_then(|world| world.name.clone()).unwrap_or_else(|| id.to_owned()))
     }
 
     /// Returns the URL of the API.

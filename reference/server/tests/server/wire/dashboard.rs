@@ -404,13 +404,14 @@ async fn the_history_lists_everything_and_each_row_can_start_a_branch() {
     let json = "Content-Type: application/json\r\n";
     let lines = format!("{HOST}Authorization: Bearer {}\r\n{json}", keys.live);
     let charge = r#"{"asset":"BTC","amount":"49.90","currency":"EUR","description":"<b>"}"#;
-    let made = post(&mut client, "/v1/charges", &lines, charge).await;
-    let made: serde_json::Value = serde_json::from_str(&made.body).expect("JSON");
+    let made = post(&mut client, "/v1/charges", &lines, charge).await.body;
+    let made: serde_json::Value = serde_json::from_str(&made).expect("JSON");
     let code = made["data"]["code"].as_str().expect("a code");
     let sandbox = format!("{HOST}{json}");
     for (path, body) in [
         ("endpoints", r#"{"account":"acme","mode":"live","url":"https://shop.sim/hooks"}"#.to_owned()),
         ("pay", format!(r#"{{"charge":"{code}"}}"#)),
+        ("keys", r#"{"account":"acme"}"#.to_owned()),
         ("advance", r#"{"by":"2h"}"#.to_owned()),
         ("mine", r#"{"asset":"BTC","blocks":"<script>"}"#.to_owned()),
     ] {
@@ -419,7 +420,8 @@ async fn the_history_lists_everything_and_each_row_can_start_a_branch() {
     let (request, paid, event) = ("POST /v1/charges 201", "transfer of", "/events/");
     let (clock, delivery, pay) = ("/sandbox/advance", "POST to shop.sim", "/sandbox/pay");
     let all = [request, paid, event, clock, delivery, pay, "&#34;2h&#34;", "/requests/1"];
-    check_history(&mut client, "", &all, &["No entries here", "<script>", "/sandbox/mine"]).await;
+    check_history(&mut client, "", &all, &["No entries here", "<script>", "/sandbox/mine", "/sandbox/keys"])
+        .await;
     for (query, shown, hidden) in [
         ("?part=requests", &[request][..], &[paid, event, clock, delivery][..]),
         ("?part=payments", &[paid, pay], &[request, clock, delivery]),
@@ -438,8 +440,7 @@ async fn the_history_lists_everything_and_each_row_can_start_a_branch() {
     let at = "2026-09-20T10:05:41.000000Z";
     assert!(page.body.contains(&format!(r#"name="at" value="{at}""#)), "{}", page.body);
     let form = |at: &str| format!("word={}&back=%2Fhistory&at={}", word(&page), at.replace(':', "%3A"));
-    let path = format!("{PLACE}/world/branch");
-    let lines = format!("{HOST}{FORM}");
+    let (path, lines) = (format!("{PLACE}/world/branch"), format!("{HOST}{FORM}"));
     let reply = post(&mut client, &path, &lines, &form(at)).await;
     let location = reply.header("location").expect("a page to go on to").to_owned();
     let (dashboard, _) = location.split_once("?notice=").expect("a notice");

@@ -207,6 +207,39 @@ async fn links_of_a_world_lead_back_into_it() {
 }
 
 #[tokio::test]
+async fn the_dashboard_of_a_world_shows_its_name_or_its_id() {
+    let mut it = Visitor::arrive(frozen()).await;
+    for (body, label) in [(json!({ "name": "<b>refunds" }), "&#60;b&#62;refunds"), (json!({}), "")] {
+        let world = it.open(body).await;
+        let label = if label.is_empty() { world.path.trim_start_matches("/w/") } else { label };
+        let (status, page) = it.get(&format!("{}/dashboard/acme/test", world.path), "").await;
+        let page = page.as_str().expect("a page");
+        assert!(page.contains(&format!("World <bdi>{label}</bdi>")), "{status} {page}");
+        assert!(page.contains(&format!(" · world {label}</title>")), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_an_ended_world_is_html_in_a_browser_and_json_elsewhere() {
+    let mut it = Visitor::arrive(frozen()).await;
+    let world = it.open(json!({})).await;
+    it.ask("DELETE", &format!("/sandbox/worlds/{}", world.path.trim_start_matches("/w/")), "", Value::Null)
+        .await;
+    for (accept, part) in [("text/html", "<h1>Page not found</h1>"), ("*/*", r#"{"message":"No world"#)] {
+        let address = it.server.address();
+        let path = format!("{}/dashboard/acme/test", world.path);
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: {accept}\r\n\r\n");
+        let reply = it.client.ask(request).await;
+        assert!(
+            reply.status == 404 && reply.body.contains(part),
+            "{accept}: {} {}",
+            reply.status,
+            reply.body
+        );
+    }
+}
+
+#[tokio::test]
 async fn invalid_worlds_are_refused() {
     let mut it = Visitor::arrive(frozen()).await;
     let world = it.open(json!({})).await;

@@ -280,6 +280,9 @@ struct KeysBlock<'a> {
 
 pub(super) async fn keys(context: &PageContext) -> Result<PageView, Refusal> {
     let start = context.client.pages.dashboard.key_start(context.place.mode);
-    let block = still(&KeysBlock { context, keys: context.keys().await?, start })?;
+    let mut keys = context.keys().await?;
+    // Stable: keys that still work first, then newest first.
+    keys.sort_by_key(|key| key.revoked_at.is_some());
+    let block = still(&KeysBlock { context, keys, start })?;
     Ok(PageView { state: None, title: "API keys".to_owned(), blocks: vec![block] })
 }

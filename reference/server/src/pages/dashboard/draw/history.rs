@@ -151,6 +151,12 @@ pub(super) async fn history(context: &PageContext) -> Result<PageView, Refusal> 
     Ok(PageView { state: None, title: "History".to_owned(), blocks })
 }
 
+/// Returns `true` for the creation or revocation of a key. `trigger` creates and revokes one each time, and the page of
+/// the keys shows their times.
+fn is_of_a_key(mutation: &RecentMutation) -> bool {
+    mutation.path.split('/').nth(2) == Some("keys")
+}
+
 /// Returns all rows for this account and mode, newest first. Rows that concern all accounts are included.
 async fn rows(context: &PageContext) -> Result<Vec<HistoryRow>, Refusal> {
     let place = &context.place;
@@ -166,7 +172,8 @@ async fn rows(context: &PageContext) -> Result<Vec<HistoryRow>, Refusal> {
     let requests = backend.requests.newest();
     let mut rows: Vec<HistoryRow> =
         happened.iter().rev().map(|event| HistoryRow::of_event(context, event)).collect();
-    rows.extend(backend.host.recent_mutations().iter().map(|mutation| HistoryRow::of_act(mutation)));
+    let mutations = backend.host.recent_mutations();
+    rows.extend(mutations.iter().filter(|it| !is_of_a_key(it)).map(|it| HistoryRow::of_act(it)));
     rows.extend(
         requests
             .iter()
