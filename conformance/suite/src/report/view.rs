@@ -55,8 +55,8 @@ impl Gap<'_> {
         let count = self.rows.len();
         let others = match self.reasons.len() {
             0 | 1 => String::new(),
-            2 => ", and for 1 similar reason".to_owned(),
-            reasons => format!(", and for {} similar reasons", reasons - 1),
+            2 => " (and 1 similar reason)".to_owned(),
+            reasons => format!(" (and {} similar reasons)", reasons - 1),
         };
         format!("{}{others}: {count} statement{}", self.reasons[0], if count == 1 { "" } else { "s" })
     }
@@ -531,7 +531,7 @@ mod tests {
         let view = ReportView::of(&outcome);
         let gaps: Vec<_> = view.gaps().iter().map(|gap| (gap.title(), gap.ids().len())).collect();
         let expected = [
-            ("no event, and for 1 similar reason: 3 statements", 3),
+            ("no event (and 1 similar reason): 3 statements", 3),
             ("no list has 3 or more records in either mode: 1 statement", 1),
             ("no key: 1 statement", 1),
         ];
