@@ -8,7 +8,7 @@ use conformance_model::verdict::Row;
 
 use crate::check::Outcome;
 use crate::report::coverage::{Sentence, coverage};
-use crate::report::view::{ReportView, WORDS, one_line, printable, section_name};
+use crate::report::view::{Gap, ReportView, WORDS, one_line, printable, section_name};
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -25,6 +25,7 @@ struct Page<'a> {
     tiles: Vec<Tile>,
     sections: Vec<Part<'a>>,
     grave: Vec<Group<'a>>,
+    gaps: Vec<Gap<'a>>,
     observations: &'a [Observation],
     power: Vec<String>,
     covered: String,
@@ -91,12 +92,7 @@ pub fn html(outcome: &Outcome) -> String {
         _ => "not-judged",
     };
     let count = |word: &'static str| Tile { word, class: class(word), count: view.rows(word).len() };
-    let grave = [
-        ("fail", "Violations"),
-        ("known", "Known failures"),
-        ("not judged", "Not judged"),
-        ("warn", "Warnings"),
-    ];
+    let grave = [("fail", "Violations"), ("known", "Known failures"), ("warn", "Warnings")];
     let group = |(word, title): (&str, &'static str)| Group {
         title,
         entries: view.rows(word).into_iter().map(|row| entry(&view, row)).collect(),
@@ -124,6 +120,7 @@ pub fn html(outcome: &Outcome) -> String {
             })
             .collect(),
         grave: grave.into_iter().map(group).filter(|group| !group.entries.is_empty()).collect(),
+        gaps: view.gaps(),
         observations: &view.observations,
         power: view.power(),
         covered: format!("{judged} of {} judged or observed", sentences.len()),
