@@ -29,10 +29,20 @@ const NARROW: Look = Look { name: "narrow", width: 390, height: 844, scheme: "li
 
 /// Opens the page of a scenario, or of a random world.
 async fn open(browser: &Browser, script: &Script, fault: Option<&str>) -> (TempDir, Page) {
+    open_failed(browser, script, fault, None).await
+}
+
+/// Opens the page of a scenario with an unmet expectation, if `failure` describes one.
+async fn open_failed(
+    browser: &Browser,
+    script: &Script,
+    fault: Option<&str>,
+    failure: Option<&str>,
+) -> (TempDir, Page) {
     let fault = fault.map(|name| DemoFault::ALL.iter().find(|it| it.name == name).expect("a fault"));
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("world.html");
-    let html = picture::page(&Picture { script, fault, violation: None, failure: None });
+    let html = picture::page(&Picture { script, fault, violation: None, failure });
     std::fs::write(&path, html).expect("a page can be written");
     let page = browser.page().await;
     page.open(&format!("file://{}", path.display())).await;
@@ -53,12 +63,19 @@ async fn must_be_quiet(page: &Page) {
 async fn a_world_page_is_accessible() {
     let Some(browser) = Browser::start().await else { return };
     let drawn = workload::draw(4).script;
-    for (name, script, fault, says) in [
-        ("world-drawn", &drawn, None, "every invariant held"),
-        ("world-passed", &scenario(), None, "every invariant held"),
-        ("world-failed", &scenario(), Some("retry-renamed"), "invariant 2 (once) is broken"),
+    let unmet = "expected  expired\nactual    paid\n".repeat(20);
+    for (name, script, fault, failure, says) in [
+        ("world-drawn", &drawn, None, None, "every invariant held"),
+        ("world-passed", &scenario(), None, None, "every invariant held"),
+        ("world-failed", &scenario(), Some("retry-renamed"), None, "invariant 2 (once) is broken"),
+        ("world-unmet", &scenario(), None, Some(unmet.as_str()), "the scenario did not go as written"),
     ] {
-        let (_directory, page) = open(&browser, script, fault).await;
+        let (_directory, page) = open_failed(&browser, script, fault, failure).await;
+        assert_eq!(
+            page.sees(".failure pre").await,
+            failure.is_some(),
+            "{name}: an unmet expectation is open"
+        );
         for look in Look::ALL.into_iter().chain([NARROW]) {
             page.look(look).await;
             page.wait_for_text(".verdict", says).await;
