@@ -147,6 +147,13 @@ pub(super) fn marks(run: &Run, expected: &[ExpectedEvent], names: &ObjectNames) 
     (lanes, marks)
 }
 
+/// Returns the answers that a merchant gives before those of its state, such as `500 500, then`.
+fn first_answers(asked: &Value) -> Option<String> {
+    let answers = asked["answers"].as_array().filter(|answers| !answers.is_empty())?;
+    let answers: Vec<&str> = answers.iter().filter_map(Value::as_str).collect();
+    Some(format!("{}, then", answers.join(" ")))
+}
+
 struct Drawing<'a> {
     names: &'a ObjectNames,
     hosts: &'a [&'a str],
@@ -225,11 +232,10 @@ impl Drawing<'_> {
         ids.extend(made.flat_map(|object| SAID.iter().flat_map(|key| names.ids_in(&object[*key]))));
         let mut words: Vec<String> =
             path.iter().map(|part| names.get(part).unwrap_or(part).to_owned()).collect();
-        words.extend(
-            ["name", "state", "asset", "status"]
-                .iter()
-                .filter_map(|key| Some(asked[*key].as_str()?.to_owned())),
-        );
+        words.extend(asked["name"].as_str().map(str::to_owned));
+        words.extend(first_answers(&asked));
+        let stated = ["state", "asset", "status"].iter().filter_map(|key| asked[*key].as_str());
+        words.extend(stated.map(str::to_owned));
         words.extend(ids.iter().map(|id| self.names.name(id)));
         let mut label: Vec<String> = Vec::new();
         for word in words.into_iter().filter(|word| !word.is_empty()) {

@@ -107,7 +107,7 @@ async fn marks_are_reachable_by_keyboard() {
     assert_eq!(first, "endpoints shop 200", "one Tab leads to the marks");
     page.press("ArrowDown").await;
     page.press("ArrowDown").await;
-    assert_eq!(page.eval(focused).await, "merchants shop up 200");
+    assert_eq!(page.eval(focused).await, "merchants shop lost 500, then up 200");
     assert!(!page.sees("#panel").await);
     page.press("Enter").await;
     page.wait_for_text("#panel-details", "POST /sandbox/merchants").await;
