@@ -345,8 +345,14 @@ impl FilterValues {
     /// Returns requests with one filter, with pairs, and with the three filters of events. `None` if there is no value.
     pub(super) fn requests(&self) -> [Option<PageRequest>; 11] {
         let events = &self.events[..];
+        // The newest object with the most types of events, of which a filter may omit some.
         let value = |name, path: [&str; 2]| {
-            let text = events.iter().find_map(|event| text_at(event, &path))?;
+            let types = |value: &&str| {
+                let of_value = events.iter().filter(|event| text_at(event, &path) == Some(*value));
+                of_value.filter_map(|event| text_at(event, &["type"])).collect::<BTreeSet<_>>().len()
+            };
+            let values = events.iter().rev().filter_map(|event| text_at(event, &path));
+            let text = values.max_by_key(types)?;
             Some(vec![(name, text.to_owned())])
         };
         let listed_link = || {
