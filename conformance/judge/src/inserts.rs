@@ -247,6 +247,26 @@ fn unchanged(recording: &Recording) -> Option<(u32, List)> {
     })
 }
 
+/// Returns a list of which the total grew by two records or more, but whose first page shows none of them, with both
+/// totals. A single one may have been created between the page and its total.
+fn counted_only(recording: &Recording) -> Option<(u32, List, [u64; 2])> {
+    const GROWTH_MIN: u64 = 2;
+    List::ALL.into_iter().find_map(|list| {
+        let read = |step: Step| {
+            let wanted = Purpose::DuringInserts { list, step };
+            let it = recording.last(|it| it.purpose == wanted && it.status() == Some(200))?;
+            let page = Page::of(it)?;
+            it.answer()
+                .and_then(cached)
+                .is_none()
+                .then(|| Some((it.number, ids(&page)?, page.meta("total")?)))?
+        };
+        let ((_, before, old), (exchange, fresh, new)) = (read(Step::Whole)?, read(Step::Fresh)?);
+        let shows_none = !fresh.is_empty() && fresh.iter().all(|id| before.contains(id));
+        (shows_none && new >= old + GROWTH_MIN).then_some((exchange, list, [old, new]))
+    })
+}
+
 /// A record that page 1 of a list has shown, and that is gone when the same page is read again.
 fn vanished(recording: &Recording) -> Option<(u32, List, String)> {
     List::ALL.into_iter().find_map(|list| {
@@ -276,6 +296,14 @@ fn nothing_lost(recording: &Recording) -> CheckResult {
     if let Some((exchange, list)) = unchanged(recording) {
         let expected = format!("the record that was created, on page 1 of {}", list.word());
         return Err(CheckError::broken(exchange, expected, "the records of before, twice"));
+    }
+    if let Some((exchange, list, [old, new])) = counted_only(recording) {
+        let expected = format!("{} new records on page 1 of {}", new - old, list.word());
+        return Err(CheckError::broken(
+            exchange,
+            expected,
+            format!("none, and a total of {new} after {old}"),
+        ));
     }
     let walks = walks(recording)?;
     let mut readings = BTreeSet::new();

@@ -161,3 +161,28 @@ fn the_loss_of_records_without_identifiers_is_not_judged() {
         "not judged",
     );
 }
+
+#[test]
+fn records_that_only_the_total_shows_are_not_on_page_one() {
+    for (total, fresh, expected) in [
+        (6, [4, 3, 2, 1], "fail"),
+        // It may have been created between the page and its total.
+        (5, [4, 3, 2, 1], "not judged"),
+        (6, [6, 5, 4, 3], "pass"),
+    ] {
+        let counted = |step, ids: &[u64], total: u64| {
+            let body = json!({ "data": rows(ids), "meta": { "total": total } });
+            Exchange {
+                ending: exchange(TEST, Purpose::Account, "", 200, &body).ending,
+                ..during_inserts(TEST, step, ids)
+            }
+        };
+        let read = vec![
+            counted(Step::Whole, &[4, 3, 2, 1], 4),
+            counted(Step::First, &[4, 3], 4),
+            counted(Step::ByNumber { page: 2 }, &[2, 1], total),
+            counted(Step::Fresh, &fresh, total),
+        ];
+        check(&recording(read), "paging.stable", expected);
+    }
+}
